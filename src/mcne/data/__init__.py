@@ -1,0 +1,1 @@
+"""From raw files to one frozen dataset and its splits. Needs no torch."""

@@ -1,0 +1,274 @@
+"""From raw columns to a dataset: ids to rows, repeats merged, users filtered, every row accounted for.
+
+Every reader ends here. The user filter is the paper's preprocessing ("users that have less than 2 social links
+and 2 multi-category behavior records"), in the one reading that gives its Table 1: both counts are taken on the
+unfiltered data, both must suffice, and users whose friends were all dropped are dropped at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.compressed import run_starts
+from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.graph import Graph, undirected
+from mcne.data.report import Ledger, PreparationReport
+from mcne.errors import DataError
+from mcne.ids import IdColumn, encode
+
+Locate = Callable[[int, str], str]
+"""Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
+
+SelfLinks = Literal["drop", "keep"]
+
+
+@dataclass(frozen=True)
+class RawInteractions:
+    """Rows of (user, item, behavior[, time]) as read; ``behavior`` holds keys of ``names``."""
+
+    user: IdColumn
+    item: IdColumn
+    behavior: NDArray[Any]  # [rows] small non-negative numbers
+    names: Mapping[int, str]
+    timestamp: NDArray[Any] | None
+    locate: Locate
+
+    def __len__(self) -> int:
+        return len(self.behavior)
+
+    def of(self, behaviors: Sequence[int]) -> RawInteractions:
+        """The rows of these behaviors alone."""
+        wanted = np.zeros(int(max(self.names)) + 1, dtype=bool)
+        wanted[list(behaviors)] = True
+        rows = np.flatnonzero(wanted[self.behavior])
+        if len(rows) == len(self):
+            return self
+        times = None if self.timestamp is None else self.timestamp[rows]
+        names = {code: self.names[code] for code in behaviors}
+        user, item = take(self.user, rows), take(self.item, rows)
+        return RawInteractions(user, item, self.behavior[rows], names, times, lambda r, c: self.locate(int(rows[r]), c))
+
+
+@dataclass(frozen=True)
+class RawLinks:
+    """Rows of (source, target[, weight]) as read."""
+
+    source: IdColumn
+    target: IdColumn
+    weight: NDArray[np.float32] | None
+    locate: Locate
+
+
+@dataclass(frozen=True)
+class RawUsers:
+    """Rows of (user, attributes…) as read; an attribute is float64, or int32 rows of its categories."""
+
+    user: IdColumn
+    attributes: Mapping[str, Attribute]
+    locate: Locate
+
+
+@dataclass(frozen=True)
+class UserFilter:
+    """Which users stay: those with this many links and records before filtering, then with a link left."""
+
+    min_links: int = 0
+    min_records: int = 0
+    drop_isolated: bool = False
+
+
+KEEP_ALL = UserFilter()
+
+
+def assemble(
+    interactions: RawInteractions,
+    links: RawLinks,
+    users: RawUsers | None = None,
+    *,
+    name: str,
+    behaviors: Sequence[int],
+    extra_behaviors: Sequence[int] = (),
+    user_filter: UserFilter = KEEP_ALL,
+    self_links: SelfLinks = "drop",
+    strict: bool = False,
+    provenance: Mapping[str, Any],
+    notes: Sequence[str] = (),
+) -> SocialDataset:
+    """Build the dataset of the chosen behaviors, in that order.
+
+    Users are counted by their links and by their records in ``behaviors``; ``extra_behaviors`` ride along for
+    the users that stay. With ``strict``, a link to oneself or to a user without records is an error.
+    """
+    chosen = [*behaviors, *extra_behaviors]
+    rows = interactions.of(chosen)
+    ids, (user, source, target, *listed) = encode(
+        rows.user, links.source, links.target, *([users.user] if users else [])
+    )
+    if strict:
+        _refuse_strange_links(source, target, links.locate, known=np.concatenate([user, *listed]), n=len(ids))
+    graph, link_counts = _make_graph(len(ids), source, target, links.weight, self_links)
+    at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
+    distinct = {code: _distinct(rows, at[code], user, rows.names[code]) for code in chosen}
+
+    records = np.zeros(len(ids), dtype=np.int64)
+    for code in behaviors:
+        records += np.bincount(distinct[code].user, minlength=len(ids))
+    kept, friends, dropped = _filter(graph, records, user_filter)
+    if not kept.any():
+        raise DataError(f"{name}: no user is left of {len(ids):,} under {user_filter}; lower the filter")
+
+    built = {code: _restrict(distinct[code], kept, user_filter) for code in chosen}
+    ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
+    ledgers.append(_link_ledger(link_counts, graph, friends))
+    if len(rows) < len(interactions):
+        left = len(interactions) - len(rows)
+        ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
+    for code in chosen:
+        ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
+    report = PreparationReport(tuple(ledgers), tuple(notes))
+    attributes = _align(users, listed[0], len(ids), kept) if users else {}
+    details = dict(provenance) | {"report": report.to_json()}
+    return SocialDataset(name, ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, details)
+
+
+def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:
+    """Some rows of an id column."""
+    return column[rows] if isinstance(column, np.ndarray) else column.take(rows)
+
+
+def _refuse_strange_links(
+    source: NDArray[Any], target: NDArray[Any], locate: Locate, *, known: NDArray[Any], n: int
+) -> None:
+    loops = np.flatnonzero(source == target)
+    if len(loops):
+        raise DataError(
+            f"{locate(int(loops[0]), 'target_id')}: a link of a user to itself ({len(loops):,} in all); "
+            "remove them, or leave out strict mode, which drops and counts them"
+        )
+    is_known = np.zeros(n, dtype=bool)
+    is_known[known] = True
+    for column, ends in (("source_id", source), ("target_id", target)):
+        strange = np.flatnonzero(~is_known[ends])
+        if len(strange):
+            raise DataError(
+                f"{locate(int(strange[0]), column)}: a user without any record ({len(strange):,} such links); "
+                "add the user, or leave out strict mode, which keeps users known by links alone"
+            )
+
+
+def _make_graph(
+    n_users: int,
+    source: NDArray[Any],
+    target: NDArray[Any],
+    weight: NDArray[np.float32] | None,
+    self_links: SelfLinks,
+) -> tuple[Graph, dict[str, int]]:
+    """The undirected graph, and how many rows went where: see :func:`_link_ledger`."""
+    counts = {"read": len(source)}
+    usable = np.ones(len(source), dtype=bool)
+    if weight is not None:
+        usable &= weight > 0
+        counts["of weight 0"] = int(np.count_nonzero(~usable))
+    if self_links == "drop":
+        loops = source == target
+        counts["to oneself"] = int(np.count_nonzero(loops & usable))
+        usable &= ~loops
+    if not usable.all():
+        source, target = source[usable], target[usable]
+        weight = None if weight is None else weight[usable]
+    graph, counts["repeats"] = undirected(n_users, source, target, weight)
+    return graph, counts
+
+
+def _link_ledger(counts: Mapping[str, int], graph: Graph, friends: Graph) -> Ledger:
+    links, kept = ((g.n_links + g.n_self_links()) // 2 for g in (graph, friends))
+    dropped = {reason: counts.get(reason, 0) for reason in ("of weight 0", "to oneself")}
+    distinct = counts["read"] - sum(dropped.values()) - counts["repeats"]
+    merged = {"repeat of the same link": counts["repeats"], "other direction of a link": distinct - links}
+    dropped["to a user that is dropped"] = links - kept
+    return Ledger("links", counts["read"], kept, merged=merged, dropped=dropped)
+
+
+def _distinct(rows: RawInteractions, at: NDArray[Any], user: NDArray[Any], name: str) -> Behavior:
+    """The distinct (user, item) pairs of one behavior; of repeated pairs the earliest time counts."""
+    if not len(at):
+        raise DataError(f"behavior {name!r} has no interactions; leave it out or check its name")
+    whole = len(at) == len(rows)
+    items, (item,) = encode(rows.item if whole else take(rows.item, at))
+    keys = (user if whole else user[at]).astype(np.int64) * len(items) + item
+    times = None
+    if rows.timestamp is None:
+        keys.sort()
+        first = run_starts(keys)
+    else:
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        first = run_starts(keys)
+        times = np.minimum.reduceat(rows.timestamp[at][order], np.flatnonzero(first))
+    keys = keys[first]
+    user_rows, item_rows = np.divmod(keys, len(items))
+    return Behavior(name, items, user_rows.astype(np.int32), item_rows.astype(np.int32), times)
+
+
+def _filter(graph: Graph, records: NDArray[Any], wanted: UserFilter) -> tuple[NDArray[np.bool_], Graph, dict[str, int]]:
+    """Who stays, the graph among them, and how many were dropped for what."""
+    linked = graph.degrees >= wanted.min_links
+    recorded = records >= wanted.min_records
+    dropped = {
+        f"fewer than {wanted.min_links} links": int(np.count_nonzero(~linked)),
+        f"fewer than {wanted.min_records} records": int(np.count_nonzero(linked & ~recorded)),
+    }
+    kept = linked & recorded
+    friends = graph if kept.all() else graph.restrict(kept)
+    if wanted.drop_isolated:
+        has_friend = friends.degrees > 0
+        dropped["no link to a user that stays"] = int(np.count_nonzero(~has_friend))
+        kept[np.flatnonzero(kept)[~has_friend]] = False
+        friends = friends if has_friend.all() else friends.restrict(has_friend)
+    return kept, friends, dropped
+
+
+def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -> Behavior:
+    """The interactions of the users that stay, and the items they touched."""
+    if kept.all():
+        return behavior
+    mine = kept[behavior.user]
+    if not mine.any():
+        raise DataError(f"behavior {behavior.name!r}: none of its users is left under {wanted}; lower the filter")
+    touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
+    user_rows = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    item_rows = np.cumsum(touched, dtype=np.int32) - np.int32(1)
+    times = None if behavior.timestamp is None else behavior.timestamp[mine]
+    items = behavior.items.subset(np.flatnonzero(touched))
+    return Behavior(behavior.name, items, user_rows[behavior.user[mine]], item_rows[behavior.item[mine]], times)
+
+
+def _behavior_ledgers(read: int, distinct: Behavior, kept: Behavior) -> list[Ledger]:
+    name = kept.name
+    merged = {"repeat of the same user and item": read - len(distinct)}
+    dropped = {"of a user that is dropped": len(distinct) - len(kept)}
+    items = {"touched by no user that stays": distinct.n_items - kept.n_items}
+    return [
+        Ledger(f"{name} interactions", read, len(kept), merged=merged, dropped=dropped),
+        Ledger(f"{name} items", distinct.n_items, kept.n_items, dropped=items),
+    ]
+
+
+def _align(users: RawUsers, listed: NDArray[Any], n: int, kept: NDArray[np.bool_]) -> dict[str, Attribute]:
+    """Attributes by user row: NaN or −1 for users that the table does not list."""
+    order = np.argsort(listed, kind="stable")
+    again = np.flatnonzero(~run_starts(listed[order]))
+    if len(again):
+        place = users.locate(int(order[again[0]]), "user_id")
+        raise DataError(f"{place}: a user listed before ({len(again):,} repeated rows); list every user once")
+    aligned = {}
+    for name, attribute in users.attributes.items():
+        values = np.full(n, -1 if attribute.categories else np.nan, dtype=attribute.values.dtype)
+        values[listed] = attribute.values
+        aligned[name] = Attribute(values[kept], attribute.categories)
+    return aligned

@@ -1,0 +1,152 @@
+"""The social network: an undirected graph in compressed rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mcne.data.compressed import offsets, run_starts
+from mcne.storage import frozen
+
+SYMMETRY_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Who is linked to whom; both directions of a link are stored, a link to oneself once.
+
+    ``indices[indptr[u]:indptr[u + 1]]`` are the neighbors of ``u``, increasing, each once; ``weights`` has the
+    shape of ``indices``, is positive, and equal in both directions. Links are int32, offsets int32 where they fit.
+    """
+
+    indptr: NDArray[Any]  # [users + 1]
+    indices: NDArray[np.int32]  # [links]
+    weights: NDArray[np.float32] | None = None  # [links]
+
+    def __post_init__(self) -> None:
+        for field in ("indptr", "indices", "weights"):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, frozen(getattr(self, field)))
+
+    @property
+    def n_users(self) -> int:
+        """Rows of the graph."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_links(self) -> int:
+        """Stored directions, the count that the paper prints."""
+        return len(self.indices)
+
+    @property
+    def degrees(self) -> NDArray[Any]:
+        """Neighbors of each user."""
+        return np.diff(self.indptr)
+
+    def neighbors(self, user: int) -> NDArray[np.int32]:
+        """The neighbors of one user, increasing."""
+        return self.indices[self.indptr[user] : self.indptr[user + 1]]
+
+    def sources(self) -> NDArray[np.int32]:
+        """The user at the near end of every stored direction, aligned with ``indices``."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), self.degrees)
+
+    def n_self_links(self) -> int:
+        """How many users are linked to themselves."""
+        return int(np.count_nonzero(self.sources() == self.indices))
+
+    def restrict(self, kept: NDArray[np.bool_]) -> Graph:
+        """The graph among the kept users, renumbered in order."""
+        sources = self.sources()
+        edges = kept[sources] & kept[self.indices]
+        rows = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        counts = np.bincount(rows[sources[edges]], minlength=int(kept.sum()))
+        weights = None if self.weights is None else self.weights[edges]
+        return Graph(offsets(counts), rows[self.indices[edges]], weights)
+
+    def validate(self) -> None:
+        """Raise ``ValueError`` unless every property that the class promises holds."""
+        indptr, indices = self.indptr, self.indices
+        if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
+            raise ValueError("graph offsets must start at 0, never decrease and end at the number of links")
+        if indices.dtype != np.int32 or (len(indices) and not 0 <= indices.min() <= indices.max() < self.n_users):
+            raise ValueError(f"graph neighbors must be int32 rows below {self.n_users}")
+        within = np.ones(len(indices), dtype=bool)
+        within[indptr[:-1][self.degrees > 0]] = False
+        if np.any((np.diff(indices, prepend=np.int32(-1)) <= 0) & within):
+            raise ValueError("the neighbors of a user must be increasing, each once")
+        if self.weights is not None and not (np.all(np.isfinite(self.weights)) and np.all(self.weights > 0)):
+            raise ValueError("link weights must be finite and positive")
+        if not self._is_symmetric():
+            raise ValueError("every link must be stored in both directions, with one weight")
+
+    def _is_symmetric(self) -> bool:
+        """Compare the sums over links of f(source)·g(target)·w and f(target)·g(source)·w in 64-bit arithmetic.
+
+        With f and g two hashes of the row, an asymmetric graph passes with a chance near 2^-64, at no cost in
+        memory. Rows hold each neighbor once, so equal sums mean equal sets.
+        """
+        rows = np.arange(self.n_users, dtype=np.uint64)
+        f, g = _mix(rows), _mix(rows + np.uint64(1 << 40))
+        balance = np.uint64(0)
+        sources = self.sources()
+        for start in range(0, self.n_links, SYMMETRY_CHUNK):
+            part = slice(start, start + SYMMETRY_CHUNK)
+            here, there = sources[part], self.indices[part]
+            terms = f[here] * g[there] - f[there] * g[here]
+            if self.weights is not None:
+                terms *= self.weights[part].view(np.uint32).astype(np.uint64)
+            balance += terms.sum(dtype=np.uint64)
+        return bool(balance == 0)
+
+
+def undirected(
+    n_users: int,
+    source: NDArray[Any],
+    target: NDArray[Any],
+    weight: NDArray[np.float32] | None = None,
+) -> tuple[Graph, int]:
+    """The graph of these pairs, and how many of them repeat an earlier pair in the same direction.
+
+    Of differing weights of one link the largest counts: so listing a link once, twice or in both directions
+    means the same.
+    """
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    keys = (low.astype(np.int64) * n_users + high) * 2 + (source > target)  # the direction is the last bit
+    if weight is None:
+        keys.sort()
+    else:
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+    repeats = len(keys) - int(np.count_nonzero(run_starts(keys)))
+    keys >>= 1
+    first = run_starts(keys)
+    if weight is not None:
+        weight = np.maximum.reduceat(weight[order], np.flatnonzero(first)) if len(keys) else weight
+    return _both_directions(n_users, keys[first], weight), repeats
+
+
+def _both_directions(n_users: int, keys: NDArray[np.int64], weight: NDArray[np.float32] | None) -> Graph:
+    """From sorted distinct ``low * n + high`` to rows that hold every link from both ends."""
+    low, high = np.divmod(keys, max(n_users, 1))
+    values = np.ones(len(keys), np.int8) if weight is None else weight
+    upper = sparse.csr_array(
+        (values, high.astype(np.int32), offsets(np.bincount(low, minlength=n_users))), (n_users,) * 2
+    )
+    other = low != high  # a link to oneself is stored once
+    lower = sparse.coo_array((values[other], (high[other], low[other])), (n_users, n_users)).tocsr()
+    both = upper + lower
+    weights = None if weight is None else both.data
+    return Graph(offsets(np.diff(both.indptr)), both.indices.astype(np.int32, copy=False), weights)
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of SplitMix64: a bijection of 64-bit words that looks random."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,138 @@
+"""The items that test items are ranked against, drawn once per user and kept with the split.
+
+Drawing from a distribution and skipping what was drawn before, or was touched by the user, is exactly drawing
+without replacement among the items that are left. So candidates are drawn for many users at once and the first
+new ones kept; the few users for whom that would take long, because hardly anything is left, draw from their own list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.compressed import offsets
+from mcne.randomness import Stream
+from mcne.storage import frozen
+
+COUNT = 100
+ROUNDS = 4
+USERS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """Items to rank against, a row per user; rows of users with too few unseen items end in −1."""
+
+    users: NDArray[np.int32]  # [n] increasing
+    items: NDArray[np.int32]  # [n, COUNT], in the order drawn
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "users", frozen(self.users))
+        object.__setattr__(self, "items", frozen(self.items))
+
+    @property
+    def n_short(self) -> int:
+        """Users who got fewer than the usual number, because no more items exist for them."""
+        return int(np.count_nonzero(self.items[:, -1] < 0)) if len(self.users) else 0
+
+
+def draw_negatives(
+    users: NDArray[np.int32],
+    seen_user: NDArray[Any],
+    seen_item: NDArray[Any],
+    *,
+    weights: NDArray[np.int64],
+    stream: Stream,
+    count: int = COUNT,
+) -> Negatives:
+    """For each of ``users`` (increasing), ``count`` distinct items in proportion to ``weights``, none that it saw.
+
+    ``seen_user, seen_item`` list what each user touched, sorted by user and item. Items of weight 0 are never
+    drawn. A user for whom fewer items are left gets all of them.
+    """
+    n_items = len(weights)
+    drawn = np.full((len(users), count), -1, dtype=np.int32)
+    seen = np.unique(seen_user.astype(np.int64) * n_items + seen_item)
+    cumulative = np.cumsum(weights)
+    for start in range(0, len(users), USERS_AT_ONCE):
+        part = slice(start, start + USERS_AT_ONCE)
+        _draw(drawn[part], users[part], seen, weights, cumulative, stream)
+    return Negatives(users, drawn)
+
+
+def _draw(
+    drawn: NDArray[np.int32],
+    users: NDArray[np.int32],
+    seen: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    cumulative: NDArray[np.int64],
+    stream: Stream,
+) -> None:
+    """Fill the rows of ``drawn``."""
+    count, n_items = drawn.shape[1], len(weights)
+    if not cumulative[-1]:
+        return
+    available = int(np.count_nonzero(weights)) - _seen_with_weight(users, seen, weights)
+    open_rows = np.flatnonzero(available > 2 * count)  # the others draw from their own list
+    for _ in range(ROUNDS):
+        if not len(open_rows):
+            break
+        point = stream.uniform((len(open_rows), count + count // 2)) * cumulative[-1]
+        candidates = np.searchsorted(cumulative, point, side="right").astype(np.int32)
+        known = _is_in(seen, users[open_rows, None].astype(np.int64) * n_items + candidates)
+        fresh = _first_fresh(drawn[open_rows], np.where(known, -1, candidates))
+        drawn[open_rows] = fresh
+        open_rows = open_rows[fresh[:, -1] < 0]
+    for row in np.flatnonzero(drawn[:, -1] < 0):
+        _draw_from_list(drawn[row], int(users[row]), seen, weights, stream)
+
+
+def _seen_with_weight(users: NDArray[np.int32], seen: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[Any]:
+    """How many items that could be drawn each user has seen."""
+    n_items = len(weights)
+    drawable = offsets(weights[seen % n_items] > 0)
+    first, last = (np.searchsorted(seen, (users.astype(np.int64) + step) * n_items) for step in (0, 1))
+    return np.asarray(drawable[last] - drawable[first])
+
+
+def _is_in(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(keys.shape, dtype=bool)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.asarray(ordered[at] == keys)
+
+
+def _first_fresh(before: NDArray[np.int32], candidates: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Per row: what was drawn before, then the new distinct candidates in order, cut to the row's length; −1 is nothing."""
+    both = np.concatenate([before, candidates], axis=1)  # [n, w]
+    n, width = both.shape
+    keys = (both.astype(np.int64) + 1) * width + np.arange(width)  # by item, then by position; −1 comes first
+    order = np.argsort(keys, axis=1)
+    ordered = np.take_along_axis(both, order, axis=1)
+    new = ordered >= 0
+    new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    keep = np.zeros((n, width), dtype=bool)
+    np.put_along_axis(keep, order, new, axis=1)
+    place = np.where(keep, np.cumsum(keep, axis=1) - 1, width)
+    fresh = np.full((n, width + 1), -1, dtype=np.int32)
+    np.put_along_axis(fresh, place, both, axis=1)
+    return fresh[:, : before.shape[1]]
+
+
+def _draw_from_list(
+    row: NDArray[np.int32], user: int, seen: NDArray[np.int64], weights: NDArray[np.int64], stream: Stream
+) -> None:
+    """Complete one row by exponential races among all items left: the smallest −ln(u)/weight come first."""
+    n_items = len(weights)
+    left = weights > 0
+    first, last = np.searchsorted(seen, [user * n_items, (user + 1) * n_items])
+    left[seen[first:last] - user * n_items] = False
+    have = int(np.count_nonzero(row >= 0))
+    left[row[:have]] = False
+    items = np.flatnonzero(left)
+    arrival = -np.log1p(-stream.uniform(len(items))) / weights[items]
+    chosen = items[np.argsort(arrival, kind="stable")][: len(row) - have]
+    row[have : have + len(chosen)] = chosen

@@ -1,0 +1,113 @@
+"""One way to read a table, whatever it is: a text file, a parquet file, or a frame of any library.
+
+``read_table`` gives the wanted columns under their standard names, in Arrow, with a function that names the place
+of a value for a message. Columns of text files come as text, numbers included; typed tables keep their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mcne.data.assemble import Locate
+from mcne.data.textfile import DELIMITERS, open_text
+from mcne.errors import DataError, UsageError, unknown
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
+NUMERIC = ("timestamp", "weight")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns under their standard names; ``is_text`` where every value came as text."""
+
+    label: str
+    data: pa.Table
+    is_text: bool
+    locate: Locate
+
+    def __contains__(self, column: str) -> bool:
+        return column in self.data.column_names
+
+    def __len__(self) -> int:
+        return int(self.data.num_rows)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Columns to read: those that must be there, those that may, and whether all others come along."""
+
+    required: Sequence[str]
+    optional: Sequence[str] = ()
+    others: bool = False
+
+
+def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, str]) -> Table:
+    """Read the wanted columns of a path or frame; ``columns`` maps standard names to the table's own."""
+    if isinstance(source, str | Path):
+        return _read_path(Path(source), wanted, columns)
+    try:
+        frame = source if isinstance(source, pa.Table) else pa.table(source)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise DataError(f"{label}: {type(source).__name__} is no frame that Arrow can read ({error})") from error
+    return _typed(frame, label, wanted, columns)
+
+
+def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
+        raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    if suffix in PARQUET_SUFFIXES:
+        return _read_parquet(path, wanted, columns)
+    text = open_text(path)
+    names = _resolve(str(path), text.names, wanted, columns)
+    types = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in names.items()}
+    data = text.read(types).rename_columns(list(names))
+    return Table(str(path), data, True, lambda row, column: text.locate(row, names.get(column, column)))
+
+
+def _read_parquet(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:
+    try:
+        names = _resolve(str(path), pq.read_schema(path).names, wanted, columns)
+        frame = pq.read_table(path, columns=list(names.values()))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a readable parquet file ({error}); write it again") from error
+    return _typed(frame, str(path), wanted, columns)
+
+
+def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, str]) -> Table:
+    names = _resolve(label, frame.column_names, wanted, columns)
+    data = frame.select(list(names.values())).rename_columns(list(names))
+    if not len(data):
+        raise DataError(f"{label}: no rows; at least one is needed")
+
+    def locate(row: int, column: str) -> str:
+        value = data[column][row].as_py() if column in data.column_names else None
+        return f"{label}, row {row + 1}, column {names.get(column, column)!r}, value {value!r}"
+
+    return Table(label, data, False, locate)
+
+
+def _resolve(label: str, there: Sequence[str], wanted: Wanted, columns: Mapping[str, str]) -> dict[str, str]:
+    """Standard name → the table's own name, for every wanted column that is there."""
+    names = {}
+    for name in [*wanted.required, *wanted.optional]:
+        own = columns.get(name, name)
+        if own in there:
+            names[name] = own
+        elif name in wanted.required or name in columns:
+            mapped = "" if own == name else f", mapped to {name!r},"
+            hint = "; rename it, or map it: columns={'" + name + "': …} or --column " + name + "=NAME"
+            raise DataError(f"{label}: column {own!r}{mapped} is missing; there are {', '.join(there)}{hint}")
+    if wanted.others:
+        names |= {own: own for own in there if own not in names.values()}
+    return names

@@ -1,0 +1,212 @@
+"""Training, validation and test parts of a dataset, with the items to rank against, made once and kept.
+
+Validation negatives know nothing of the test part: they exclude the user's training and validation items alone,
+and come from streams of their own. Popularity is counted in the training part alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne import storage
+from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.negatives import Negatives, draw_negatives
+from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.randomness import Stream
+
+KIND = "mcne split"
+VERSION = 1
+PARTS = ("train", "validation", "test")
+TRAIN, VALIDATION, TEST = range(3)
+NEGATIVE_KINDS = ("uniform", "popular")
+DEFAULT_RATIOS = (70.0, 10.0, 20.0)
+DIRECTORY = "splits"
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which part each interaction belongs to, and what is ranked against in validation and test.
+
+    ``parts[k]`` is aligned with the interactions of behavior ``k``, so the parts are disjoint and complete by
+    construction. ``negatives["test"]["uniform"][k]`` has a row for every user with test items in behavior ``k``.
+    """
+
+    parts: tuple[NDArray[np.uint8], ...]
+    negatives: Mapping[str, Mapping[str, tuple[Negatives, ...]]]
+    dataset_fingerprint: str
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The content hash: changes when the data, a part, a negative or a setting changes."""
+        return storage.fingerprint(KIND, VERSION, self._meta(), self._arrays())
+
+    def of(self, behavior: Behavior, k: int, part: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Users and items of one part of behavior ``k``."""
+        mine = self.parts[k] == part
+        return behavior.user[mine], behavior.item[mine]
+
+    def save(self, path: str | Path) -> str:
+        """Write the split and return its content hash; a different split of that name is never replaced."""
+        provenance = {"notes": list(self.notes)}
+        return storage.write(Path(path), KIND, VERSION, meta=self._meta(), provenance=provenance, arrays=self._arrays())
+
+    @classmethod
+    def load(cls, path: str | Path, dataset: SocialDataset, *, verify: bool = True) -> Split:
+        """Open a saved split of this very dataset."""
+        saved = storage.read(Path(path), KIND, VERSION, verify=verify)
+        if saved.meta["dataset"] != dataset.fingerprint:
+            raise ArtifactError(
+                f"{path}: a split of dataset {saved.meta['dataset'][:12]}, but this is {dataset.fingerprint[:12]}; "
+                "make the split again from this dataset"
+            )
+        n_behaviors = len(dataset.behaviors)
+        parts = tuple(saved.arrays[f"part.{k}"] for k in range(n_behaviors))
+        negatives = {
+            part: {
+                kind: tuple(_load_negatives(saved.arrays, part, kind, k) for k in range(n_behaviors))
+                for kind in NEGATIVE_KINDS
+            }
+            for part in PARTS[1:]
+        }
+        notes = tuple(saved.provenance["notes"])
+        split = cls(parts, negatives, saved.meta["dataset"], saved.meta["settings"], notes)
+        split.__dict__["fingerprint"] = saved.fingerprint
+        return split
+
+    def _meta(self) -> dict[str, Any]:
+        return {"dataset": self.dataset_fingerprint, "settings": dict(self.settings)}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {f"part.{k}": part for k, part in enumerate(self.parts)}
+        for part, kinds in self.negatives.items():
+            for k, negatives in enumerate(kinds["uniform"]):
+                arrays[f"{part}.{k}.users"] = negatives.users
+            for kind, drawn in kinds.items():
+                arrays |= {f"{part}.{k}.{kind}": negatives.items for k, negatives in enumerate(drawn)}
+        return arrays
+
+
+def random_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] = DEFAULT_RATIOS) -> Split:
+    """Every interaction of a behavior has the same chance of each part (the paper: 70, 10 and 20 %)."""
+    bounds = _bounds(ratios)
+    parts = []
+    for behavior in dataset.behaviors:
+        order = Stream(seed, "split", behavior.name).permutation(len(behavior))
+        parts.append(_cut(order, bounds))
+    return _finish(dataset, parts, seed, {"kind": "random", "ratios": list(map(float, ratios))})
+
+
+def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] = DEFAULT_RATIOS) -> Split:
+    """The earliest interactions of a behavior train, the latest test; those of one moment are ordered by chance."""
+    bounds = _bounds(ratios)
+    parts, notes = [], []
+    for behavior in dataset.behaviors:
+        if behavior.timestamp is None:
+            raise DataError(
+                f"behavior {behavior.name!r} has no timestamps, which a temporal split needs; prepare the data with them"
+            )
+        chance = Stream(seed, "split", behavior.name).bits(len(behavior))
+        order = np.lexsort((chance, behavior.timestamp))
+        parts.append(_cut(order, bounds))
+        notes += _torn_moments(behavior, parts[-1])
+    return _finish(dataset, parts, seed, {"kind": "temporal", "ratios": list(map(float, ratios))}, notes)
+
+
+def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *, seed: int) -> Split:
+    """A split of the user's own: for each behavior the part (0, 1 or 2) of every interaction."""
+    for behavior, part in zip(dataset.behaviors, parts, strict=True):
+        if part.shape != (len(behavior),) or not np.all(part <= TEST):
+            raise DataError(
+                f"behavior {behavior.name!r}: a part 0, 1 or 2 is needed for each of {len(behavior):,} interactions"
+            )
+    return _finish(dataset, [np.asarray(part, np.uint8) for part in parts], seed, {"kind": "supplied"})
+
+
+def _bounds(ratios: Sequence[float]) -> tuple[float, float]:
+    """Where validation and test start, as shares of the whole."""
+    if len(ratios) != 3 or not all(np.isfinite(r) and r >= 0 for r in ratios) or not ratios[0] > 0:
+        raise UsageError(
+            f"ratios {','.join(map(str, ratios))}: three numbers of 0 or more are needed, the first above 0, as 70,10,20"
+        )
+    total = sum(ratios)
+    return ratios[0] / total, (ratios[0] + ratios[1]) / total
+
+
+def _cut(order: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.uint8]:
+    """The part of each interaction when they stand in this order."""
+    validation, test = (int(np.floor(bound * len(order) + 0.5)) for bound in bounds)
+    part = np.full(len(order), TEST, dtype=np.uint8)
+    part[order[:test]] = VALIDATION
+    part[order[:validation]] = TRAIN
+    return part
+
+
+def _torn_moments(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:
+    """Say so where interactions of one moment fell on both sides of a cut."""
+    times = behavior.timestamp
+    assert times is not None
+    torn = 0
+    for bound in (VALIDATION, TEST):
+        before, after = times[part < bound], times[part >= bound]
+        if len(before) and len(after) and before.max() == after.min():
+            torn += int(np.count_nonzero(times == after.min()))
+    return (
+        [f"{behavior.name}: {torn:,} interactions share the moment of a cut and were placed by chance"] if torn else []
+    )
+
+
+def _finish(
+    dataset: SocialDataset,
+    parts: Sequence[NDArray[np.uint8]],
+    seed: int,
+    settings: dict[str, Any],
+    notes: Sequence[str] = (),
+) -> Split:
+    """Draw the negatives and note what a reader must know."""
+    negatives = {
+        part: {
+            kind: tuple(_negatives(dataset, k, parts[k], p, kind, seed) for k in range(len(parts)))
+            for kind in NEGATIVE_KINDS
+        }
+        for p, part in enumerate(PARTS)
+        if p != TRAIN
+    }
+    said = list(notes)
+    for k, behavior in enumerate(dataset.behaviors):
+        empty = [name for p, name in enumerate(PARTS) if not np.any(parts[k] == p)]
+        said += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
+        for part, kinds in negatives.items():
+            for kind, drawn in kinds.items():
+                if drawn[k].n_short:
+                    fewest = int((drawn[k].items >= 0).sum(axis=1).min())
+                    said.append(
+                        f"{behavior.name}: {drawn[k].n_short:,} of {len(drawn[k].users):,} {part} users have fewer than "
+                        f"{drawn[k].items.shape[1]} {kind} negatives, the fewest {fewest}, since no more items exist for them"
+                    )
+    return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(said))
+
+
+def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: int, kind: str, seed: int) -> Negatives:
+    """The negatives of one part: nothing that the user has in this part or an earlier one."""
+    behavior = dataset.behaviors[k]
+    known = part <= scored
+    if kind == "popular":
+        weights = np.bincount(behavior.item[part == TRAIN], minlength=behavior.n_items)
+    else:
+        weights = np.ones(behavior.n_items, dtype=np.int64)
+    users = np.flatnonzero(np.bincount(behavior.user[part == scored], minlength=dataset.n_users)).astype(np.int32)
+    stream = Stream(seed, "negatives", PARTS[scored], kind, behavior.name)
+    return draw_negatives(users, behavior.user[known], behavior.item[known], weights=weights, stream=stream)
+
+
+def _load_negatives(arrays: storage.Arrays, part: str, kind: str, k: int) -> Negatives:
+    return Negatives(arrays[f"{part}.{k}.users"], arrays[f"{part}.{k}.{kind}"])

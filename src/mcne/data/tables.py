@@ -1,0 +1,299 @@
+"""Datasets from tables: CSV, parquet and RecBole files, pandas, polars and Arrow frames.
+
+Interactions have the columns ``user_id, item_id, behavior[, timestamp]``, links ``source_id, target_id[, weight]``
+and users ``user_id`` and any attributes; other names are mapped with ``columns``. Nothing is guessed and nothing
+silently dropped: what does not fit is refused with its place, its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, SelfLinks, UserFilter, assemble, take
+from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.source import Table, Wanted, read_table
+from mcne.errors import DataError, UsageError, unknown
+from mcne.ids import CANONICAL_INTEGER, IdColumn, Ids, encode
+from mcne.storage import sha256_of_file
+
+IdType = Literal["auto", "integer", "text"]
+STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
+MISSING_AS_TEXT = ("", "nan", "NaN")
+
+
+def read(
+    interactions: Any,
+    links: Any,
+    *,
+    users: Any,
+    name: str,
+    columns: Mapping[str, str],
+    behaviors: Sequence[str] | None,
+    extra_behaviors: Sequence[str],
+    single_behavior: str | None,
+    user_filter: UserFilter | None,
+    self_links: SelfLinks,
+    strict: bool,
+    id_type: IdType,
+) -> SocialDataset:
+    """What :meth:`mcne.SocialDataset.from_frames` does; its documentation describes the arguments."""
+    _check_options(columns, id_type)
+    kept = user_filter or KEEP_ALL
+    needed = ["user_id", "item_id"] + ([] if single_behavior else ["behavior"])
+    acts = read_table(interactions, "interactions", Wanted(needed, ["timestamp"]), columns)
+    ties = (
+        None if links is None else read_table(links, "links", Wanted(["source_id", "target_id"], ["weight"]), columns)
+    )
+    people = None if users is None else read_table(users, "users", Wanted(["user_id"], others=True), columns)
+
+    tables = [(acts, "user_id")]
+    tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
+    tables += [(people, "user_id")] if people else []
+    user, *others = _agree([_ids(table, column, id_type) for table, column in tables], tables)
+    nobody = take(user, np.zeros(0, np.int64))
+    source, target = others[:2] if ties else (nobody, nobody)
+    codes, labels = _behaviors(acts, single_behavior)
+    extra = [_code(labels, label) for label in extra_behaviors]
+    main = [_code(labels, b) for b in behaviors] if behaviors else [c for c in labels if c not in extra]
+    if len({*main, *extra}) < len(main) + len(extra) or not main:
+        raise UsageError(
+            f"behaviors {[labels[c] for c in main]} and extra behaviors {list(extra_behaviors)} must differ"
+        )
+    return assemble(
+        RawInteractions(user, _ids(acts, "item_id", id_type), codes, labels, _times(acts), acts.locate),
+        RawLinks(source, target, _weights(ties) if ties else None, (ties or acts).locate),
+        RawUsers(others[-1], _attributes(people), people.locate) if people else None,
+        name=name,
+        behaviors=main,
+        extra_behaviors=extra,
+        user_filter=kept,
+        self_links=self_links,
+        strict=strict,
+        provenance={"sources": _hashes([interactions, links, users]), "filter": vars(kept)},
+        notes=[note for table, column in [*tables, (acts, "item_id")] for note in _mixed(table, column, id_type)],
+    )
+
+
+def _check_options(columns: Mapping[str, str], id_type: str) -> None:
+    if id_type not in get_args(IdType):
+        raise UsageError(unknown("id type", id_type, get_args(IdType)))
+    for name in columns:
+        if name not in STANDARD_COLUMNS:
+            raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
+
+
+def _ids(table: Table, column: str, id_type: str) -> IdColumn:
+    """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
+    data = table.data[column]
+    _refuse_missing(table, column)
+    kind = _value_type(data.type)
+    if pa.types.is_integer(kind):
+        integers = np.asarray(data.cast(pa.int64()))
+        return _coded(data.cast(pa.string())) if id_type == "text" else integers
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(f"{table.label}, column {column!r}: {kind} values; ids must be integers or text, so convert it")
+    coded = _coded(data)
+    if id_type == "text" or not (table.is_text or id_type == "integer"):
+        return coded
+    whole = pc.match_substring_regex(coded.dictionary, CANONICAL_INTEGER)
+    if pc.all(whole).as_py():
+        return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.int64()))
+    if id_type == "integer":
+        place = table.locate(_first_row(coded, pc.invert(whole)), column)
+        raise DataError(f"{place}: not an integer; ids must be integers here: correct it or allow text ids")
+    return coded
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _coded(data: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A text column as one array of codes into its distinct values."""
+    coded = data if pa.types.is_dictionary(data.type) else data.dictionary_encode()
+    whole = coded.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    return pa.DictionaryArray.from_arrays(whole.indices.cast(pa.int32()), whole.dictionary.cast(pa.large_string()))
+
+
+def _first_row(coded: pa.DictionaryArray, values: pa.BooleanArray) -> int:
+    """The first row that has one of these of the column's distinct values."""
+    return int(np.argmax(np.asarray(values)[np.asarray(coded.indices)]))
+
+
+def _refuse_missing(table: Table, column: str) -> None:
+    data = table.data[column]
+    if data.null_count:
+        row = int(np.argmax(np.asarray(data.is_null())))
+        count = data.null_count
+    elif pa.types.is_string(_value_type(data.type)) or pa.types.is_large_string(_value_type(data.type)):
+        coded = _coded(data)
+        blank = pc.is_in(
+            pc.utf8_trim_whitespace(coded.dictionary), value_set=pa.array(MISSING_AS_TEXT, pa.large_string())
+        )
+        if not pc.any(blank).as_py():
+            return
+        row = _first_row(coded, blank)
+        count = int(np.asarray(blank)[np.asarray(coded.indices)].sum())
+    else:
+        return
+    raise DataError(
+        f"{table.locate(row, column)}: a missing value ({count:,} in all); every row needs one: fill or remove it"
+    )
+
+
+def _agree(columns: list[IdColumn], tables: Sequence[tuple[Table, str]]) -> list[IdColumn]:
+    """User ids are all integers or all text. Integers that were read as text go back to text without loss."""
+    if all(_is_integer(column) for column in columns) or not any(_is_integer(column) for column in columns):
+        return columns
+    text = next(k for k, column in enumerate(columns) if not _is_integer(column))
+    agreed = []
+    for column, (table, name) in zip(columns, tables, strict=True):
+        if _is_integer(column) and not table.is_text:
+            other, other_name = tables[text]
+            bad = pc.invert(pc.match_substring_regex(columns[text].dictionary, CANONICAL_INTEGER))
+            place = other.locate(_first_row(columns[text], bad) if pc.any(bad).as_py() else 0, other_name)
+            raise DataError(
+                f"{place}: text, but the ids of {table.label}, column {name!r}, are integers; user ids must be all "
+                "of one kind: convert one of the two, or ask for text ids"
+            )
+        values = column.dictionary.cast(pa.large_string()) if _is_integer(column) else column.dictionary
+        agreed.append(pa.DictionaryArray.from_arrays(column.indices, values))
+    return agreed
+
+
+def _is_integer(column: IdColumn) -> bool:
+    return isinstance(column, np.ndarray) or pa.types.is_integer(column.dictionary.type)
+
+
+def _mixed(table: Table, column: str, id_type: str) -> list[str]:
+    """Say so where a text file has integer ids but for a few, which are perhaps mistakes."""
+    if not table.is_text or id_type != "auto":
+        return []
+    coded = _coded(table.data[column])
+    whole = np.asarray(pc.match_substring_regex(coded.dictionary, CANONICAL_INTEGER))
+    if whole.all() or whole.mean() < 0.5:
+        return []
+    place = table.locate(_first_row(coded, pa.array(~whole)), column)
+    return [
+        f"{place}: {int((~whole).sum()):,} of {len(whole):,} distinct ids are not integers, so all are taken as text"
+    ]
+
+
+def _behaviors(table: Table, single: str | None) -> tuple[NDArray[Any], dict[int, str]]:
+    """The behavior of each row as a number, and the behaviors' names by number, in the order of the names."""
+    if single is not None:
+        return np.zeros(len(table), np.int32), {0: single}
+    _refuse_missing(table, "behavior")
+    kind = _value_type(table.data["behavior"].type)
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(f"{table.label}, column 'behavior': {kind} values; names are expected, so convert it")
+    column = table.data["behavior"]
+    names, (codes,) = encode(_coded(column.cast(pa.string()) if pa.types.is_integer(kind) else column))
+    return codes, {code: str(label) for code, label in enumerate(names)}
+
+
+def _code(labels: Mapping[int, str], label: str) -> int:
+    for code, known in labels.items():
+        if known == label:
+            return code
+    raise UsageError(unknown("behavior", label, labels.values()))
+
+
+def _times(table: Table) -> NDArray[Any] | None:
+    """Timestamps as int64 where all are whole, else float64; calendar types as seconds since 1970."""
+    if "timestamp" not in table:
+        return None
+    kind = table.data["timestamp"].type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        micro = _numbers(table, "timestamp", table.data["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()))
+        seconds = micro.astype(np.int64)
+        return seconds // 1_000_000 if not np.any(seconds % 1_000_000) else seconds / 1e6
+    return _numbers(table, "timestamp", table.data["timestamp"])
+
+
+def _weights(table: Table) -> NDArray[np.float32] | None:
+    if "weight" not in table:
+        return None
+    weights = _numbers(table, "weight", table.data["weight"])
+    negative = np.flatnonzero(weights < 0)
+    if len(negative):
+        place = table.locate(int(negative[0]), "weight")
+        raise DataError(f"{place}: a negative weight ({len(negative):,} in all); weights are 0 (no link) or more")
+    small = weights.astype(np.float32)
+    lost = np.flatnonzero((weights > 0) & ((small == 0) | np.isinf(small)))
+    if len(lost):
+        raise DataError(f"{table.locate(int(lost[0]), 'weight')}: beyond single precision; scale the weights")
+    return small
+
+
+def _numbers(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
+    """A column of finite numbers: int64 where every value is written as one, else float64."""
+    if data.null_count:
+        _refuse_missing(table, column)
+    if pa.types.is_integer(data.type) or pa.types.is_floating(data.type):
+        numbers = np.asarray(data.cast(pa.int64()) if pa.types.is_integer(data.type) else data.cast(pa.float64()))
+    elif table.is_text:
+        numbers = _parse(table, column, data)
+    else:
+        raise DataError(f"{table.label}, column {column!r}: {data.type} values; numbers are expected, so convert it")
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        raise DataError(f"{table.locate(int(bad[0]), column)}: not a finite number ({len(bad):,} in all); correct it")
+    return numbers
+
+
+def _parse(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return np.asarray(data.cast(kind))
+        except pa.ArrowInvalid:
+            continue
+    for row, value in enumerate(value for chunk in data.chunks for value in chunk.to_pylist()):
+        try:
+            float(value)
+        except ValueError as error:
+            raise DataError(f"{table.locate(row, column)}: not a number; a number is expected") from error
+    raise DataError(f"{table.label}, column {column!r}: numbers that cannot be read")
+
+
+def _attributes(table: Table) -> dict[str, Attribute]:
+    """Every column beside the id: numbers, or categories of text; what is missing stays missing."""
+    found = {}
+    for name in table.data.column_names:
+        if name == "user_id":
+            continue
+        data, kind = table.data[name], _value_type(table.data[name].type)
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+            found[name] = Attribute(np.asarray(data.cast(pa.float64()).fill_null(float("nan"))))
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            found[name] = _text_attribute(data, may_be_numbers=table.is_text)
+        else:
+            raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
+    return found
+
+
+def _text_attribute(data: pa.ChunkedArray, *, may_be_numbers: bool) -> Attribute:
+    known = data.cast(pa.large_string()).combine_chunks()
+    known = pc.if_else(pc.equal(known, ""), pa.scalar(None, pa.large_string()), known)
+    if may_be_numbers:
+        try:
+            return Attribute(np.asarray(known.cast(pa.float64()).fill_null(float("nan"))))
+        except pa.ArrowInvalid:
+            pass
+    categories, (codes,) = encode(known.drop_null())
+    rows = np.full(len(known), -1, dtype=np.int32)
+    rows[np.asarray(known.is_valid())] = codes
+    return Attribute(rows, categories if len(categories) else Ids([]))
+
+
+def _hashes(sources: Sequence[Any]) -> dict[str, str]:
+    paths = [Path(source) for source in sources if isinstance(source, str | Path)]
+    return {path.name: sha256_of_file(path) for path in paths}

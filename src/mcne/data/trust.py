@@ -1,0 +1,168 @@
+"""Ciao and Epinions, the paper's two datasets, from their ``.mat`` files to the paper's Table 1.
+
+The files are those of the trust study of Jiliang Tang, whose page asks to cite mTrust (WSDM 2012) and eTrust
+(KDD 2012). They are never part of this project: bring your own copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.assemble import RawInteractions, RawLinks, UserFilter, assemble
+from mcne.data.dataset import SocialDataset
+from mcne.data.matfile import read_matrix
+from mcne.errors import DataError, UsageError, unknown
+from mcne.storage import sha256_of_file
+
+PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
+USER, ITEM, CATEGORY = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class TrustStudy:
+    """What is known of one of the two: its files, its categories, the paper's choice among them."""
+
+    name: str
+    categories: tuple[str, ...]  # category 1 first
+    paper_behaviors: tuple[str, ...]
+    time_column: int
+    sha256: Mapping[str, str]  # file -> hash of the known copy
+
+
+CIAO = TrustStudy(
+    name="ciao",
+    categories=(
+        "DVDs", "Books", "Beauty", "Music", "Travel", "Food & Drink", "Sports & Outdoors", "Entertainment",
+        "Health", "Ciao Café", "Shopping", "Internet", "Software", "House & Garden", "Education & Careers", "Cars",
+        "Household Appliances", "Telecommunications", "Electronics", "Musical Instruments & Equipment",
+        "Computers", "Cameras", "Family", "Games", "Fashion", "Adult Products", "Office Equipment", "Finance",
+    ),
+    paper_behaviors=("Beauty", "Books", "Travel"),
+    time_column=5,
+    sha256={
+        "rating.mat": "aa793568686285a93286ba9e56954fcce347370ad2e58c785760362ab12d2c2c",
+        "rating_with_timestamp.mat": "488e9aa5f60e6a52a972795b6402f922fc0d9d273152f4d124a5c5bdefb86a71",
+        "trustnetwork.mat": "0a8963ed22e6b534ce8d14e478f54ce0af6f5a3440a67ed5a35e62486580ce3a",
+    },
+)  # fmt: skip
+
+EPINIONS = TrustStudy(
+    name="epinions",
+    categories=(
+        "Online Stores & Services", "Games", "Movies", "Books", "Music", "Personal Finance", "Electronics",
+        "Home and Garden", "Computer Hardware", "Hotels & Travel", "Restaurants & Gourmet",
+        "Magazines & Newspapers", "Software", "Media", "Cars & Motorsports", "Education", "Sports & Outdoors",
+        "Wellness & Beauty", "Kids & Family", "Musical Instruments", "Business & Technology", "Pets",
+        "Computers & Internet", "Web Sites & Internet Services", "Gifts", "Preview Categories", "Photo & Optics",
+    ),
+    paper_behaviors=("Games", "Electronics", "Hotels & Travel"),
+    time_column=5,
+    sha256={
+        "rating.mat": "4fe1dd12896dbfc3d2b3e696c749947382d9725add4545cb6c44ee11c8e22159",
+        "rating_with_timestamp.mat": "a92e055b71b2e6ca70875979af79b90ef23360f4573204cade9a381ac1958509",
+        "trustnetwork.mat": "9cd648ab98c2e02799bfed0ae186dbc8736e97178d18bf471cc168770f39cf0a",
+    },
+)  # fmt: skip
+
+
+def prepare(
+    study: TrustStudy,
+    raw: Path,
+    *,
+    behaviors: Sequence[str] | None = None,
+    extra_behaviors: Sequence[str] = (),
+    timestamps: bool = False,
+    user_filter: UserFilter = PAPER_FILTER,
+    unverified: bool = False,
+) -> SocialDataset:
+    """The dataset of the chosen categories (by name or number), filtered as the paper filtered it.
+
+    Ratings count as behavior whatever their value; a rated item of two categories is two items. Links to
+    oneself, which only Epinions has, are kept and count as links, as the paper's numbers show.
+    """
+    main = [_category(study, name) for name in behaviors or study.paper_behaviors]
+    extra = [_category(study, name) for name in extra_behaviors]
+    if len({*main, *extra}) < len(main) + len(extra):
+        raise UsageError(f"a behavior is named twice: {', '.join([*(behaviors or []), *extra_behaviors])}")
+    ratings_file = "rating_with_timestamp.mat" if timestamps else "rating.mat"
+    hashes = {file: _checked(study, raw / file, unverified) for file in (ratings_file, "trustnetwork.mat")}
+    rating = read_matrix(raw / ratings_file, "rating")
+    trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork")
+    n_columns = study.time_column + 1 if timestamps else CATEGORY + 1
+    _check_columns(raw / ratings_file, rating, n_columns, highest={CATEGORY: len(study.categories)})
+    _check_columns(raw / "trustnetwork.mat", trust, 2)
+    interactions = RawInteractions(
+        _whole(rating[:, USER]),
+        _whole(rating[:, ITEM]),
+        _whole(rating[:, CATEGORY]),
+        dict(enumerate(study.categories, start=1)),
+        rating[:, study.time_column].astype(np.int64) if timestamps else None,
+        lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
+    )
+    links = RawLinks(
+        _whole(trust[:, 0]),
+        _whole(trust[:, 1]),
+        None,
+        lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}",
+    )
+    return assemble(
+        interactions,
+        links,
+        name=study.name,
+        behaviors=main,
+        extra_behaviors=extra,
+        user_filter=user_filter,
+        self_links="keep",
+        provenance={"sources": hashes, "filter": vars(user_filter)},
+    )
+
+
+def _category(study: TrustStudy, name: str) -> int:
+    """The number of a category given by name or number."""
+    folded = [category.casefold() for category in study.categories]
+    if name.strip().casefold() in folded:
+        return folded.index(name.strip().casefold()) + 1
+    if name.strip().isdecimal() and 1 <= int(name) <= len(folded):
+        return int(name)
+    raise UsageError(unknown(f"category of {study.name}", name, study.categories))
+
+
+def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
+    """The sha256 of a file, which must be the known one unless ``unverified``."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; {study.name} needs {', '.join(study.sha256)} in one directory")
+    found, known = sha256_of_file(path), study.sha256[path.name]
+    if found != known and not unverified:
+        raise DataError(
+            f"{path}: sha256 {found[:16]}… is not that of the known copy, {known[:16]}… (a cut or another download?); "
+            "get it again, or read it as it is with --unverified"
+        )
+    return found
+
+
+def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Mapping[int, int] | None = None) -> None:
+    """Whole positive numbers in every column that is used, categories in their range."""
+    if table.shape[1] < n_columns or not len(table):
+        raise DataError(f"{path}: {table.shape[0]} rows of {table.shape[1]} columns; {n_columns} columns are needed")
+    for column in (USER, ITEM, CATEGORY, 5)[: 4 if n_columns > 3 else n_columns]:
+        values = table[:, column]
+        limit = (highest or {}).get(column, np.iinfo(np.int64).max)
+        if values.dtype.kind != "f" and values.min() >= 1 and values.max() <= limit:
+            continue
+        bad = ~((values >= 1) & (values <= limit) & (values == np.floor(values)))
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise DataError(
+                f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} such rows); "
+                f"whole numbers from 1{f' to {limit}' if column in (highest or {}) else ''} are expected"
+            )
+
+
+def _whole(column: NDArray[Any]) -> NDArray[Any]:
+    return column if column.dtype.kind in "iu" else column.astype(np.int64)

@@ -1,0 +1,50 @@
+"""What a user can do wrong, and the exit code each mistake has on the command line.
+
+A message says what was wrong, the value, what is allowed and the next step; the command line prints it
+without a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MCNEError(Exception):
+    """A mistake or a circumstance that a person can act on."""
+
+    exit_code = 1
+
+
+class UsageError(MCNEError):
+    """An unknown command, option, behavior, category or user."""
+
+    exit_code = 2
+
+
+class DataError(MCNEError):
+    """Input data that cannot be used as it is."""
+
+    exit_code = 4
+
+
+class ArtifactError(MCNEError):
+    """A saved artifact that is corrupt, or written in another format."""
+
+    exit_code = 5
+
+
+class DiskError(MCNEError):
+    """A disk that refused a write."""
+
+    exit_code = 6
+
+
+def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
+    """Say that ``value`` is not among ``allowed`` and offer the nearest: ``unknown color 'gren'; did you …``."""
+    names = [str(name) for name in allowed]
+    folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(str(value).casefold(), folded, n=1)
+    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    listed = ", ".join(names[:30]) + (f", … {len(names) - 30} more" if len(names) > 30 else "")
+    return f"unknown {what} {str(value)!r}{hint} ({listed})"

@@ -1,0 +1,209 @@
+"""Raw ids and row numbers: the callers' ids on the outside, rows of arrays on the inside.
+
+``Ids`` holds sorted, unique ids, either all integers or all text, so that the same data in another row order
+gives the same dataset. Text is kept as UTF-8 bytes and offsets: two plain arrays that memory-map, that
+Arrow reads without a copy and NumPy alone can read too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mcne.errors import UsageError
+
+IdColumn = Any
+"""A column of raw ids: a NumPy integer array, or an Arrow (chunked, dictionary) array of text."""
+
+CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+"""Text that means one integer and is written the one way: no leading zeros, no plus sign, fits 64 bits."""
+
+DENSE_RANGE = 1 << 22
+"""Integer ids whose range is below this (or below four times their count) are looked up in a table."""
+
+
+class Ids(Sequence[int | str]):
+    """Sorted unique raw ids; position is the row. ``ids[row]`` is the raw id, ``ids.row(raw)`` the row."""
+
+    def __init__(self, values: NDArray[np.integer[Any]] | Iterable[str] | pa.LargeStringArray) -> None:
+        self._integers: NDArray[np.int64] | None = None
+        self._text: Any = None  # a pa.LargeStringArray
+        if isinstance(values, np.ndarray):
+            self._integers = np.asarray(values, dtype=np.int64)
+            ordered = bool(np.all(self._integers[1:] > self._integers[:-1]))
+        else:
+            text = values if isinstance(values, pa.LargeStringArray) else pa.array(values, pa.large_string())
+            self._text = text
+            ordered = bool(pc.all(pc.greater(text[1:], text[:-1])).as_py()) if len(text) > 1 else True
+        if not ordered:
+            raise ValueError("ids must be sorted and unique")
+
+    @property
+    def kind(self) -> str:
+        """``"integer"`` or ``"text"``."""
+        return "integer" if self._integers is not None else "text"
+
+    def __len__(self) -> int:
+        return len(self._integers) if self._integers is not None else len(self._text)
+
+    @overload
+    def __getitem__(self, row: int) -> int | str: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[int | str]: ...
+
+    def __getitem__(self, row: int | slice) -> int | str | list[int | str]:
+        if isinstance(row, slice):
+            return self.take(np.arange(len(self))[row])
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)} ids")
+        return int(self._integers[row]) if self._integers is not None else str(self._text[int(row)])
+
+    def __iter__(self) -> Iterator[int | str]:
+        yield from self.take(np.arange(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ids) or self.kind != other.kind:
+            return False
+        if self._integers is not None:
+            return np.array_equal(self._integers, other._integers)  # type: ignore[arg-type]
+        return bool(self._text.equals(other._text))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(raw) for raw in self[:3]) + (", …" if len(self) > 3 else "")
+        return f"Ids({len(self):,} {self.kind}: {shown})"
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> list[int | str]:
+        """The raw ids of these rows, as Python values."""
+        return list(self.arrow(rows).to_pylist())
+
+    def arrow(self, rows: NDArray[np.integer[Any]] | None = None) -> pa.Array:
+        """The raw ids (of these rows) as an Arrow array."""
+        if self._integers is not None:
+            return pa.array(self._integers if rows is None else self._integers[rows])
+        return self._text if rows is None else self._text.take(pa.array(rows))
+
+    def rows(self, raw: Any) -> NDArray[np.int64]:
+        """The row of each raw id; −1 where the id is unknown."""
+        if self._integers is not None:
+            wanted = np.asarray(raw)
+            if wanted.size and wanted.dtype.kind not in "iu":
+                return np.full(len(wanted), -1, dtype=np.int64)
+            if not len(self):
+                return np.full(len(wanted), -1, dtype=np.int64)
+            at = np.minimum(np.searchsorted(self._integers, wanted), len(self) - 1)
+            return np.where(self._integers[at] == wanted, at, -1).astype(np.int64)
+        values = raw if isinstance(raw, pa.Array | pa.ChunkedArray) else pa.array(list(map(str, raw)))
+        found = pc.index_in(values.cast(pa.large_string()), value_set=self._text)
+        return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
+
+    def row(self, raw: int | str, *, what: str = "id") -> int:
+        """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
+        known: int | str = raw
+        if self._integers is not None and isinstance(raw, str):
+            known = int(raw) if _is_integer(raw) else raw
+        found = int(self.rows([known])[0])
+        if found < 0:
+            raise UsageError(self._unknown(raw, what))
+        return found
+
+    def _unknown(self, raw: int | str, what: str) -> str:
+        if not len(self):
+            return f"unknown {what} {raw!r}: there are none"
+        some = [str(name) for name in self[:20_000]]
+        near = difflib.get_close_matches(str(raw), some, n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        return f"unknown {what} {raw!r}{hint} ({len(self):,} known, from {self[0]!r} to {self[-1]!r})"
+
+    def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
+        """The ids of these rows, which must be increasing."""
+        return Ids(self._integers[rows]) if self._integers is not None else Ids(self.arrow(rows))
+
+    def arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
+        if self._integers is not None:
+            return {name: self._integers}
+        whole = (
+            pa.concat_arrays([self._text])
+            if self._text.offset == 0
+            else self._text.take(pa.array(np.arange(len(self))))
+        )
+        _, offsets, data = whole.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64)[: len(self) + 1] if len(self) else np.zeros(1, np.int64)
+        text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]] if data else np.zeros(0, np.uint8)
+        return {f"{name}.offsets": ends, f"{name}.utf8": text}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], name: str) -> Ids:
+        """Read what :meth:`arrays` stored, without copying."""
+        if name in arrays:
+            return cls(arrays[name])
+        offsets, text = arrays[f"{name}.offsets"], arrays[f"{name}.utf8"]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+        return cls(pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
+
+
+def encode(*columns: IdColumn) -> tuple[Ids, list[NDArray[np.int32]]]:
+    """Number the ids of all columns together: the sorted distinct ids, and each column as their rows.
+
+    Columns are all integer or all text. Takes time linear in the rows; only the distinct ids are sorted.
+    """
+    if all(isinstance(column, np.ndarray) for column in columns):
+        low = min((int(column.min()) for column in columns if len(column)), default=0)
+        high = max((int(column.max()) for column in columns if len(column)), default=-1)
+        if high - low < max(DENSE_RANGE, 4 * sum(map(len, columns))):
+            return _encode_dense(columns, low, high)
+    return _encode_hashed(columns)
+
+
+def _encode_dense(columns: Sequence[IdColumn], low: int, high: int) -> tuple[Ids, list[NDArray[np.int32]]]:
+    present = np.zeros(high - low + 1, dtype=bool)
+    shifted = [column - low if low else column for column in columns]
+    for column in shifted:
+        present[column] = True
+    rows = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return Ids(np.flatnonzero(present) + low), [rows[column] for column in shifted]
+
+
+def _encode_hashed(columns: Sequence[IdColumn]) -> tuple[Ids, list[NDArray[np.int32]]]:
+    coded = [_dictionary(column) for column in columns]
+    distinct = pc.unique(pa.concat_arrays([values for _, values in coded]))
+    distinct = distinct.take(pc.sort_indices(distinct))
+    rows = [np.asarray(pc.index_in(values, value_set=distinct)).astype(np.int32) for _, values in coded]
+    ids = Ids(np.asarray(distinct)) if pa.types.is_integer(distinct.type) else Ids(distinct)
+    return ids, [rows[k][codes] for k, (codes, _) in enumerate(coded)]
+
+
+def _dictionary(column: IdColumn) -> tuple[NDArray[np.int32], pa.Array]:
+    """A column as codes into its distinct values; the values may repeat none and are in no order."""
+    if isinstance(column, np.ndarray):
+        column = pa.array(column.astype(np.int64, copy=False))
+    chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    if not pa.types.is_dictionary(chunked.type):
+        chunked = chunked.dictionary_encode()
+    if not chunked.num_chunks:
+        return np.zeros(0, np.int32), pa.array([], _plain(chunked.type.value_type))
+    unified = chunked.unify_dictionaries()
+    codes = np.concatenate([np.asarray(chunk.indices) for chunk in unified.chunks]).astype(np.int32, copy=False)
+    values = unified.chunk(unified.num_chunks - 1).dictionary
+    used = np.bincount(codes, minlength=len(values)) > 0
+    if not used.all():  # a dictionary may list values that none of these rows has
+        codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
+        values = values.filter(pa.array(used))
+    return codes, values.cast(_plain(values.type))
+
+
+def _plain(value_type: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(value_type) else pa.large_string()
+
+
+def _is_integer(text: str) -> bool:
+    return bool(pc.match_substring_regex(pa.array([text]), CANONICAL_INTEGER)[0].as_py())

@@ -1,0 +1,277 @@
+"""Artifacts: directories of arrays that are either complete and verified, or not there.
+
+An artifact is a directory of ``.npy`` files, which memory-map, and a ``manifest.json`` that carries the sha256
+of every file and of itself. It is written aside, flushed to the disk and renamed into place, so a reader
+never sees half of one; what a killed process left aside is cleared by the next write. Nothing in it can run
+code. An existing artifact is never replaced.
+
+``fingerprint`` identifies the content alone: kind, format version, metadata and arrays, but not the provenance.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.errors import ArtifactError, DataError, DiskError, UsageError
+
+MANIFEST = "manifest.json"
+CHUNK = 1 << 22
+
+Arrays = Mapping[str, NDArray[Any]]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A saved artifact: its metadata, its provenance, and its arrays, memory-mapped."""
+
+    meta: Json
+    provenance: Json
+    arrays: Arrays
+    fingerprint: str
+
+
+def fingerprint(kind: str, version: int, meta: Json, arrays: Arrays) -> str:
+    """The identity of an artifact with this content, saved or not."""
+    files = {f"{name}.npy": _hash_array(array).hexdigest() for name, array in arrays.items()}
+    return _fingerprint(kind, version, meta, files)
+
+
+def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, arrays: Arrays) -> str:
+    """Save an artifact at ``path`` and return its fingerprint.
+
+    Where ``path`` already holds exactly this content it is left as it is; where it holds anything else, the
+    write is refused.
+    """
+    path = path.absolute()
+    if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
+        return _keep_existing(path, kind, fingerprint(kind, version, meta, arrays))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _written_aside(path) as aside:
+            _require_space(path, sum(array.nbytes for array in arrays.values()))
+            files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
+            print_ = _fingerprint(kind, version, meta, {name: entry["sha256"] for name, entry in files.items()})
+            manifest = {"kind": kind, "version": version, "fingerprint": print_, "meta": meta}
+            manifest |= {"provenance": provenance, "files": files}
+            manifest["sha256"] = hashlib.sha256(_canonical(manifest)).hexdigest()
+            _write_bytes(aside / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
+    except OSError as error:
+        raise _disk_error(path, arrays, error) from error
+    return print_
+
+
+def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifact:
+    """Open an artifact; with ``verify`` every byte is checked against its sha256 first."""
+    manifest = read_manifest(path, kind)
+    if manifest["version"] != version:
+        newer = "a newer" if manifest["version"] > version else "an older"
+        raise ArtifactError(
+            f"{path}: {kind} format {manifest['version']} is of {newer} mcne than this one, which reads format "
+            f"{version}; make it again or use the mcne that wrote it"
+        )
+    for name, entry in manifest["files"].items():
+        _check_file(Path(path) / name, entry, verify=verify)
+    arrays = {name.removesuffix(".npy"): _map(Path(path) / name) for name in manifest["files"]}
+    return Artifact(manifest["meta"], manifest["provenance"], arrays, manifest["fingerprint"])
+
+
+def read_manifest(path: Path, kind: str) -> Json:
+    """The verified manifest of an artifact of this kind."""
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such directory; expected a {kind}")
+    if not (path / MANIFEST).is_file():
+        raise DataError(
+            f"{path}: no {MANIFEST}, so this is not a {kind}, or its writing or copying was interrupted; make it again"
+        )
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        said = manifest.pop("sha256")
+    except (ValueError, KeyError, AttributeError) as error:
+        raise ArtifactError(f"{path / MANIFEST}: damaged ({error}); restore the {kind} or make it again") from error
+    if hashlib.sha256(_canonical(manifest)).hexdigest() != said:
+        raise ArtifactError(f"{path / MANIFEST}: its sha256 does not match; restore the {kind} or make it again")
+    if manifest["kind"] != kind:
+        raise ArtifactError(f"{path}: holds a {manifest['kind']}, expected a {kind}")
+    return dict(manifest)
+
+
+def sha256_of_file(path: Path) -> str:
+    """The sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fingerprint(kind: str, version: int, meta: Json, files: Mapping[str, str]) -> str:
+    return hashlib.sha256(_canonical({"kind": kind, "version": version, "meta": meta, "files": files})).hexdigest()
+
+
+def _canonical(value: Json) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def _keep_existing(path: Path, kind: str, wanted: str) -> str:
+    if not path.is_dir():
+        raise UsageError(f"{path}: is a file; choose another place for the {kind}")
+    there = read_manifest(path, kind)["fingerprint"]
+    if there != wanted:
+        raise UsageError(
+            f"{path}: already holds another {kind} ({there[:12]}, this one is {wanted[:12]}); nothing is ever "
+            f"replaced: choose another place, or remove it first"
+        )
+    return wanted
+
+
+@contextmanager
+def _written_aside(path: Path) -> Iterator[Path]:
+    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well."""
+    aside = path.with_name(f".{path.name}.partial")
+    lock = _lock_empty(aside)
+    try:
+        yield aside
+        os.fsync(lock)
+        if path.is_dir():
+            path.rmdir()
+        aside.rename(path)
+        _sync_directory(path.parent)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    finally:
+        os.close(lock)
+
+
+def _lock_empty(aside: Path) -> int:
+    """Create ``aside`` or take over what a dead process left of it, and hold its lock."""
+    while True:
+        aside.mkdir(exist_ok=True)
+        lock = os.open(aside, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise DataError(f"{aside}: another process is writing there now; wait for it to end") from error
+        if aside.exists() and os.path.samestat(os.fstat(lock), aside.stat()):
+            break
+        os.close(lock)
+    for left in aside.iterdir():
+        left.unlink()
+    return lock
+
+
+def _require_space(path: Path, needed: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"{needed:,} bytes needed, {free:,} free")
+
+
+def _disk_error(path: Path, arrays: Arrays, error: OSError) -> DiskError:
+    size = sum(array.nbytes for array in arrays.values())
+    missing = ""
+    if error.errno == errno.ENOSPC:
+        free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
+        missing = f" ({size:,} bytes needed, {free:,} free, {max(size - free, 0):,} missing)"
+    return DiskError(
+        f"{path}: {error.strerror or error}{missing}; nothing was left behind, free some space or choose another place"
+    )
+
+
+def _header(array: NDArray[Any]) -> bytes:
+    head = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(array.dtype)
+    np.lib.format.write_array_header_1_0(head, {"descr": descr, "fortran_order": False, "shape": array.shape})
+    return head.getvalue()
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
+    """The bytes of ``array`` as a ``.npy`` file, in pieces."""
+    yield _header(array)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    step = max(1, CHUNK // max(1, array.itemsize))
+    for start in range(0, len(flat), step):
+        yield flat[start : start + step].view(np.uint8).data
+
+
+def _hash_array(array: NDArray[Any]) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    for chunk in _chunks(array):
+        digest.update(chunk)
+    return digest
+
+
+def _write_array(path: Path, array: NDArray[Any]) -> Json:
+    digest, size = hashlib.sha256(), 0
+    with path.open("wb", buffering=0) as file:
+        for chunk in _chunks(array):
+            digest.update(chunk)
+            size += _write_all(file, chunk)
+        os.fsync(file.fileno())
+    return {"sha256": digest.hexdigest(), "bytes": size}
+
+
+def _write_all(file: io.FileIO, chunk: bytes | memoryview) -> int:
+    view = memoryview(chunk)
+    while view:
+        view = view[file.write(view) :]
+    return len(chunk)
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    with path.open("wb", buffering=0) as file:
+        _write_all(file, data)
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_file(path: Path, entry: Json, *, verify: bool) -> None:
+    if not path.is_file():
+        raise ArtifactError(f"{path}: missing; restore it or make the artifact again")
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        raise ArtifactError(
+            f"{path}: {size:,} bytes where the manifest says {entry['bytes']:,}; restore it or make the artifact again"
+        )
+    if verify and sha256_of_file(path) != entry["sha256"]:
+        raise ArtifactError(f"{path}: its sha256 does not match the manifest's; restore it or make the artifact again")
+
+
+def _map(path: Path) -> NDArray[Any]:
+    mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped.view(np.ndarray)
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view of ``array``; the caller's own array stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def human_bytes(size: float) -> str:
+    """``1536`` → ``1.5 KiB``."""
+    power = min(4, int(math.log(max(size, 1), 1024)))
+    unit = ["B", "KiB", "MiB", "GiB", "TiB"][power]
+    return f"{size / 1024**power:.{0 if power == 0 else 1}f} {unit}"
