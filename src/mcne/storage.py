@@ -63,7 +63,7 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
         return _keep_existing(path, kind, fingerprint(kind, version, meta, arrays))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _written_aside(path) as aside:
+        with written_aside(path) as aside:
             _require_space(path, sum(array.nbytes for array in arrays.values()))
             files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
             print_ = _fingerprint(kind, version, meta, {name: entry["sha256"] for name, entry in files.items()})
@@ -139,8 +139,8 @@ def _keep_existing(path: Path, kind: str, wanted: str) -> str:
 
 
 @contextmanager
-def _written_aside(path: Path) -> Iterator[Path]:
-    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well."""
+def written_aside(path: Path) -> Iterator[Path]:
+    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well, and vanishes if not."""
     aside = path.with_name(f".{path.name}.partial")
     lock = _lock_empty(aside)
     try:

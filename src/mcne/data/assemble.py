@@ -118,7 +118,9 @@ def assemble(
     records = np.zeros(len(ids), dtype=np.int64)
     for code in behaviors:
         records += np.bincount(distinct[code].user, minlength=len(ids))
-    kept, friends, dropped = _filter(graph, records, user_filter)
+    known = records > 0
+    known[np.concatenate([source, target, *listed])] = True
+    kept, friends, dropped = _filter(graph, records, known, user_filter)
     if not kept.any():
         raise DataError(f"{name}: no user is left of {len(ids):,} under {user_filter}; lower the filter")
 
@@ -215,15 +217,18 @@ def _distinct(rows: RawInteractions, at: NDArray[Any], user: NDArray[Any], name:
     return Behavior(name, items, user_rows.astype(np.int32), item_rows.astype(np.int32), times)
 
 
-def _filter(graph: Graph, records: NDArray[Any], wanted: UserFilter) -> tuple[NDArray[np.bool_], Graph, dict[str, int]]:
+def _filter(
+    graph: Graph, records: NDArray[Any], known: NDArray[np.bool_], wanted: UserFilter
+) -> tuple[NDArray[np.bool_], Graph, dict[str, int]]:
     """Who stays, the graph among them, and how many were dropped for what."""
     linked = graph.degrees >= wanted.min_links
     recorded = records >= wanted.min_records
+    kept = known & linked & recorded
     dropped = {
-        f"fewer than {wanted.min_links} links": int(np.count_nonzero(~linked)),
-        f"fewer than {wanted.min_records} records": int(np.count_nonzero(linked & ~recorded)),
+        "known from an extra behavior alone": int(np.count_nonzero(~known)),
+        f"fewer than {wanted.min_links} links": int(np.count_nonzero(known & ~linked)),
+        f"fewer than {wanted.min_records} records": int(np.count_nonzero(known & linked & ~recorded)),
     }
-    kept = linked & recorded
     friends = graph if kept.all() else graph.restrict(kept)
     if wanted.drop_isolated:
         has_friend = friends.degrees > 0

@@ -106,7 +106,7 @@ def _is_in(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bo
 
 
 def _first_fresh(before: NDArray[np.int32], candidates: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Per row: what was drawn before, then the new distinct candidates in order, cut to the row's length; −1 is nothing."""
+    """Per row: what was drawn before, then the new distinct candidates in order; −1 is nothing, also in the result."""
     both = np.concatenate([before, candidates], axis=1)  # [n, w]
     n, width = both.shape
     keys = (both.astype(np.int64) + 1) * width + np.arange(width)  # by item, then by position; −1 comes first

@@ -112,7 +112,8 @@ def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float]
     for behavior in dataset.behaviors:
         if behavior.timestamp is None:
             raise DataError(
-                f"behavior {behavior.name!r} has no timestamps, which a temporal split needs; prepare the data with them"
+                f"behavior {behavior.name!r} has no timestamps, which a temporal split needs; "
+                "prepare the data again with them"
             )
         chance = Stream(seed, "split", behavior.name).bits(len(behavior))
         order = np.lexsort((chance, behavior.timestamp))
@@ -131,11 +132,19 @@ def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *
     return _finish(dataset, [np.asarray(part, np.uint8) for part in parts], seed, {"kind": "supplied"})
 
 
+def load_all(directory: Path, dataset: SocialDataset) -> dict[str, Split]:
+    """Every split kept with a saved dataset, by name."""
+    kept = directory / DIRECTORY
+    names = sorted(path.name for path in kept.iterdir() if not path.name.startswith(".")) if kept.is_dir() else []
+    return {name: Split.load(kept / name, dataset) for name in names}
+
+
 def _bounds(ratios: Sequence[float]) -> tuple[float, float]:
     """Where validation and test start, as shares of the whole."""
     if len(ratios) != 3 or not all(np.isfinite(r) and r >= 0 for r in ratios) or not ratios[0] > 0:
         raise UsageError(
-            f"ratios {','.join(map(str, ratios))}: three numbers of 0 or more are needed, the first above 0, as 70,10,20"
+            f"ratios {','.join(map(str, ratios))}: three numbers of 0 or more are needed, "
+            "the first above 0, as in 70,10,20"
         )
     total = sum(ratios)
     return ratios[0] / total, (ratios[0] + ratios[1]) / total
@@ -184,15 +193,18 @@ def _finish(
     for k, behavior in enumerate(dataset.behaviors):
         empty = [name for p, name in enumerate(PARTS) if not np.any(parts[k] == p)]
         said += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
-        for part, kinds in negatives.items():
-            for kind, drawn in kinds.items():
-                if drawn[k].n_short:
-                    fewest = int((drawn[k].items >= 0).sum(axis=1).min())
-                    said.append(
-                        f"{behavior.name}: {drawn[k].n_short:,} of {len(drawn[k].users):,} {part} users have fewer than "
-                        f"{drawn[k].items.shape[1]} {kind} negatives, the fewest {fewest}, since no more items exist for them"
-                    )
+        said += [
+            f"{behavior.name}: {_short(drawn[k])} {kind} negatives in {part}, since no more items exist for them"
+            for part, kinds in negatives.items()
+            for kind, drawn in kinds.items()
+            if drawn[k].n_short
+        ]
     return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(said))
+
+
+def _short(drawn: Negatives) -> str:
+    fewest, usual = int((drawn.items >= 0).sum(axis=1).min()), drawn.items.shape[1]
+    return f"{drawn.n_short:,} of {len(drawn.users):,} users have fewer than {usual} (the fewest {fewest})"
 
 
 def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: int, kind: str, seed: int) -> Negatives:

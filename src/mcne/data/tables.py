@@ -81,6 +81,14 @@ def read(
     )
 
 
+def rows_of(table: Table, column: str, ids: Ids) -> NDArray[np.int64]:
+    """The row of each raw id of a column among known ids, compared as text; −1 where it is unknown."""
+    coded = _ids(table, column, "text")
+    found = pc.index_in(coded.dictionary, value_set=ids.arrow().cast(pa.large_string()))
+    rows: NDArray[np.int64] = np.asarray(pc.fill_null(found, -1)).astype(np.int64)[np.asarray(coded.indices)]
+    return rows
+
+
 def _check_options(columns: Mapping[str, str], id_type: str) -> None:
     if id_type not in get_args(IdType):
         raise UsageError(unknown("id type", id_type, get_args(IdType)))

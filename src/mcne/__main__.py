@@ -1,0 +1,5 @@
+"""``python -m mcne``."""
+
+from mcne.cli.main import main
+
+main()

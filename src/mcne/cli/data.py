@@ -1,0 +1,229 @@
+"""``mcne data``: prepare, make, split, describe and export datasets.
+
+Everything heavy is imported inside the commands, so that ``mcne --help`` starts at once.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mcne.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcne.data.dataset import SocialDataset
+    from mcne.data.trust import TrustStudy
+
+app = typer.Typer(help="Prepare, make, split, describe and export datasets.", no_args_is_help=True)
+prepare = typer.Typer(help="Make a dataset from raw files.", no_args_is_help=True)
+app.add_typer(prepare, name="prepare")
+
+Raw = Annotated[Path, typer.Option("--raw", help="Directory of rating.mat and trustnetwork.mat.")]
+Out = Annotated[Path, typer.Option("--out", help="Where to write; nothing there is ever replaced.")]
+Data = Annotated[Path, typer.Argument(help="A prepared dataset.", metavar="DATA")]
+Behaviors = Annotated[str | None, typer.Option("--behaviors", help="Names or numbers, comma-separated.")]
+Extra = Annotated[str, typer.Option("--extra-behaviors", help="Ride along for the users the others keep.")]
+Timestamps = Annotated[bool, typer.Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
+Unverified = Annotated[bool, typer.Option("--unverified", help="Read files whose sha256 is not the known one.")]
+MinLinks = Annotated[int, typer.Option(min=0, help="Drop users with fewer links.")]
+MinRecords = Annotated[int, typer.Option(min=0, help="Drop users with fewer records in all behaviors together.")]
+DropIsolated = Annotated[bool, typer.Option("--drop-isolated", help="Then drop users left without a link.")]
+
+
+class IdTypes(StrEnum):
+    """How ids of text files are read."""
+
+    auto = "auto"
+    integer = "integer"
+    text = "text"
+
+
+class Formats(StrEnum):
+    """What a dataset can be exported to."""
+
+    parquet = "parquet"
+    csv = "csv"
+    recbole = "recbole"
+
+
+@prepare.command("ciao")
+def prepare_ciao(
+    raw: Raw,
+    out: Out,
+    behaviors: Behaviors = None,
+    extra_behaviors: Extra = "",
+    timestamps: Timestamps = False,
+    unverified: Unverified = False,
+) -> None:
+    """Ciao as the paper prepared it: Beauty, Books, Travel unless other categories are named."""
+    from mcne.data.trust import CIAO
+
+    _prepare_trust(CIAO, raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
+
+
+@prepare.command("epinions")
+def prepare_epinions(
+    raw: Raw,
+    out: Out,
+    behaviors: Behaviors = None,
+    extra_behaviors: Extra = "",
+    timestamps: Timestamps = False,
+    unverified: Unverified = False,
+) -> None:
+    """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
+    from mcne.data.trust import EPINIONS
+
+    _prepare_trust(EPINIONS, raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
+
+
+def _prepare_trust(
+    study: TrustStudy, raw: Path, out: Path, behaviors: str | None, extra: str, *, timestamps: bool, unverified: bool
+) -> None:
+    from mcne.data.trust import prepare as prepare_trust
+
+    dataset = prepare_trust(
+        study,
+        raw,
+        behaviors=_names(behaviors) or None,
+        extra_behaviors=_names(extra),
+        timestamps=timestamps,
+        unverified=unverified,
+    )
+    _save(dataset, out)
+
+
+@prepare.command("files")
+def prepare_files(
+    interactions: Annotated[Path, typer.Option(help="user_id, item_id, behavior[, timestamp]: csv, parquet, .inter.")],
+    out: Out,
+    links: Annotated[Path | None, typer.Option(help="source_id, target_id[, weight]: csv, parquet, .net.")] = None,
+    users: Annotated[Path | None, typer.Option(help="user_id and attributes: csv, parquet, .user.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Map a column: user_id=NAME (repeatable).")] = None,
+    behaviors: Behaviors = None,
+    extra_behaviors: Extra = "",
+    single_behavior: Annotated[str | None, typer.Option(help="Name of the one behavior, without a column.")] = None,
+    min_links: MinLinks = 0,
+    min_records: MinRecords = 0,
+    drop_isolated: DropIsolated = False,
+    keep_self_links: Annotated[bool, typer.Option("--keep-self-links", help="Keep links to oneself.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
+    id_type: Annotated[IdTypes, typer.Option(help="How ids of text files are read.")] = IdTypes.auto,
+    name: Annotated[str | None, typer.Option(help="The dataset's name; that of the directory if not given.")] = None,
+) -> None:
+    """Your own tables: CSV, TSV, parquet or RecBole's atomic files."""
+    from mcne.data.assemble import UserFilter
+    from mcne.data.dataset import SocialDataset
+
+    dataset = SocialDataset.from_frames(
+        interactions,
+        links,
+        users=users,
+        name=name or out.name,
+        columns=_mapping(column or []),
+        behaviors=_names(behaviors) or None,
+        extra_behaviors=_names(extra_behaviors),
+        single_behavior=single_behavior,
+        user_filter=UserFilter(min_links, min_records, drop_isolated),
+        self_links="keep" if keep_self_links else "drop",
+        strict=strict,
+        id_type=id_type.value,
+    )
+    _save(dataset, out)
+
+
+@app.command("split")
+def split(
+    data: Data,
+    name: Annotated[str, typer.Option(help="Kept under DATA/splits/NAME.")] = "random-0",
+    seed: Annotated[int, typer.Option(help="Seeds the parts and the negatives.")] = 0,
+    ratios: Annotated[str, typer.Option(help="Training, validation, test.")] = "70,10,20",
+    temporal: Annotated[bool, typer.Option("--temporal", help="Earliest interactions train, latest test.")] = False,
+    source: Annotated[Path | None, typer.Option("--from", help="Your own: train, validation, test files.")] = None,
+) -> None:
+    """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
+    from mcne.data import split as splits
+    from mcne.data.dataset import SocialDataset
+    from mcne.data.split_files import read_parts
+
+    if temporal and source:
+        raise UsageError("--temporal and --from exclude each other; choose one")
+    if not name or Path(name).name != name or name.startswith("."):
+        raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
+    dataset = SocialDataset.load(data)
+    if source:
+        made = splits.supplied_split(dataset, read_parts(dataset, source), seed=seed)
+    else:
+        cut = splits.temporal_split if temporal else splits.random_split
+        made = cut(dataset, seed=seed, ratios=_ratios(ratios))
+    fingerprint = made.save(data / splits.DIRECTORY / name)
+    for k, behavior in enumerate(dataset.behaviors):
+        sizes = ", ".join(f"{int((made.parts[k] == p).sum()):,} {part}" for p, part in enumerate(splits.PARTS))
+        typer.echo(f"{behavior.name}: {sizes}")
+    for note in made.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"split {name} {fingerprint}")
+
+
+@app.command("describe")
+def describe(
+    data: Data,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """Counts, distributions, overlap of users between behaviors, and what is cold."""
+    from mcne.data.dataset import SocialDataset
+    from mcne.data.describe import describe as describe_dataset
+    from mcne.data.split import load_all
+
+    dataset = SocialDataset.load(data)
+    description = describe_dataset(dataset, load_all(data, dataset))
+    if as_json:
+        typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
+        return
+    from mcne.cli.description import show
+
+    show(description)
+
+
+@app.command("export")
+def export(
+    data: Data,
+    out: Out,
+    file_format: Annotated[Formats, typer.Option("--format", help="What to write.")] = Formats.parquet,
+) -> None:
+    """Write a dataset as parquet, CSV or RecBole files."""
+    from mcne.data.dataset import SocialDataset
+    from mcne.data.exchange import export as write
+
+    for file in write(SocialDataset.load(data), out, file_format=file_format.value):
+        typer.echo(str(file))
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _mapping(columns: list[str]) -> dict[str, str]:
+    pairs = [column.partition("=") for column in columns]
+    for standard, sign, own in pairs:
+        if not (standard and sign and own):
+            raise UsageError(f"--column {standard}{sign}{own}: a mapping like user_id=NAME is needed")
+    return {standard: own for standard, _, own in pairs}
+
+
+def _ratios(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--ratios {text}: three numbers are needed, as in 70,10,20") from error
+
+
+def _save(dataset: SocialDataset, out: Path) -> None:
+    fingerprint = dataset.save(out)
+    if dataset.report is not None:
+        typer.echo("\n".join(dataset.report.lines()))
+    typer.echo(repr(dataset))
+    typer.echo(f"saved {out} {fingerprint}")

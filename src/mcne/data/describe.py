@@ -1,0 +1,103 @@
+"""What a dataset looks like, in numbers: sizes, distributions, overlaps, and who or what is cold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.split import PARTS, TEST, TRAIN, Split
+
+
+def describe(dataset: SocialDataset, splits: Mapping[str, Split] | None = None) -> dict[str, Any]:
+    """Everything ``mcne data describe`` shows, as plain data."""
+    active = np.stack([np.bincount(b.user, minlength=dataset.n_users) > 0 for b in dataset.behaviors])  # [C, users]
+    return {
+        "name": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "users": dataset.n_users,
+        "links": dataset.graph.n_links,
+        "weighted": dataset.graph.weights is not None,
+        "self_links": dataset.graph.n_self_links(),
+        "users_without_links": int(np.count_nonzero(dataset.graph.degrees == 0)),
+        "users_without_records": int(np.count_nonzero(~active.any(axis=0))),
+        "degree": distribution(dataset.graph.degrees),
+        "behaviors": [_behavior(behavior, dataset.n_users) for behavior in dataset.behaviors],
+        "overlap": _overlap(dataset, active),
+        "attributes": list(dataset.attributes),
+        "splits": {name: _split(dataset, split) for name, split in (splits or {}).items()},
+    }
+
+
+def distribution(counts: NDArray[Any]) -> dict[str, Any]:
+    """Summary and histogram of non-negative counts; the bins are 0, 1, 2–3, 4–7, …"""
+    if not len(counts):
+        return {"min": 0, "median": 0.0, "mean": 0.0, "max": 0, "top_tenth_share": 0.0, "histogram": []}
+    bins = np.frexp(counts.astype(np.float64))[1]  # 0 → 0, 1 → 1, 2–3 → 2, 4–7 → 3
+    sizes = np.bincount(bins)
+    histogram = [
+        {"from": 2 ** (k - 1) if k else 0, "to": 2**k - 1 if k else 0, "count": int(sizes[k])}
+        for k in range(int(bins.min()), len(sizes))
+    ]
+    top = np.sort(counts)[::-1][: max(1, round(len(counts) / 10))]
+    return {
+        "min": int(counts.min()),
+        "median": float(np.median(counts)),
+        "mean": float(counts.mean()),
+        "max": int(counts.max()),
+        "top_tenth_share": float(top.sum() / max(1, counts.sum())),
+        "histogram": histogram,
+    }
+
+
+def _behavior(behavior: Behavior, n_users: int) -> dict[str, Any]:
+    records = np.bincount(behavior.user, minlength=n_users)
+    popularity = behavior.popularity()
+    return {
+        "name": behavior.name,
+        "items": behavior.n_items,
+        "interactions": len(behavior),
+        "users": int(np.count_nonzero(records)),
+        "density": len(behavior) / (n_users * behavior.n_items),
+        "timestamps": behavior.timestamp is not None,
+        "cold_user_share": float(np.mean(records == 0)),
+        "single_record_item_share": float(np.mean(popularity == 1)),
+        "records_per_user": distribution(records),
+        "popularity": distribution(popularity),
+    }
+
+
+def _overlap(dataset: SocialDataset, active: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """For every two behaviors: users with both, and their share of the users with either."""
+    names = dataset.behavior_names
+    pairs = []
+    for a in range(len(names)):
+        for b in range(a + 1, len(names)):
+            both, either = (int(np.count_nonzero(op(active[a], active[b]))) for op in (np.logical_and, np.logical_or))
+            pairs.append({"behaviors": [names[a], names[b]], "users": both, "share": both / max(1, either)})
+    return pairs
+
+
+def _split(dataset: SocialDataset, split: Split) -> dict[str, Any]:
+    """Sizes of the parts, and what of the test part has no training record."""
+    behaviors = []
+    for k, behavior in enumerate(dataset.behaviors):
+        train_user, train_item = split.of(behavior, k, TRAIN)
+        test_user, test_item = split.of(behavior, k, TEST)
+        known_items = np.bincount(train_item, minlength=behavior.n_items) > 0
+        known_users = np.bincount(train_user, minlength=dataset.n_users) > 0
+        test_users = np.unique(test_user)
+        sizes = {part: int(np.count_nonzero(split.parts[k] == p)) for p, part in enumerate(PARTS)}
+        behaviors.append(
+            {"name": behavior.name}
+            | sizes
+            | {
+                "test_users": len(test_users),
+                "test_users_without_training": float(np.mean(~known_users[test_users])) if len(test_users) else 0.0,
+                "test_on_untrained_items": float(np.mean(~known_items[test_item])) if len(test_item) else 0.0,
+            }
+        )
+    return {"fingerprint": split.fingerprint, "settings": dict(split.settings), "behaviors": behaviors}

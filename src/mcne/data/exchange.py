@@ -1,0 +1,105 @@
+"""Datasets for other programs: parquet, CSV and RecBole's atomic files.
+
+Each format has three files: interactions, links (each once), and users with their attributes, so that reading
+them back gives the same dataset, users without any link or interaction included.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from mcne.data.dataset import SocialDataset
+from mcne.errors import DataError, UsageError, unknown
+from mcne.storage import written_aside
+
+FORMATS = ("parquet", "csv", "recbole")
+ATOMIC = {"interactions": "inter", "links": "net", "users": "user"}
+
+
+def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list[Path]:
+    """Write the dataset's three files into a new directory and return them."""
+    if file_format not in FORMATS:
+        raise UsageError(unknown("format", file_format, FORMATS))
+    if directory.exists():
+        raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
+    tables = {"interactions": interactions(dataset), "links": links(dataset), "users": users(dataset)}
+    directory = directory.absolute()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with written_aside(directory) as aside:
+        files = [_write(table, aside, what, file_format, dataset.name) for what, table in tables.items()]
+    return [directory / file.name for file in files]
+
+
+def interactions(dataset: SocialDataset) -> pa.Table:
+    """``user_id, item_id, behavior[, timestamp]``, behavior by behavior."""
+    kind = pa.int64() if all(b.items.kind == "integer" for b in dataset.behaviors) else pa.large_string()
+    parts = []
+    for behavior in dataset.behaviors:
+        columns = {
+            "user_id": dataset.users.arrow(behavior.user),
+            "item_id": behavior.items.arrow(behavior.item).cast(kind),
+            "behavior": pa.array([behavior.name]).take(pa.array(np.zeros(len(behavior), np.int8))),
+        }
+        if behavior.timestamp is not None:
+            columns["timestamp"] = pa.array(behavior.timestamp)
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def links(dataset: SocialDataset) -> pa.Table:
+    """``source_id, target_id[, weight]``, each link once, from the lower row to the higher."""
+    source, target = dataset.graph.sources(), dataset.graph.indices
+    once = source <= target
+    ids = dataset.users
+    table = pa.table({"source_id": ids.arrow(source[once]), "target_id": ids.arrow(target[once])})
+    if dataset.graph.weights is not None:
+        table = table.append_column("weight", pa.array(dataset.graph.weights[once]))
+    return table
+
+
+def users(dataset: SocialDataset) -> pa.Table:
+    """``user_id`` and the attributes; unknown values are null."""
+    table = pa.table({"user_id": dataset.users.arrow()})
+    for name, attribute in dataset.attributes.items():
+        if attribute.categories is None:
+            column = pa.array(attribute.values, from_pandas=True)
+        else:
+            missing = attribute.values < 0
+            column = attribute.categories.arrow().take(pa.array(attribute.values, mask=missing))
+        table = table.append_column(name, column)
+    return table
+
+
+def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: str) -> Path:
+    if file_format == "parquet":
+        path = directory / f"{what}.parquet"
+        pq.write_table(table, path, compression="zstd")
+        return path
+    if file_format == "csv":
+        path = directory / f"{what}.csv"
+        pa_csv.write_csv(table, path)
+        return path
+    path = directory / f"{name}.{ATOMIC[what]}"
+    header = "\t".join(f"{field.name}:{_atomic_type(field)}" for field in table.schema)
+    options = pa_csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    try:
+        with path.open("wb") as file:
+            file.write(header.encode() + b"\n")
+            pa_csv.write_csv(table, file, options)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{what}: an id or name holds a tab, a quote or a line break, which RecBole's files cannot ({error}); "
+            "export to parquet or csv instead"
+        ) from error
+    return path
+
+
+def _atomic_type(field: pa.Field) -> str:
+    if field.name.endswith("_id") or field.name == "behavior":
+        return "token"
+    return "float" if pa.types.is_floating(field.type) or pa.types.is_integer(field.type) else "token"

@@ -1,0 +1,32 @@
+"""Fixtures for every test: the real datasets where there are any, and small datasets made here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mcne.data.dataset import SocialDataset
+
+
+@pytest.fixture(scope="session")
+def raw_data() -> Path:
+    """The directory of the real ``ciao/`` and ``epinions/`` files.
+
+    Found through ``MCNE_DATA_DIR``. Where that is not set the tests that need it skip, unless
+    ``MCNE_REQUIRE_DATA`` is set: then they fail.
+    """
+    directory = Path(os.environ.get("MCNE_DATA_DIR", "nowhere"))
+    if (directory / "ciao" / "rating.mat").is_file() and (directory / "epinions" / "rating.mat").is_file():
+        return directory
+    if os.environ.get("MCNE_REQUIRE_DATA"):
+        pytest.fail(f"MCNE_REQUIRE_DATA is set, but MCNE_DATA_DIR ({directory}) holds no ciao/ and epinions/ files")
+    pytest.skip("needs the Ciao and Epinions files: set MCNE_DATA_DIR to their directory")
+
+
+@pytest.fixture(scope="session")
+def ciao(raw_data: Path) -> SocialDataset:
+    from mcne.data.trust import CIAO, prepare
+
+    return prepare(CIAO, raw_data / "ciao", extra_behaviors=["Food & Drink"], timestamps=True)
