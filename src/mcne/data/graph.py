@@ -92,7 +92,7 @@ class Graph:
         """
         rows = np.arange(self.n_users, dtype=np.uint64)
         f, g = _mix(rows), _mix(rows + np.uint64(1 << 40))
-        balance = np.uint64(0)
+        balance = np.zeros(1, dtype=np.uint64)  # an array, because only arrays wrap around in silence
         sources = self.sources()
         for start in range(0, self.n_links, SYMMETRY_CHUNK):
             part = slice(start, start + SYMMETRY_CHUNK)
@@ -101,7 +101,7 @@ class Graph:
             if self.weights is not None:
                 terms *= self.weights[part].view(np.uint32).astype(np.uint64)
             balance += terms.sum(dtype=np.uint64)
-        return bool(balance == 0)
+        return bool(balance[0] == 0)
 
 
 def undirected(
@@ -115,8 +115,11 @@ def undirected(
     Of differing weights of one link the largest counts: so listing a link once, twice or in both directions
     means the same.
     """
-    low, high = np.minimum(source, target), np.maximum(source, target)
-    keys = (low.astype(np.int64) * n_users + high) * 2 + (source > target)  # the direction is the last bit
+    keys = np.minimum(source, target).astype(np.int64)
+    keys *= n_users
+    keys += np.maximum(source, target)
+    keys *= 2
+    keys += source > target  # the direction is the last bit
     if weight is None:
         keys.sort()
     else:
@@ -127,19 +130,21 @@ def undirected(
     first = run_starts(keys)
     if weight is not None:
         weight = np.maximum.reduceat(weight[order], np.flatnonzero(first)) if len(keys) else weight
-    return _both_directions(n_users, keys[first], weight), repeats
+    keys = keys[first]
+    return _both_directions(n_users, keys, weight), repeats
 
 
 def _both_directions(n_users: int, keys: NDArray[np.int64], weight: NDArray[np.float32] | None) -> Graph:
     """From sorted distinct ``low * n + high`` to rows that hold every link from both ends."""
-    low, high = np.divmod(keys, max(n_users, 1))
+    low, high = ((keys // max(n_users, 1)).astype(np.int32), (keys % max(n_users, 1)).astype(np.int32))
     values = np.ones(len(keys), np.int8) if weight is None else weight
-    upper = sparse.csr_array(
-        (values, high.astype(np.int32), offsets(np.bincount(low, minlength=n_users))), (n_users,) * 2
-    )
+    del keys
+    shape = (n_users, n_users)
+    upper = sparse.csr_array((values, high, offsets(np.bincount(low, minlength=n_users))), shape)
     other = low != high  # a link to oneself is stored once
-    lower = sparse.coo_array((values[other], (high[other], low[other])), (n_users, n_users)).tocsr()
-    both = upper + lower
+    if not other.all():
+        values, low, high = values[other], low[other], high[other]
+    both = upper + sparse.coo_array((values, (high, low)), shape).tocsr()
     weights = None if weight is None else both.data
     return Graph(offsets(np.diff(both.indptr)), both.indices.astype(np.int32, copy=False), weights)
 

@@ -1,7 +1,8 @@
 """One way to read a table, whatever it is: a text file, a parquet file, or a frame of any library.
 
 ``read_table`` gives the wanted columns under their standard names, in Arrow, with a function that names the place
-of a value for a message. Columns of text files come as text, numbers included; typed tables keep their types.
+of a value for a message. Columns of text files come as text, numbers included; typed tables keep their types. Text
+comes coded, in one piece: ``dictionary<int32, large_string>``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mcne.errors import DataError, UsageError, unknown
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
+WIDE_TEXT = pa.large_string()
 NUMERIC = ("timestamp", "weight")
 
 
@@ -71,7 +73,7 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:
     text = open_text(path)
     names = _resolve(str(path), text.names, wanted, columns)
     types = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in names.items()}
-    data = text.read(types).rename_columns(list(names))
+    data = _code_text(text.read(types).rename_columns(list(names)))
     return Table(str(path), data, True, lambda row, column: text.locate(row, names.get(column, column)))
 
 
@@ -86,7 +88,7 @@ def _read_parquet(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Tab
 
 def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, str]) -> Table:
     names = _resolve(label, frame.column_names, wanted, columns)
-    data = frame.select(list(names.values())).rename_columns(list(names))
+    data = _code_text(frame.select(list(names.values())).rename_columns(list(names)))
     if not len(data):
         raise DataError(f"{label}: no rows; at least one is needed")
 
@@ -95,6 +97,29 @@ def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, st
         return f"{label}, row {row + 1}, column {names.get(column, column)!r}, value {value!r}"
 
     return Table(label, data, False, locate)
+
+
+def is_text(column: pa.ChunkedArray) -> bool:
+    """Whether a column holds text, coded or not."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column of text or integers as one array of codes into its distinct values, as text."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(WIDE_TEXT).dictionary_encode()
+    chunks = column.unify_dictionaries().chunks or [pa.array([], CODED_TEXT)]
+    codes = pa.concat_arrays([chunk.indices for chunk in chunks]).cast(pa.int32())
+    return pa.DictionaryArray.from_arrays(codes, chunks[-1].dictionary.cast(WIDE_TEXT))
+
+
+def _code_text(table: pa.Table) -> pa.Table:
+    """The table with its text coded; the numbers of text files, which hardly repeat, stay as they are."""
+    for position, name in enumerate(table.column_names):
+        if is_text(table[name]) and name not in NUMERIC:
+            table = table.set_column(position, name, coded(table[name]))
+    return table
 
 
 def _resolve(label: str, there: Sequence[str], wanted: Wanted, columns: Mapping[str, str]) -> dict[str, str]:

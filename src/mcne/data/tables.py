@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, SelfLinks, UserFilter, assemble, take
 from mcne.data.dataset import Attribute, SocialDataset
-from mcne.data.source import Table, Wanted, read_table
+from mcne.data.source import WIDE_TEXT, Table, Wanted, coded, is_text, read_table
 from mcne.errors import DataError, UsageError, unknown
 from mcne.ids import CANONICAL_INTEGER, IdColumn, Ids, encode
 from mcne.storage import sha256_of_file
@@ -83,9 +83,9 @@ def read(
 
 def rows_of(table: Table, column: str, ids: Ids) -> NDArray[np.int64]:
     """The row of each raw id of a column among known ids, compared as text; −1 where it is unknown."""
-    coded = _ids(table, column, "text")
-    found = pc.index_in(coded.dictionary, value_set=ids.arrow().cast(pa.large_string()))
-    rows: NDArray[np.int64] = np.asarray(pc.fill_null(found, -1)).astype(np.int64)[np.asarray(coded.indices)]
+    values = _ids(table, column, "text")
+    found = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
+    rows: NDArray[np.int64] = np.asarray(pc.fill_null(found, -1)).astype(np.int64)[np.asarray(values.indices)]
     return rows
 
 
@@ -103,58 +103,43 @@ def _ids(table: Table, column: str, id_type: str) -> IdColumn:
     _refuse_missing(table, column)
     kind = _value_type(data.type)
     if pa.types.is_integer(kind):
-        integers = np.asarray(data.cast(pa.int64()))
-        return _coded(data.cast(pa.string())) if id_type == "text" else integers
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return coded(data) if id_type == "text" else np.asarray(data.cast(pa.int64()))
+    if not is_text(data):
         raise DataError(f"{table.label}, column {column!r}: {kind} values; ids must be integers or text, so convert it")
-    coded = _coded(data)
+    ids = coded(data)
     if id_type == "text" or not (table.is_text or id_type == "integer"):
-        return coded
-    whole = pc.match_substring_regex(coded.dictionary, CANONICAL_INTEGER)
+        return ids
+    whole = pc.match_substring_regex(ids.dictionary, CANONICAL_INTEGER)
     if pc.all(whole).as_py():
-        return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.int64()))
+        return pa.DictionaryArray.from_arrays(ids.indices, ids.dictionary.cast(pa.int64()))
     if id_type == "integer":
-        place = table.locate(_first_row(coded, pc.invert(whole)), column)
+        place = table.locate(_first_row(ids, pc.invert(whole)), column)
         raise DataError(f"{place}: not an integer; ids must be integers here: correct it or allow text ids")
-    return coded
+    return ids
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _coded(data: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A text column as one array of codes into its distinct values."""
-    coded = data if pa.types.is_dictionary(data.type) else data.dictionary_encode()
-    whole = coded.unify_dictionaries().combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    return pa.DictionaryArray.from_arrays(whole.indices.cast(pa.int32()), whole.dictionary.cast(pa.large_string()))
-
-
-def _first_row(coded: pa.DictionaryArray, values: pa.BooleanArray) -> int:
+def _first_row(column: pa.DictionaryArray, values: pa.BooleanArray) -> int:
     """The first row that has one of these of the column's distinct values."""
-    return int(np.argmax(np.asarray(values)[np.asarray(coded.indices)]))
+    return int(np.argmax(np.asarray(values)[np.asarray(column.indices)]))
 
 
 def _refuse_missing(table: Table, column: str) -> None:
     data = table.data[column]
+    missing = np.zeros(len(data), dtype=bool)
     if data.null_count:
-        row = int(np.argmax(np.asarray(data.is_null())))
-        count = data.null_count
-    elif pa.types.is_string(_value_type(data.type)) or pa.types.is_large_string(_value_type(data.type)):
-        coded = _coded(data)
-        blank = pc.is_in(
-            pc.utf8_trim_whitespace(coded.dictionary), value_set=pa.array(MISSING_AS_TEXT, pa.large_string())
-        )
-        if not pc.any(blank).as_py():
-            return
-        row = _first_row(coded, blank)
-        count = int(np.asarray(blank)[np.asarray(coded.indices)].sum())
-    else:
-        return
-    raise DataError(
-        f"{table.locate(row, column)}: a missing value ({count:,} in all); every row needs one: fill or remove it"
-    )
+        missing = np.asarray(data.is_null())
+    elif is_text(data):
+        values = coded(data)
+        blank = pc.is_in(pc.utf8_trim_whitespace(values.dictionary), value_set=pa.array(MISSING_AS_TEXT, WIDE_TEXT))
+        if pc.any(blank).as_py():
+            missing = np.asarray(blank)[np.asarray(values.indices)]
+    if missing.any():
+        place, count = table.locate(int(np.argmax(missing)), column), int(missing.sum())
+        raise DataError(f"{place}: a missing value ({count:,} in all); every row needs one: fill or remove it")
 
 
 def _agree(columns: list[IdColumn], tables: Sequence[tuple[Table, str]]) -> list[IdColumn]:
@@ -172,7 +157,7 @@ def _agree(columns: list[IdColumn], tables: Sequence[tuple[Table, str]]) -> list
                 f"{place}: text, but the ids of {table.label}, column {name!r}, are integers; user ids must be all "
                 "of one kind: convert one of the two, or ask for text ids"
             )
-        values = column.dictionary.cast(pa.large_string()) if _is_integer(column) else column.dictionary
+        values = column.dictionary.cast(WIDE_TEXT) if _is_integer(column) else column.dictionary
         agreed.append(pa.DictionaryArray.from_arrays(column.indices, values))
     return agreed
 
@@ -185,11 +170,11 @@ def _mixed(table: Table, column: str, id_type: str) -> list[str]:
     """Say so where a text file has integer ids but for a few, which are perhaps mistakes."""
     if not table.is_text or id_type != "auto":
         return []
-    coded = _coded(table.data[column])
-    whole = np.asarray(pc.match_substring_regex(coded.dictionary, CANONICAL_INTEGER))
+    values = coded(table.data[column])
+    whole = np.asarray(pc.match_substring_regex(values.dictionary, CANONICAL_INTEGER))
     if whole.all() or whole.mean() < 0.5:
         return []
-    place = table.locate(_first_row(coded, pa.array(~whole)), column)
+    place = table.locate(_first_row(values, pa.array(~whole)), column)
     return [
         f"{place}: {int((~whole).sum()):,} of {len(whole):,} distinct ids are not integers, so all are taken as text"
     ]
@@ -200,11 +185,10 @@ def _behaviors(table: Table, single: str | None) -> tuple[NDArray[Any], dict[int
     if single is not None:
         return np.zeros(len(table), np.int32), {0: single}
     _refuse_missing(table, "behavior")
-    kind = _value_type(table.data["behavior"].type)
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise DataError(f"{table.label}, column 'behavior': {kind} values; names are expected, so convert it")
-    column = table.data["behavior"]
-    names, (codes,) = encode(_coded(column.cast(pa.string()) if pa.types.is_integer(kind) else column))
+    data = table.data["behavior"]
+    if not (is_text(data) or pa.types.is_integer(_value_type(data.type))):
+        raise DataError(f"{table.label}, column 'behavior': {data.type} values; names are expected, so convert it")
+    names, (codes,) = encode(coded(data))
     return codes, {code: str(label) for code, label in enumerate(names)}
 
 
@@ -281,7 +265,7 @@ def _attributes(table: Table) -> dict[str, Attribute]:
         data, kind = table.data[name], _value_type(table.data[name].type)
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
             found[name] = Attribute(np.asarray(data.cast(pa.float64()).fill_null(float("nan"))))
-        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        elif is_text(data):
             found[name] = _text_attribute(data, may_be_numbers=table.is_text)
         else:
             raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
@@ -289,8 +273,8 @@ def _attributes(table: Table) -> dict[str, Attribute]:
 
 
 def _text_attribute(data: pa.ChunkedArray, *, may_be_numbers: bool) -> Attribute:
-    known = data.cast(pa.large_string()).combine_chunks()
-    known = pc.if_else(pc.equal(known, ""), pa.scalar(None, pa.large_string()), known)
+    known = data.cast(WIDE_TEXT).combine_chunks()
+    known = pc.if_else(pc.equal(known, ""), pa.scalar(None, WIDE_TEXT), known)
     if may_be_numbers:
         try:
             return Attribute(np.asarray(known.cast(pa.float64()).fill_null(float("nan"))))
