@@ -135,6 +135,33 @@ def prepare_files(
     _save(dataset, out)
 
 
+@app.command("synthetic")
+def synthetic(
+    out: Out,
+    users: Annotated[int, typer.Option(help="From 500 to 10,000,000.")] = 2000,
+    behaviors: Annotated[int, typer.Option(help="From 2 to 16; every two are planted alike.")] = 4,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    items_per_behavior: Annotated[int | None, typer.Option(help="Half the users, at least 300, if not given.")] = None,
+    links_per_user: Annotated[float, typer.Option(help="Links per user, each counted once.")] = 10.0,
+    records_per_user: Annotated[float, typer.Option(help="Records of a user active in a behavior.")] = 7.0,
+) -> None:
+    """A social network with planted tastes; what was planted is kept beside it, in DATA/planted."""
+    from mcne.data.synthetic import SyntheticConfig, generate
+
+    dataset, planted = generate(
+        SyntheticConfig(
+            users=users,
+            behaviors=behaviors,
+            seed=seed,
+            items_per_behavior=items_per_behavior,
+            links_per_user=links_per_user,
+            records_per_user=records_per_user,
+        )
+    )
+    _save(dataset, out)
+    planted.save(out / "planted")
+
+
 @app.command("split")
 def split(
     data: Data,
