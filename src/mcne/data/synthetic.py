@@ -1,0 +1,238 @@
+"""A synthetic social network with planted tastes: a test bed where what can be learned is known.
+
+Two behaviors of a family share a factor and each behavior has one of its own; users and items have a level of each
+factor. Records prefer items that match the user, friendships prefer users who match in one behavior, and both
+are heavy-tailed. Nothing depends on the number of users but the sizes, and 10,000,000 users fit a small
+machine: behaviors are made one after the other, users in chunks, each purpose from a stream of its own, so
+that chunks leave no trace in the result. ``docs/synthetic.md`` tells what is planted, and what is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.compressed import offsets, run_starts
+from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.graph import Graph, undirected
+from mcne.data.planted import Catalog, Planted, Pools, draw_rank, pool_number
+from mcne.errors import UsageError
+from mcne.ids import Ids
+from mcne.randomness import Stream
+
+BEHAVIOR_NAMES = (
+    "Books", "Movies", "Travel", "Food", "Music", "Games", "Beauty", "Sports",
+    "Cars", "Garden", "Fashion", "Software", "Pets", "Phones", "Art", "Health",
+)  # fmt: skip
+
+POOL_SHARES = (0.6, 0.2, 0.1, 0.1)
+"""How many records come from items that match both levels, the family's, the behavior's own, and from anywhere."""
+
+POPULARITY_HEAD = 8
+"""The flat head of the popularity law, so that the top item has about 3 % of 2,000 users (2 % in Ciao)."""
+
+COLD_EVERYWHERE = 0.08
+"""Users without any record: known by their friends alone."""
+
+COLD_IN_BEHAVIOR = 0.15
+"""Of the others, those without records in a given behavior."""
+
+SPREAD = 100
+"""The most active users have about this many times the links or records of the least active."""
+
+FIRST_SECOND = 1_262_304_000  # 2010-01-01
+PERIOD = 3 * 365 * 86_400
+
+USERS_AT_ONCE = 1 << 18
+STUBS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class SyntheticConfig:
+    """The size and the strength of what is planted; the defaults are those of the documented test bed."""
+
+    users: int = 2000
+    behaviors: int = 4
+    seed: int = 0
+    levels: int = 6  # of every factor
+    items_per_behavior: int | None = None  # None: half the users, at least 300
+    links_per_user: float = 10.0  # each has two ends, so users have twice as many friends
+    records_per_user: float = 7.0  # of a user who is active in the behavior, repeats included
+    homophily: float = 0.9  # share of links between users of one taste
+
+    def __post_init__(self) -> None:
+        _require("users", self.users, 500, 10_000_000)
+        _require("behaviors", self.behaviors, 2, len(BEHAVIOR_NAMES))
+        _require("levels", self.levels, 2, 16)
+        _require("items_per_behavior", self.n_items, self.levels**2, 100_000_000)
+        _require("links_per_user", self.links_per_user, 0.5, 100)
+        _require("records_per_user", self.records_per_user, 0.5, 100)
+        _require("homophily", self.homophily, 0, 1)
+
+    @property
+    def n_items(self) -> int:
+        """Items in the catalog of each behavior."""
+        return max(300, self.users // 2) if self.items_per_behavior is None else self.items_per_behavior
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as it is kept in a dataset's provenance."""
+        return asdict(self) | {"items_per_behavior": self.n_items}
+
+
+def generate(config: SyntheticConfig) -> tuple[SocialDataset, Planted]:
+    """The network of this configuration and what was planted in it; the same seed gives the same bytes."""
+    planted = _plant(config)
+    graph = _befriend(config, [planted.tastes(k) for k in range(config.behaviors)])
+    awake = Stream(config.seed, "synthetic", "awake").uniform(config.users) >= COLD_EVERYWHERE
+    behaviors = tuple(_behavior(config, planted, k, awake) for k in range(config.behaviors))
+    users = Ids(np.arange(1, config.users + 1))
+    return SocialDataset("synthetic", users, graph, behaviors, provenance=planted.provenance), planted
+
+
+def heavy_tailed(stream: Stream, size: int, *, mean: float) -> NDArray[np.int32]:
+    """Whole numbers of this mean whose density falls as 1/x² over a range of 1 to ``SPREAD``.
+
+    The inverse of the distribution takes a division and its mean a closed form. Rounding is up or down by chance,
+    which keeps the mean.
+    """
+    low = mean * (1 - 1 / SPREAD) / math.log(SPREAD)
+    exact = low / (1 - stream.uniform(size) * (1 - 1 / SPREAD))
+    return np.floor(exact + stream.uniform(size)).astype(np.int32)
+
+
+def _require(field: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise UsageError(f"{field} {value:,} is out of range; choose {low:,} to {high:,}")
+
+
+def _plant(config: SyntheticConfig) -> Planted:
+    """Levels of users and items. A behavior's draws bear its own number: adding behaviors changes no earlier one."""
+    families = -(-config.behaviors // 2)
+    factors = [(k // 2, families + k) for k in range(config.behaviors)]
+    purposes = [("family", k) for k in range(families)] + [("own", k) for k in range(config.behaviors)]
+    levels = np.empty((config.users, len(purposes)), dtype=np.int8)
+    for factor, purpose in enumerate(purposes):
+        stream = Stream(config.seed, "synthetic", "levels", *purpose)
+        levels[:, factor] = stream.integers(config.levels, config.users)
+    return Planted(
+        behaviors=BEHAVIOR_NAMES[: config.behaviors],
+        factors=np.array(factors, dtype=np.int8),
+        levels=levels,
+        catalogs=tuple(_catalog(config, k) for k in range(config.behaviors)),
+        shares=POOL_SHARES,
+        head=POPULARITY_HEAD,
+        provenance={"synthetic": config.to_json()},
+    )
+
+
+def _catalog(config: SyntheticConfig, k: int) -> Catalog:
+    """Items of every pair of levels in equal number, in random order, with a random order of popularity."""
+    pair = Stream(config.seed, "synthetic", "items", k).permutation(config.n_items) % config.levels**2
+    ranking = Stream(config.seed, "synthetic", "ranking", k).permutation(config.n_items)
+    levels = np.stack(np.divmod(pair, config.levels), axis=1)
+    return Catalog(levels.astype(np.int8), ranking.astype(np.int32), config.levels)
+
+
+def _befriend(config: SyntheticConfig, tastes: Sequence[NDArray[np.int16]]) -> Graph:
+    """Every user's stubs, each tied to a user of the same taste in one behavior, or to anyone.
+
+    At both ends users are met in proportion to their stubs, so degrees are heavy-tailed at any size, with the
+    same law. A tie that exists already is merged, and a stub without anyone to meet is left out.
+    """
+    stubs = heavy_tailed(Stream(config.seed, "synthetic", "stubs"), config.users, mean=config.links_per_user)
+    source = np.repeat(np.arange(config.users, dtype=np.int32), stubs)
+    circle = _circles(config, len(source))
+    target = source.copy()
+    anyone = np.zeros(config.users, dtype=np.int16)
+    for k, taste in enumerate([*tastes, anyone]):
+        _tie(target, source, circle, k, stubs=stubs, taste=taste, stream=Stream(config.seed, "synthetic", "ties", k))
+    del circle
+    met = source != target
+    if not met.all():
+        source, target = source[met], target[met]
+    return undirected(config.users, source, target)[0]
+
+
+def _circles(config: SyntheticConfig, size: int) -> NDArray[np.int8]:
+    """Where each stub looks for its other end: in a behavior, or (the last number) anywhere, [size]."""
+    circle = np.empty(size, dtype=np.int8)
+    stream = Stream(config.seed, "synthetic", "circles")
+    bounds = config.homophily * np.arange(1, config.behaviors + 1) / config.behaviors
+    for start in range(0, size, STUBS_AT_ONCE):
+        part = circle[start : start + STUBS_AT_ONCE]
+        part[:] = np.searchsorted(bounds, stream.uniform(len(part)), side="right")
+    return circle
+
+
+def _tie(
+    target: NDArray[np.int32],
+    source: NDArray[np.int32],
+    circle: NDArray[np.int8],
+    k: int,
+    *,
+    stubs: NDArray[np.int32],
+    taste: NDArray[np.int16],
+    stream: Stream,
+) -> None:
+    """Fill the other end of every stub of circle ``k``: a stub of another user of the same taste, uniformly."""
+    order = np.argsort(taste, kind="stable")
+    owner = np.repeat(order.astype(np.int32), stubs[order])  # [stubs] taste by taste, so a user's are together
+    first = np.empty(len(stubs), dtype=np.int64)
+    first[order] = np.cumsum(stubs[order], dtype=np.int64) - stubs[order]
+    total = np.bincount(taste, weights=stubs).astype(np.int64)
+    start = offsets(total)
+    for chunk in range(0, len(source), STUBS_AT_ONCE):
+        mine = chunk + np.flatnonzero(circle[chunk : chunk + STUBS_AT_ONCE] == k)
+        user = source[mine]
+        others = total[taste[user]] - stubs[user]
+        at = start[taste[user]] + stream.integers(others, len(mine))
+        at += np.where((at >= first[user]) & (others > 0), stubs[user], 0)  # over one's own; alone: oneself
+        target[mine] = owner[at]
+
+
+def _behavior(config: SyntheticConfig, planted: Planted, k: int, awake: NDArray[np.bool_]) -> Behavior:
+    """The distinct records of one behavior; items that nobody touched stay in the planted catalog alone."""
+    active = awake & (Stream(config.seed, "synthetic", "active", k).uniform(config.users) >= COLD_IN_BEHAVIOR)
+    counts = heavy_tailed(Stream(config.seed, "synthetic", "records", k), config.users, mean=config.records_per_user)
+    user, item = _records(config, planted, k, counts * active)
+    touched = np.bincount(item, minlength=config.n_items) > 0
+    rows = np.cumsum(touched, dtype=np.int32) - np.int32(1)
+    times = Stream(config.seed, "synthetic", "times", k).integers(PERIOD, len(user))
+    times += FIRST_SECOND
+    return Behavior(planted.behaviors[k], Ids(np.flatnonzero(touched) + 1), user, rows[item], times)
+
+
+def _records(
+    config: SyntheticConfig, planted: Planted, k: int, counts: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Users and catalog rows of the distinct records, by user and then by item."""
+    pools, tastes = planted.catalogs[k].pools(), planted.tastes(k)
+    kinds, ranks = (Stream(config.seed, "synthetic", what, k) for what in ("pools", "ranks"))
+    users, items = [], []
+    for start in range(0, config.users, USERS_AT_ONCE):
+        part = slice(start, start + USERS_AT_ONCE)
+        user = np.repeat(np.arange(start, start + len(counts[part])), counts[part])
+        item = _draw_items(pools, tastes[user], config.levels, kinds=kinds, ranks=ranks)
+        keys = np.sort(user * config.n_items + item)
+        distinct = np.divmod(keys[run_starts(keys)], config.n_items)
+        users.append(distinct[0].astype(np.int32))
+        items.append(distinct[1].astype(np.int32))
+    return np.concatenate(users), np.concatenate(items)
+
+
+def _draw_items(
+    pools: Pools, taste: NDArray[np.int16], n_levels: int, *, kinds: Stream, ranks: Stream
+) -> NDArray[np.int32]:
+    """One catalog row per record: a pool that suits the user's taste, then a popularity rank in it."""
+    bounds = np.cumsum(POOL_SHARES)[:-1]
+    kind = np.searchsorted(bounds, kinds.uniform(len(taste)), side="right")
+    family, own = np.divmod(taste.astype(np.int64), n_levels)
+    pool = pool_number(kind, family, own, n_levels=n_levels)
+    size = pools.start[pool + 1] - pools.start[pool]
+    rank = draw_rank(size, ranks.uniform(len(taste)), head=POPULARITY_HEAD)
+    return np.asarray(pools.members[pools.start[pool] + rank])
