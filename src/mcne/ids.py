@@ -21,7 +21,18 @@ from mcne.errors import UsageError
 IdColumn = Any
 """A column of raw ids: a NumPy integer array, or an Arrow (chunked, dictionary) array of text."""
 
-CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+
+def _canonical_integer(largest: str) -> str:
+    """The pattern of integers up to ``largest``: shorter ones, those below it from some digit on, and itself."""
+    below = [
+        f"{largest[:k]}[{0 if k else 1}-{int(digit) - 1}][0-9]{{{len(largest) - 1 - k}}}"
+        for k, digit in enumerate(largest)
+        if int(digit) > (0 if k else 1)
+    ]
+    return f"^(0|-?([1-9][0-9]{{0,{len(largest) - 2}}}|{'|'.join(below)}|{largest}))$"
+
+
+CANONICAL_INTEGER = _canonical_integer(str(2**63 - 1))
 """Text that means one integer and is written the one way: no leading zeros, no plus sign, fits 64 bits."""
 
 DENSE_RANGE = 1 << 22
@@ -35,7 +46,8 @@ class Ids(Sequence[int | str]):
         self._integers: NDArray[np.int64] | None = None
         self._text: Any = None  # a pa.LargeStringArray
         if isinstance(values, np.ndarray):
-            self._integers = np.asarray(values, dtype=np.int64)
+            self._integers = np.asarray(values, dtype=np.int64).view()
+            self._integers.flags.writeable = False
             ordered = bool(np.all(self._integers[1:] > self._integers[:-1]))
         else:
             text = values if isinstance(values, pa.LargeStringArray) else pa.array(values, pa.large_string())
@@ -99,7 +111,7 @@ class Ids(Sequence[int | str]):
                 return np.full(len(wanted), -1, dtype=np.int64)
             if not len(self):
                 return np.full(len(wanted), -1, dtype=np.int64)
-            at = np.minimum(np.searchsorted(self._integers, wanted), len(self) - 1)
+            at = np.minimum(np.searchsorted(self._integers, wanted.astype(np.int64)), len(self) - 1)
             return np.where(self._integers[at] == wanted, at, -1).astype(np.int64)
         values = raw if isinstance(raw, pa.Array | pa.ChunkedArray) else pa.array(list(map(str, raw)))
         found = pc.index_in(values.cast(pa.large_string()), value_set=self._text)
@@ -131,11 +143,7 @@ class Ids(Sequence[int | str]):
         """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
         if self._integers is not None:
             return {name: self._integers}
-        whole = (
-            pa.concat_arrays([self._text])
-            if self._text.offset == 0
-            else self._text.take(pa.array(np.arange(len(self))))
-        )
+        whole = self.arrow(np.arange(len(self))) if self._text.offset else self._text
         _, offsets, data = whole.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64)[: len(self) + 1] if len(self) else np.zeros(1, np.int64)
         text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]] if data else np.zeros(0, np.uint8)
@@ -166,7 +174,7 @@ def encode(*columns: IdColumn) -> tuple[Ids, list[NDArray[np.int32]]]:
 
 def _encode_dense(columns: Sequence[IdColumn], low: int, high: int) -> tuple[Ids, list[NDArray[np.int32]]]:
     present = np.zeros(high - low + 1, dtype=bool)
-    shifted = [column - low if low else column for column in columns]
+    shifted = [column.astype(np.int64, copy=False) - low if low else column for column in columns]
     for column in shifted:
         present[column] = True
     rows = np.cumsum(present, dtype=np.int32) - np.int32(1)

@@ -43,3 +43,11 @@ class Stream:
     def permutation(self, size: int) -> NDArray[np.int64]:
         """A uniformly random order of ``range(size)``; equal keys, one chance in 2^64 per pair, keep their order."""
         return np.argsort(self.bits(size), kind="stable").astype(np.int64, copy=False)
+
+    def normal(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Standard normal numbers, two from every two uniform ones (Box and Muller)."""
+        size = shape if isinstance(shape, int) else math.prod(shape)
+        half = -(-size // 2)
+        radius = np.sqrt(-2.0 * np.log1p(-self.uniform(half)))
+        angle = 2.0 * np.pi * self.uniform(half)
+        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:size].reshape(shape)

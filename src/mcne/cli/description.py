@@ -1,73 +1,123 @@
-"""``mcne data describe`` for a person: tables and small plots that fit a terminal."""
+"""``mcne data describe`` for a person: tables and small plots that fit a terminal.
+
+Names of the data are printed as :class:`Text`, never as markup. Nothing is cut off: a table that is too wide for the
+terminal is printed as several, one below the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.columns import Columns
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 BAR_WIDTH = 16
+GAP = 2
 EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+Cells = Mapping[str, Sequence[str]]
+"""A table without its names: head of a column -> its cells."""
 
 
 def show(description: Mapping[str, Any], console: Console | None = None) -> None:
     """Print what :func:`mcne.data.describe.describe` found."""
-    console = console or Console(highlight=False)
+    console = console or Console()
     about = f"{description['users']:,} users, {description['links']:,} link directions"
     about += " with weights" if description["weighted"] else ""
     console.print(Text.assemble((str(description["name"]), "bold"), f"  {about}"))
-    console.print(f"[dim]{description['fingerprint']}[/dim]")
+    console.print(Text(description["fingerprint"], style="dim"))
     for key, said in (
         ("users_without_links", "users without a link"),
         ("users_without_records", "users without any record (cold)"),
         ("self_links", "links to oneself"),
     ):
         if description[key]:
-            console.print(f"{description[key]:,} {said}")
+            console.print(Text(f"{description[key]:,} {said}"))
     if description["attributes"]:
-        console.print(f"attributes: {', '.join(description['attributes'])}")
-    console.print(Padding(_behaviors(description), (1, 0)))
+        console.print(Text(f"attributes: {', '.join(description['attributes'])}"))
+    names = [behavior["name"] for behavior in description["behaviors"]]
+    _print(console, "Behaviors", names, _behaviors(description["behaviors"]))
+    console.print()
     plots = [_plot("Links per user", description["degree"])]
     plots += [_plot(f"{b['name']}: records per item", b["popularity"]) for b in description["behaviors"]]
     console.print(Columns(plots, padding=(1, 4)))
     if description["overlap"]:
-        console.print(Padding(_overlap(description), (1, 0)))
+        _print(console, "Users with both (share of users with either)", names, _overlap(names, description["overlap"]))
     for name, split in description["splits"].items():
-        console.print(_split(name, split))
+        settings = ", ".join(f"{key} {value}" for key, value in split["settings"].items())
+        _print(console, f"Split {name} ({settings}) {split['fingerprint'][:12]}", names, _split(split["behaviors"]))
 
 
-def _behaviors(description: Mapping[str, Any]) -> Table:
-    table = _table("Behaviors", "items", "interactions", "users", "cold users", "density", "seen once", "timed")
-    for behavior in description["behaviors"]:
-        table.add_row(
-            behavior["name"],
-            f"{behavior['items']:,}",
-            f"{behavior['interactions']:,}",
-            f"{behavior['users']:,}",
-            f"{behavior['cold_user_share']:.1%}",
-            f"{behavior['density']:.4%}",
-            f"{behavior['single_record_item_share']:.1%}",
-            "yes" if behavior["timestamps"] else "no",
-        )
-    return table
+def bar(share: float, width: int = BAR_WIDTH) -> str:
+    """A bar of this share of ``width`` characters; anything above nothing shows."""
+    eighths = max(round(share * width * 8), 1) if share > 0 else 0
+    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def _table(title: str, *heads: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("")
-    for head in heads:
-        table.add_column(head, justify="right")
-    return table
+def _behaviors(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
+    return {
+        "items": [f"{behavior['items']:,}" for behavior in behaviors],
+        "interactions": [f"{behavior['interactions']:,}" for behavior in behaviors],
+        "users": [f"{behavior['users']:,}" for behavior in behaviors],
+        "cold users": [f"{behavior['cold_user_share']:.1%}" for behavior in behaviors],
+        "density": [f"{behavior['density']:.4%}" for behavior in behaviors],
+        "seen once": [f"{behavior['single_record_item_share']:.1%}" for behavior in behaviors],
+        "timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors],
+    }
+
+
+def _overlap(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> Cells:
+    """The upper half of the matrix; the other half stays empty."""
+    said = {tuple(pair["behaviors"]): f"{pair['users']:,} ({pair['share']:.0%})" for pair in pairs}
+    return {other: [said.get((name, other), "") for name in names] for other in names[1:]}
+
+
+def _split(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
+    sizes = {"train": "train", "validation": "validation", "test": "test", "test users": "test_users"}
+    shares = {"new to it": "test_users_without_training", "on new items": "test_on_untrained_items"}
+    cells = {head: [f"{behavior[key]:,}" for behavior in behaviors] for head, key in sizes.items()}
+    return cells | {head: [f"{behavior[key]:.1%}" for behavior in behaviors] for head, key in shares.items()}
+
+
+def _print(console: Console, title: str, names: Sequence[str], cells: Cells) -> None:
+    """Print the table in as many blocks of columns as the width asks for, without lines that are empty there."""
+    console.print()
+    console.print(Text(title, style="italic"))
+    first = min(max(map(cell_len, names)), console.width // 3)
+    for widths in _blocks(cells, first, console.width):
+        table = Table(box=None, pad_edge=False)
+        table.add_column(width=first, overflow="fold")
+        for head, width in widths.items():
+            table.add_column(Text(head), width=width, justify="right", overflow="fold")
+        for name, *line in zip(names, *(cells[head] for head in widths), strict=True):
+            if any(line):
+                table.add_row(Text(name), *line)
+        console.print(table)
+
+
+def _blocks(cells: Cells, first: int, width: int) -> Iterator[dict[str, int]]:
+    """Columns that fit side by side, with their widths; heads are broken into words only where space is short."""
+    most = width - first - GAP
+    longest = {head: max(map(cell_len, column)) for head, column in cells.items()}
+    widths = {head: max(longest[head], cell_len(head)) for head in cells}
+    if first + sum(GAP + wide for wide in widths.values()) > width:
+        widths = {head: min(most, max([longest[head], *map(cell_len, head.split())])) for head in cells}
+    block: dict[str, int] = {}
+    for head, wide in widths.items():
+        if block and first + sum(GAP + other for other in [*block.values(), wide]) > width:
+            yield block
+            block = {}
+        block[head] = wide
+    yield block
 
 
 def _plot(title: str, distribution: Mapping[str, Any]) -> Table:
     """A histogram over 0, 1, 2–3, 4–7, … with bars of eighths of a character."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, show_header=False)
+    table = Table(title=Text(title, overflow="fold"), title_justify="left", box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
     table.add_column(width=BAR_WIDTH, no_wrap=True)
     table.add_column(justify="right")
@@ -78,34 +128,4 @@ def _plot(title: str, distribution: Mapping[str, Any]) -> Table:
     median, top = distribution["median"], distribution["top_tenth_share"]
     table.caption = f"median {median:g}, top 10 % hold {top:.0%}"
     table.caption_justify = "left"
-    return table
-
-
-def bar(share: float, width: int = BAR_WIDTH) -> str:
-    """A bar of this share of ``width`` characters; anything above nothing shows."""
-    eighths = max(round(share * width * 8), 1) if share > 0 else 0
-    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
-
-
-def _overlap(description: Mapping[str, Any]) -> Table:
-    names = [behavior["name"] for behavior in description["behaviors"]]
-    shared = {frozenset(pair["behaviors"]): pair for pair in description["overlap"]}
-    table = _table("Users with both (share of users with either)", *names[1:])
-    for a, name in enumerate(names[:-1]):
-        cells = [shared[frozenset((name, other))] if b > a else None for b, other in enumerate(names) if b]
-        table.add_row(name, *(f"{cell['users']:,} ({cell['share']:.0%})" if cell else "" for cell in cells))
-    return table
-
-
-def _split(name: str, split: Mapping[str, Any]) -> Table:
-    settings = ", ".join(f"{key} {value}" for key, value in split["settings"].items())
-    title = f"Split {name} ({settings}) {split['fingerprint'][:12]}"
-    table = _table(title, "train", "validation", "test", "test users", "new to it", "on new items")
-    for behavior in split["behaviors"]:
-        table.add_row(
-            behavior["name"],
-            *(f"{behavior[part]:,}" for part in ("train", "validation", "test", "test_users")),
-            f"{behavior['test_users_without_training']:.1%}",
-            f"{behavior['test_on_untrained_items']:.1%}",
-        )
     return table

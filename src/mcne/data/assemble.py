@@ -273,7 +273,16 @@ def _align(users: RawUsers, listed: NDArray[Any], n: int, kept: NDArray[np.bool_
         raise DataError(f"{place}: a user listed before ({len(again):,} repeated rows); list every user once")
     aligned = {}
     for name, attribute in users.attributes.items():
-        values = np.full(n, -1 if attribute.categories else np.nan, dtype=attribute.values.dtype)
+        values = np.full(n, np.nan if attribute.categories is None else -1, dtype=attribute.values.dtype)
         values[listed] = attribute.values
-        aligned[name] = Attribute(values[kept], attribute.categories)
+        aligned[name] = _in_use(Attribute(values[kept], attribute.categories))
     return aligned
+
+
+def _in_use(attribute: Attribute) -> Attribute:
+    """The attribute without the categories that no user has."""
+    if attribute.categories is None:
+        return attribute
+    used = np.bincount(attribute.values[attribute.values >= 0], minlength=len(attribute.categories)) > 0
+    rows = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))  # unknown, −1, stays what it is
+    return Attribute(rows[attribute.values], attribute.categories.subset(np.flatnonzero(used)))

@@ -115,6 +115,7 @@ class SocialDataset:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", dict(self.attributes))
         names = self.behavior_names
         if len(set(names)) != len(names) or not names or not all(names):
             raise ValueError(f"behaviors must have distinct names, and there must be one at least: {names}")

@@ -1,7 +1,7 @@
 """Datasets for other programs: parquet, CSV and RecBole's atomic files.
 
-Each format has three files: interactions, links (each once), and users with their attributes, so that reading
-them back gives the same dataset, users without any link or interaction included.
+Each format has a file of interactions, one of links (each once; none where there are none), and one of users with
+their attributes, so that reading them back gives the same dataset, users without any link or interaction included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ATOMIC = {"interactions": "inter", "links": "net", "users": "user"}
 
 
 def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list[Path]:
-    """Write the dataset's three files into a new directory and return them."""
+    """Write the dataset's files into a new directory and return them."""
     if file_format not in FORMATS:
         raise UsageError(unknown("format", file_format, FORMATS))
     if directory.exists():
@@ -31,7 +31,9 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
     directory = directory.absolute()
     directory.parent.mkdir(parents=True, exist_ok=True)
     with written_aside(directory) as aside:
-        files = [_write(table, aside, what, file_format, dataset.name) for what, table in tables.items()]
+        files = [
+            _write(table, aside, what, file_format, directory.name) for what, table in tables.items() if len(table)
+        ]
     return [directory / file.name for file in files]
 
 
@@ -84,7 +86,13 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
         path = directory / f"{what}.csv"
         pa_csv.write_csv(table, path)
         return path
-    path = directory / f"{name}.{ATOMIC[what]}"
+    path = directory / f"{name}.{ATOMIC[what]}"  # RecBole looks for files that are named as their directory
+    for column in table.column_names:
+        if any(mark in column for mark in '\t\n\r":'):
+            raise DataError(
+                f"{what}: the column name {column!r} holds a tab, a quote, a line break or a colon, which RecBole's "
+                "files cannot; export to parquet or csv instead"
+            )
     header = "\t".join(f"{field.name}:{_atomic_type(field)}" for field in table.schema)
     options = pa_csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     try:

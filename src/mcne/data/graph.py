@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mcne.data.compressed import offsets, run_starts
+from mcne.data.compressed import INT32_MAX, offsets, run_starts
 from mcne.storage import frozen
 
 SYMMETRY_CHUNK = 1 << 22
@@ -71,24 +71,29 @@ class Graph:
     def validate(self) -> None:
         """Raise ``ValueError`` unless every property that the class promises holds."""
         indptr, indices = self.indptr, self.indices
-        if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
+        if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
             raise ValueError("graph offsets must start at 0, never decrease and end at the number of links")
+        if indptr.dtype != (np.int32 if len(indices) <= INT32_MAX else np.int64):
+            raise ValueError(f"graph offsets must be int32 where they fit, else int64, not {indptr.dtype}")
         if indices.dtype != np.int32 or (len(indices) and not 0 <= indices.min() <= indices.max() < self.n_users):
             raise ValueError(f"graph neighbors must be int32 rows below {self.n_users}")
         within = np.ones(len(indices), dtype=bool)
         within[indptr[:-1][self.degrees > 0]] = False
         if np.any((np.diff(indices, prepend=np.int32(-1)) <= 0) & within):
             raise ValueError("the neighbors of a user must be increasing, each once")
-        if self.weights is not None and not (np.all(np.isfinite(self.weights)) and np.all(self.weights > 0)):
-            raise ValueError("link weights must be finite and positive")
+        if self.weights is not None:
+            if self.weights.shape != indices.shape or self.weights.dtype != np.float32:
+                raise ValueError("link weights must be float32, a weight for each link")
+            if not (np.all(np.isfinite(self.weights)) and np.all(self.weights > 0)):
+                raise ValueError("link weights must be finite and positive")
         if not self._is_symmetric():
             raise ValueError("every link must be stored in both directions, with one weight")
 
     def _is_symmetric(self) -> bool:
-        """Compare the sums over links of f(source)·g(target)·w and f(target)·g(source)·w in 64-bit arithmetic.
+        """Compare the sum over links of f(source)·g(target)·h(weight) with that of the links turned round.
 
-        With f and g two hashes of the row, an asymmetric graph passes with a chance near 2^-64, at no cost in
-        memory. Rows hold each neighbor once, so equal sums mean equal sets.
+        With f, g and h three hashes, an asymmetric graph passes with a chance near 2^-64, at no cost in memory.
+        Rows hold each neighbor once, so equal sums mean equal sets.
         """
         rows = np.arange(self.n_users, dtype=np.uint64)
         f, g = _mix(rows), _mix(rows + np.uint64(1 << 40))
@@ -99,7 +104,7 @@ class Graph:
             here, there = sources[part], self.indices[part]
             terms = f[here] * g[there] - f[there] * g[here]
             if self.weights is not None:
-                terms *= self.weights[part].view(np.uint32).astype(np.uint64)
+                terms *= _mix(self.weights[part].view(np.uint32).astype(np.uint64))
             balance += terms.sum(dtype=np.uint64)
         return bool(balance[0] == 0)
 

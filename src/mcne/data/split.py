@@ -44,6 +44,9 @@ class Split:
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(map(storage.frozen, self.parts)))
+
     @cached_property
     def fingerprint(self) -> str:
         """The content hash: changes when the data, a part, a negative or a setting changes."""
@@ -125,7 +128,7 @@ def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float]
 def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *, seed: int) -> Split:
     """A split of the user's own: for each behavior the part (0, 1 or 2) of every interaction."""
     for behavior, part in zip(dataset.behaviors, parts, strict=True):
-        if part.shape != (len(behavior),) or not np.all(part <= TEST):
+        if part.shape != (len(behavior),) or not np.all(np.isin(part, (TRAIN, VALIDATION, TEST))):
             raise DataError(
                 f"behavior {behavior.name!r}: a part 0, 1 or 2 is needed for each of {len(behavior):,} interactions"
             )
@@ -163,11 +166,12 @@ def _torn_moments(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:
     """Say so where interactions of one moment fell on both sides of a cut."""
     times = behavior.timestamp
     assert times is not None
-    torn = 0
+    moments = set()
     for bound in (VALIDATION, TEST):
         before, after = times[part < bound], times[part >= bound]
         if len(before) and len(after) and before.max() == after.min():
-            torn += int(np.count_nonzero(times == after.min()))
+            moments.add(after.min())
+    torn = sum(int(np.count_nonzero(times == moment)) for moment in moments)
     return (
         [f"{behavior.name}: {torn:,} interactions share the moment of a cut and were placed by chance"] if torn else []
     )

@@ -8,6 +8,7 @@ silently dropped: what does not fit is refused with its place, its value and wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,7 +26,8 @@ from mcne.storage import sha256_of_file
 
 IdType = Literal["auto", "integer", "text"]
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
-MISSING_AS_TEXT = ("", "nan", "NaN")
+MISSING = pa.array(["", "nan", "NaN", None], WIDE_TEXT)
+"""What stands for nothing where text is expected."""
 
 
 def read(
@@ -76,7 +78,7 @@ def read(
         user_filter=kept,
         self_links=self_links,
         strict=strict,
-        provenance={"sources": _hashes([interactions, links, users]), "filter": vars(kept)},
+        provenance={"sources": _hashes([interactions, links, users]), "filter": asdict(kept)},
         notes=[note for table, column in [*tables, (acts, "item_id")] for note in _mixed(table, column, id_type)],
     )
 
@@ -103,10 +105,10 @@ def _ids(table: Table, column: str, id_type: str) -> IdColumn:
     _refuse_missing(table, column)
     kind = _value_type(data.type)
     if pa.types.is_integer(kind):
-        return coded(data) if id_type == "text" else np.asarray(data.cast(pa.int64()))
+        return coded(data) if id_type == "text" else _int64(table, column, data)
     if not is_text(data):
         raise DataError(f"{table.label}, column {column!r}: {kind} values; ids must be integers or text, so convert it")
-    ids = coded(data)
+    ids = _in_use(coded(data))
     if id_type == "text" or not (table.is_text or id_type == "integer"):
         return ids
     whole = pc.match_substring_regex(ids.dictionary, CANONICAL_INTEGER)
@@ -116,6 +118,23 @@ def _ids(table: Table, column: str, id_type: str) -> IdColumn:
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
         raise DataError(f"{place}: not an integer; ids must be integers here: correct it or allow text ids")
     return ids
+
+
+def _int64(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[np.int64]:
+    try:
+        return np.asarray(data.cast(pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{table.label}, column {column!r}: {error}; make them smaller, or ask for text ids") from error
+
+
+def _in_use(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The column without the distinct values that none of its rows has, as categories may have."""
+    codes = np.asarray(column.indices)
+    used = np.bincount(codes, minlength=len(column.dictionary)) > 0
+    if used.all():
+        return column
+    rows = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return pa.DictionaryArray.from_arrays(rows[codes], column.dictionary.filter(pa.array(used)))
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:
@@ -134,7 +153,7 @@ def _refuse_missing(table: Table, column: str) -> None:
         missing = np.asarray(data.is_null())
     elif is_text(data):
         values = coded(data)
-        blank = pc.is_in(pc.utf8_trim_whitespace(values.dictionary), value_set=pa.array(MISSING_AS_TEXT, WIDE_TEXT))
+        blank = pc.is_in(pc.utf8_trim_whitespace(values.dictionary), value_set=MISSING)
         if pc.any(blank).as_py():
             missing = np.asarray(blank)[np.asarray(values.indices)]
     if missing.any():
@@ -182,7 +201,7 @@ def _mixed(table: Table, column: str, id_type: str) -> list[str]:
 
 def _behaviors(table: Table, single: str | None) -> tuple[NDArray[Any], dict[int, str]]:
     """The behavior of each row as a number, and the behaviors' names by number, in the order of the names."""
-    if single is not None:
+    if single:
         return np.zeros(len(table), np.int32), {0: single}
     _refuse_missing(table, "behavior")
     data = table.data["behavior"]
@@ -203,12 +222,15 @@ def _times(table: Table) -> NDArray[Any] | None:
     """Timestamps as int64 where all are whole, else float64; calendar types as seconds since 1970."""
     if "timestamp" not in table:
         return None
-    kind = table.data["timestamp"].type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        micro = _numbers(table, "timestamp", table.data["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()))
-        seconds = micro.astype(np.int64)
-        return seconds // 1_000_000 if not np.any(seconds % 1_000_000) else seconds / 1e6
-    return _numbers(table, "timestamp", table.data["timestamp"])
+    data = table.data["timestamp"]
+    if pa.types.is_timestamp(data.type) or pa.types.is_date(data.type):
+        as_micro = pc.CastOptions(pa.timestamp("us"), allow_time_truncate=True)
+        micro = _numbers(table, "timestamp", pc.cast(data, options=as_micro).cast(pa.int64()))
+        return micro / 1e6 if np.any(micro % 1_000_000) else micro // 1_000_000
+    times = _numbers(table, "timestamp", data)
+    if times.dtype == np.float64 and np.all((times == np.floor(times)) & (np.abs(times) < 2.0**63)):
+        return times.astype(np.int64)
+    return times
 
 
 def _weights(table: Table) -> NDArray[np.float32] | None:
@@ -219,7 +241,8 @@ def _weights(table: Table) -> NDArray[np.float32] | None:
     if len(negative):
         place = table.locate(int(negative[0]), "weight")
         raise DataError(f"{place}: a negative weight ({len(negative):,} in all); weights are 0 (no link) or more")
-    small = weights.astype(np.float32)
+    with np.errstate(over="ignore"):
+        small = weights.astype(np.float32)
     lost = np.flatnonzero((weights > 0) & ((small == 0) | np.isinf(small)))
     if len(lost):
         raise DataError(f"{table.locate(int(lost[0]), 'weight')}: beyond single precision; scale the weights")
@@ -231,7 +254,8 @@ def _numbers(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     if data.null_count:
         _refuse_missing(table, column)
     if pa.types.is_integer(data.type) or pa.types.is_floating(data.type):
-        numbers = np.asarray(data.cast(pa.int64()) if pa.types.is_integer(data.type) else data.cast(pa.float64()))
+        whole = pa.types.is_integer(data.type)
+        numbers = _int64(table, column, data) if whole else np.asarray(data.cast(pa.float64()))
     elif table.is_text:
         numbers = _parse(table, column, data)
     else:
@@ -248,12 +272,16 @@ def _parse(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
             return np.asarray(data.cast(kind))
         except pa.ArrowInvalid:
             continue
-    for row, value in enumerate(value for chunk in data.chunks for value in chunk.to_pylist()):
-        try:
-            float(value)
-        except ValueError as error:
-            raise DataError(f"{table.locate(row, column)}: not a number; a number is expected") from error
-    raise DataError(f"{table.label}, column {column!r}: numbers that cannot be read")
+    row = next(row for row, value in enumerate(data) if not _is_number(value))
+    raise DataError(f"{table.locate(row, column)}: not a number; a number is expected")
+
+
+def _is_number(text: pa.Scalar) -> bool:
+    try:
+        text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _attributes(table: Table) -> dict[str, Attribute]:
@@ -264,11 +292,14 @@ def _attributes(table: Table) -> dict[str, Attribute]:
             continue
         data, kind = table.data[name], _value_type(table.data[name].type)
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-            found[name] = Attribute(np.asarray(data.cast(pa.float64()).fill_null(float("nan"))))
+            found[name] = Attribute(np.asarray(data.cast(pa.float64(), safe=False).fill_null(float("nan"))))
         elif is_text(data):
             found[name] = _text_attribute(data, may_be_numbers=table.is_text)
         else:
             raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
+        infinite = np.flatnonzero(np.isinf(found[name].values))
+        if len(infinite):
+            raise DataError(f"{table.locate(int(infinite[0]), name)}: an infinite value; leave it empty if unknown")
     return found
 
 
@@ -283,9 +314,9 @@ def _text_attribute(data: pa.ChunkedArray, *, may_be_numbers: bool) -> Attribute
     categories, (codes,) = encode(known.drop_null())
     rows = np.full(len(known), -1, dtype=np.int32)
     rows[np.asarray(known.is_valid())] = codes
-    return Attribute(rows, categories if len(categories) else Ids([]))
+    return Attribute(rows, categories)
 
 
 def _hashes(sources: Sequence[Any]) -> dict[str, str]:
-    paths = [Path(source) for source in sources if isinstance(source, str | Path)]
-    return {path.name: sha256_of_file(path) for path in paths}
+    """The sha256 of every source that is a file, by its path as given."""
+    return {str(source): sha256_of_file(Path(source)) for source in sources if isinstance(source, str | Path)}
