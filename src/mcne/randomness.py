@@ -45,7 +45,10 @@ class Stream:
         return np.argsort(self.bits(size), kind="stable").astype(np.int64, copy=False)
 
     def normal(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Standard normal numbers, two from every two uniform ones (Box and Muller)."""
+        """Standard normal numbers, two from every two uniform ones (Box and Muller).
+
+        Logarithm and cosine are the platform's: the last bit may differ between kinds of processors.
+        """
         size = shape if isinstance(shape, int) else math.prod(shape)
         half = -(-size // 2)
         radius = np.sqrt(-2.0 * np.log1p(-self.uniform(half)))

@@ -19,7 +19,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,20 +59,15 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
     write is refused.
     """
     path = path.absolute()
-    if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
-        return _keep_existing(path, kind, fingerprint(kind, version, meta, arrays))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as aside:
-            _require_space(path, sum(array.nbytes for array in arrays.values()))
-            files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
-            print_ = _fingerprint(kind, version, meta, {name: entry["sha256"] for name, entry in files.items()})
-            manifest = {"kind": kind, "version": version, "fingerprint": print_, "meta": meta}
-            manifest |= {"provenance": provenance, "files": files}
-            manifest["sha256"] = hashlib.sha256(_canonical(manifest)).hexdigest()
-            _write_bytes(aside / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
-    except OSError as error:
-        raise _disk_error(path, arrays, error) from error
+    if _is_taken(path):
+        return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
+    with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
+        files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
+        print_ = _fingerprint(kind, version, meta, {name: entry["sha256"] for name, entry in files.items()})
+        manifest = {"kind": kind, "version": version, "fingerprint": print_, "meta": meta}
+        manifest |= {"provenance": provenance, "files": files}
+        manifest["sha256"] = hashlib.sha256(_canonical(manifest)).hexdigest()
+        _write_bytes(aside / MANIFEST, _rendered(manifest))
     return print_
 
 
@@ -95,20 +90,23 @@ def read_manifest(path: Path, kind: str) -> Json:
     """The verified manifest of an artifact of this kind."""
     path = Path(path)
     if not path.exists():
-        raise DataError(f"{path}: no such directory; expected a {kind}")
+        raise DataError(f"{path}: no such directory; expected: {kind}")
     if not (path / MANIFEST).is_file():
         raise DataError(
-            f"{path}: no {MANIFEST}, so this is not a {kind}, or its writing or copying was interrupted; make it again"
+            f"{path}: no {MANIFEST}, so this is no {kind}, or its writing or copying was interrupted; make it again"
         )
+    data = (path / MANIFEST).read_bytes()
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = json.loads(data)
+        as_written = _rendered(manifest) == data  # the sha256 is of the values: it would not notice another layout
         said = manifest.pop("sha256")
-    except (ValueError, KeyError, AttributeError) as error:
+        found = hashlib.sha256(_canonical(manifest)).hexdigest()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"{path / MANIFEST}: damaged ({error}); restore the {kind} or make it again") from error
-    if hashlib.sha256(_canonical(manifest)).hexdigest() != said:
+    if found != said or not as_written:
         raise ArtifactError(f"{path / MANIFEST}: its sha256 does not match; restore the {kind} or make it again")
     if manifest["kind"] != kind:
-        raise ArtifactError(f"{path}: holds a {manifest['kind']}, expected a {kind}")
+        raise ArtifactError(f"{path}: holds {manifest['kind']}; expected: {kind}")
     return dict(manifest)
 
 
@@ -126,35 +124,90 @@ def _canonical(value: Json) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def _keep_existing(path: Path, kind: str, wanted: str) -> str:
+def _rendered(manifest: Json) -> bytes:
+    return json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether there is anything but an empty directory."""
+    try:
+        return path.exists() and any(path.iterdir() if path.is_dir() else [path])
+    except OSError as error:
+        raise _disk_error(path, 0, error) from error
+
+
+def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
     if not path.is_dir():
         raise UsageError(f"{path}: is a file; choose another place for the {kind}")
+    if not (path / MANIFEST).is_file():
+        raise UsageError(
+            f"{path}: holds something else than {kind}; nothing is ever replaced: choose another place, or empty it"
+        )
     there = read_manifest(path, kind)["fingerprint"]
     if there != wanted:
         raise UsageError(
             f"{path}: already holds another {kind} ({there[:12]}, this one is {wanted[:12]}); nothing is ever "
             f"replaced: choose another place, or remove it first"
         )
+    read(path, kind, version)  # what is kept must be sound
     return wanted
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well, and vanishes if not."""
-    aside = path.with_name(f".{path.name}.partial")
+def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
+    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well, and vanishes if not.
+
+    Parent directories are made, and vanish with it. An ``OSError`` of the block is the disk's: a ``DiskError``.
+    """
+    try:
+        with _made(path.parent), _locked_empty(path.with_name(f".{path.name}.partial")) as (aside, lock):
+            _require_space(path, needed)
+            yield aside
+            os.fsync(lock)
+            _put(aside, path)
+    except OSError as error:
+        raise _disk_error(path, needed, error) from error
+
+
+@contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """Make a directory and its parents; those that were not there vanish again if the block fails."""
+    new = [parent for parent in (directory, *directory.parents) if not parent.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for parent in new:
+            with suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+@contextmanager
+def _locked_empty(aside: Path) -> Iterator[tuple[Path, int]]:
+    """An empty directory that this process alone writes to; it vanishes if the block fails."""
     lock = _lock_empty(aside)
     try:
-        yield aside
-        os.fsync(lock)
-        if path.is_dir():
-            path.rmdir()
-        aside.rename(path)
-        _sync_directory(path.parent)
+        yield aside, lock
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     finally:
         os.close(lock)
+
+
+def _put(aside: Path, path: Path) -> None:
+    """Rename ``aside`` to ``path``, over nothing but an empty directory."""
+    try:
+        aside.rename(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise UsageError(
+            f"{path}: something appeared there while this was written; nothing is ever replaced: look at it, or "
+            "choose another place"
+        ) from error
+    _sync_directory(path.parent)
 
 
 def _lock_empty(aside: Path) -> int:
@@ -178,18 +231,17 @@ def _lock_empty(aside: Path) -> int:
 def _require_space(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < needed:
-        raise OSError(errno.ENOSPC, f"{needed:,} bytes needed, {free:,} free")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _disk_error(path: Path, arrays: Arrays, error: OSError) -> DiskError:
-    size = sum(array.nbytes for array in arrays.values())
-    missing = ""
-    if error.errno == errno.ENOSPC:
+def _disk_error(path: Path, needed: int, error: OSError) -> DiskError:
+    said, step = error.strerror or str(error), "choose another place"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
-        missing = f" ({size:,} bytes needed, {free:,} free, {max(size - free, 0):,} missing)"
-    return DiskError(
-        f"{path}: {error.strerror or error}{missing}; nothing was left behind, free some space or choose another place"
-    )
+        missing = f", {needed - free:,} missing" if needed > free else ""
+        said += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
+        step = "free some space or choose another place"
+    return DiskError(f"{path}: {said}; nothing was left behind: {step}")
 
 
 def _header(array: NDArray[Any]) -> bytes:

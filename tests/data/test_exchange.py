@@ -249,3 +249,20 @@ def test_recbole_files_are_named_as_their_directory(name: str, tmp_path: Path) -
     assert files == [tmp_path / "friends" / f"friends.{suffix}" for suffix in ("inter", "net", "user")]
     assert sorted((tmp_path / "friends").iterdir()) == files
     assert [entry.name for entry in tmp_path.iterdir()] == ["friends"]
+
+
+def test_names_that_look_like_numbers_stay_names_in_recbole(tmp_path: Path) -> None:
+    dataset = toy(*INTEGERS)
+    town = Attribute(np.array([1, -1, 0, -1, 1], np.int32), Ids(["1", "2"]))
+    numbered = SocialDataset("toy", dataset.users, dataset.graph, dataset.behaviors, {"town": town})
+    assert read_again(numbered, tmp_path / "out", "recbole").fingerprint == numbered.fingerprint
+
+
+def test_times_of_some_behaviors_are_refused(tmp_path: Path) -> None:
+    dataset = toy(*INTEGERS)
+    timed, other = dataset.behaviors
+    untimed = Behavior(other.name, other.items, other.user, other.item)
+    mixed = SocialDataset("toy", dataset.users, dataset.graph, (timed, untimed))
+    with pytest.raises(DataError, match="only some behaviors have timestamps"):
+        export(mixed, tmp_path / "out", file_format="csv")
+    assert list(tmp_path.iterdir()) == []

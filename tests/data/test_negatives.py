@@ -173,11 +173,9 @@ def test_each_way_of_drawing_has_the_exact_chances(case: str, rounds: int, monke
     """Two of five items for thousands of users: the frequency of every ordered pair against its chance."""
     weights, seen_items = CASES[case]
     n_users, listed = 15_000, []
-    from_list = module._draw_from_list
+    complete = module._complete
     monkeypatch.setattr(module, "ROUNDS", rounds)
-    monkeypatch.setattr(
-        module, "_draw_from_list", lambda row, *rest: (listed.append(row.copy()), from_list(row, *rest))
-    )
+    monkeypatch.setattr(module, "_complete", lambda rows, *rest: (listed.extend(rows.copy()), complete(rows, *rest))[1])
     users = list(range(n_users))
     seen = {(user, item) for user in users for item in seen_items}
     drawn = draw(users, seen, weights, count=2, purpose=f"{case} {rounds}").items

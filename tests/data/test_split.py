@@ -282,10 +282,8 @@ def test_what_is_short_or_empty_is_noted() -> None:
     part = np.array([TRAIN, TEST, TEST], dtype=np.uint8)
     assert supplied_split(dataset, [part], seed=0).notes == (
         "Books: no interactions in validation",
-        "Books: 2 of 2 users have fewer than 100 (the fewest 1) uniform negatives in test, since no more items exist "
-        "for them",
-        "Books: 2 of 2 users have fewer than 100 (the fewest 0) popular negatives in test, since no more items exist "
-        "for them",
+        "Books: 2 of 2 users have fewer than 100 uniform negatives in test, as few as 1: no more items exist for them",
+        "Books: 2 of 2 users have fewer than 100 popular negatives in test, as few as 0: no more items exist for them",
     )
 
 
@@ -415,8 +413,8 @@ def test_a_split_comes_back_from_files(suffix: str, kind: str, ratios: tuple[flo
     ("train", "test", "message"),
     [
         ("0,0,Books\n", "1,0,Books\n", r"1 of 3 Books interactions are in no part, the first user 2 with item 0"),
-        ("0,0,Books\n1,0,Books\n", "1,0,Books\n2,0,Books\n", r"test\.csv, line 2, .*: listed before \(1 such rows\)"),
-        ("0,0,Books\n0,0,Books\n1,0,Books\n", "2,0,Books\n", r"train\.csv, line 3, .*: listed before \(1 such rows\)"),
+        ("0,0,Books\n1,0,Books\n", "1,0,Books\n2,0,Books\n", r"test\.csv, line 2, .*: listed before \(1 in all\)"),
+        ("0,0,Books\n0,0,Books\n1,0,Books\n", "2,0,Books\n", r"train\.csv, line 3, .*: listed before \(1 in all\)"),
         (
             "0,0,Books\n1,0,Books\n",
             "2,0,Book\n",

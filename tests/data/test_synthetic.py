@@ -110,7 +110,7 @@ def test_the_truth_is_no_part_of_the_dataset(network: tuple[SocialDataset, Plant
     assert not saved & {path.name for path in (tmp_path / "planted").glob("*.npy")}
     assert not dataset.attributes
     assert dataset.provenance["synthetic"]["items_per_behavior"] == 300
-    with pytest.raises(ArtifactError, match="holds a mcne planted truth"):
+    with pytest.raises(ArtifactError, match="holds mcne planted truth"):
         SocialDataset.load(tmp_path / "planted")
 
 

@@ -222,9 +222,9 @@ def test_behaviors_are_chosen_and_ordered() -> None:
     extra = dataset_of(INTEGERS, extra_behaviors=["buy"], user_filter=UserFilter(min_records=1))
     assert extra.behavior_names == ["view", "buy"]
     for options in ({"behaviors": ["view"], "extra_behaviors": ["view"]}, {"behaviors": ["view", "view"]}):
-        with pytest.raises(UsageError, match="must differ"):
+        with pytest.raises(UsageError, match="a behavior is named twice: view, view"):
             dataset_of(INTEGERS, **options)
-    with pytest.raises(UsageError, match="must differ"):
+    with pytest.raises(UsageError, match="all behaviors are named as extra ones; leave one out"):
         dataset_of(INTEGERS, extra_behaviors=["buy", "view"])
     with pytest.raises(UsageError, match=r"unknown behavior 'veiw'; did you mean 'view'\? \(buy, view\)"):
         dataset_of(INTEGERS, behaviors=["veiw"])
@@ -442,7 +442,7 @@ def test_timestamps_of_a_text_file_that_are_no_numbers_are_refused(odd: str, tmp
     file = tmp_path / "i.csv"
     file.write_text(f"user_id,item_id,behavior,timestamp\n1,1,a,5\n\n2,1,a,7.5\n3,1,a,{odd}\n4,1,a,x\n")
     with pytest.raises(
-        DataError, match=rf"i\.csv, line 5, column 'timestamp', value '{odd}': not a number; a number is"
+        DataError, match=rf"i\.csv, line 5, column 'timestamp', value '{odd}': not a decimal number; correct it"
     ):
         dataset_of({"interactions": file})
 

@@ -122,7 +122,7 @@ def prepare_files(
         interactions,
         links,
         users=users,
-        name=name or out.name,
+        name=name or out.absolute().name,
         columns=_mapping(column or []),
         behaviors=_names(behaviors) or None,
         extra_behaviors=_names(extra_behaviors),
@@ -238,6 +238,10 @@ def _mapping(columns: list[str]) -> dict[str, str]:
     for standard, sign, own in pairs:
         if not (standard and sign and own):
             raise UsageError(f"--column {standard}{sign}{own}: a mapping like user_id=NAME is needed")
+    names = [standard for standard, _, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--column {twice}=…: given more than once; map it to one column")
     return {standard: own for standard, _, own in pairs}
 
 

@@ -11,7 +11,7 @@ import typer
 
 from mcne import __version__
 from mcne.cli import data
-from mcne.errors import MCNEError
+from mcne.errors import DataError, MCNEError
 
 app = typer.Typer(
     help="Multiple conditional network embedding: who is similar to whom, on what.",
@@ -44,8 +44,15 @@ def main() -> None:
     try:
         app(prog_name="mcne")
     except MCNEError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except OSError as error:  # whatever no reader foresaw: a directory without permission, a name that is too long
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}; check the path and its permissions", DataError.exit_code)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    sys.exit(exit_code)
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:

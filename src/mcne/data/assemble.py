@@ -81,6 +81,11 @@ class UserFilter:
     min_records: int = 0
     drop_isolated: bool = False
 
+    def text(self) -> str:
+        """The filter in words."""
+        last = " and one to a user that stays" if self.drop_isolated else ""
+        return f"with {self.min_links} links or more{last}, and {self.min_records} records or more"
+
 
 KEEP_ALL = UserFilter()
 
@@ -122,7 +127,7 @@ def assemble(
     known[np.concatenate([source, target, *listed])] = True
     kept, friends, dropped = _filter(graph, records, known, user_filter)
     if not kept.any():
-        raise DataError(f"{name}: no user is left of {len(ids):,} under {user_filter}; lower the filter")
+        raise DataError(f"{name}: no user is left of {len(ids):,} {user_filter.text()}; lower the filter")
 
     built = {code: _restrict(distinct[code], kept, user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
@@ -158,7 +163,7 @@ def _refuse_strange_links(
         strange = np.flatnonzero(~is_known[ends])
         if len(strange):
             raise DataError(
-                f"{locate(int(strange[0]), column)}: a user without any record ({len(strange):,} such links); "
+                f"{locate(int(strange[0]), column)}: a user without any record ({len(strange):,} in all); "
                 "add the user, or leave out strict mode, which keeps users known by links alone"
             )
 
@@ -244,7 +249,7 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
         return behavior
     mine = kept[behavior.user]
     if not mine.any():
-        raise DataError(f"behavior {behavior.name!r}: none of its users is left under {wanted}; lower the filter")
+        raise DataError(f"behavior {behavior.name!r}: none of its users is left {wanted.text()}; lower the filter")
     touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
     user_rows = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     item_rows = np.cumsum(touched, dtype=np.int32) - np.int32(1)
@@ -270,7 +275,7 @@ def _align(users: RawUsers, listed: NDArray[Any], n: int, kept: NDArray[np.bool_
     again = np.flatnonzero(~run_starts(listed[order]))
     if len(again):
         place = users.locate(int(order[again[0]]), "user_id")
-        raise DataError(f"{place}: a user listed before ({len(again):,} repeated rows); list every user once")
+        raise DataError(f"{place}: a user listed before ({len(again):,} in all); list every user once")
     aligned = {}
     for name, attribute in users.attributes.items():
         values = np.full(n, np.nan if attribute.categories is None else -1, dtype=attribute.values.dtype)

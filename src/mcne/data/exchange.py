@@ -25,11 +25,10 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
     """Write the dataset's files into a new directory and return them."""
     if file_format not in FORMATS:
         raise UsageError(unknown("format", file_format, FORMATS))
-    if directory.exists():
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
     tables = {"interactions": interactions(dataset), "links": links(dataset), "users": users(dataset)}
     directory = directory.absolute()
-    directory.parent.mkdir(parents=True, exist_ok=True)
     with written_aside(directory) as aside:
         files = [
             _write(table, aside, what, file_format, directory.name) for what, table in tables.items() if len(table)
@@ -39,6 +38,8 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
 
 def interactions(dataset: SocialDataset) -> pa.Table:
     """``user_id, item_id, behavior[, timestamp]``, behavior by behavior."""
+    if len({behavior.timestamp is None for behavior in dataset.behaviors}) > 1:
+        raise DataError("only some behaviors have timestamps, which one table cannot hold; give all of them or none")
     kind = pa.int64() if all(b.items.kind == "integer" for b in dataset.behaviors) else pa.large_string()
     parts = []
     for behavior in dataset.behaviors:

@@ -1,18 +1,17 @@
 """MATLAB files of untrusted origin: sizes are checked before anything is expanded.
 
 A MATLAB 5 file is a 128-byte header and a row of elements, each compressed on its own. They are expanded here
-piece by piece under a limit, and only a plain numeric matrix whose announced size its data can fill is handed
-to ``scipy.io.loadmat``. A small file that would expand to fill the memory is refused after the first piece.
+piece by piece under a limit: a small file that would expand to fill the memory is refused after the first piece.
+A numeric matrix is then read in place, without a copy. SciPy's reader is not used, since damaged files crash it.
 """
 
 from __future__ import annotations
 
-import io
 import math
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +20,34 @@ from mcne.errors import DataError
 from mcne.storage import human_bytes
 
 HEADER = 128
+VERSIONS = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}  # 5.0; a 7.3 file has 2.0 here and is HDF5 below
 MI_MATRIX, MI_COMPRESSED = 14, 15
+STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+NAMED_CLASSES = range(1, 16)  # those whose header has dimensions and a name; the newer, opaque ones differ
 NUMERIC_CLASSES = range(6, 16)  # double, single and the integers; not cell, struct, object, char or sparse
+IS_COMPLEX = 0x0800
 MAX_FILE = 1 << 30
 MAX_EXPANDED = 2 << 30
 MAX_RATIO = 100
 ALWAYS_ALLOWED = 1 << 20
 
 
+class _Variable(NamedTuple):
+    """A variable of any class: what its header says, and where its values start."""
+
+    element: bytes
+    order: str
+    flags: int
+    dims: tuple[int, ...]
+    at: int
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.flags & 0xFF in NUMERIC_CLASSES and not self.flags & IS_COMPLEX
+
+
 def read_matrix(path: Path, key: str) -> NDArray[Any]:
-    """The numeric matrix ``key`` of a MATLAB 5 file."""
+    """The numeric matrix ``key`` of a MATLAB 5 file, in the type its values are stored in."""
     try:
         size = path.stat().st_size
         if size > MAX_FILE:
@@ -38,33 +55,36 @@ def read_matrix(path: Path, key: str) -> NDArray[Any]:
         data = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}; the raw files must lie in the given directory") from error
-    elements = _matrices(path, data)
-    if key not in elements:
-        raise DataError(f"{path}: no matrix {key!r} in it; found {', '.join(elements) or 'none'}")
-    return _load(path, data[:HEADER], elements[key], key)
+    try:
+        variables = _variables(path, data)
+        if key not in variables:
+            raise DataError(f"{path}: no matrix {key!r} in it; found {', '.join(variables) or 'none'}")
+        return _values(path, key, variables[key])
+    except (struct.error, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: damaged, a matrix cannot be read ({error}); download it again") from error
 
 
-def _matrices(path: Path, data: bytes) -> dict[str, bytes]:
-    """The expanded elements of the file, by variable name."""
-    if len(data) < HEADER or data[126:128] not in (b"IM", b"MI"):
+def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
+    """The variables of the file, by name."""
+    order = VERSIONS.get(data[124:HEADER])
+    if order is None:
         raise DataError(
             f"{path}: not a MATLAB 5 file (a 7.3 or 4 file, another format, or cut short); save it with -v7"
         )
-    order = "<" if data[126:128] == b"IM" else ">"
     budget = min(MAX_EXPANDED, ALWAYS_ALLOWED + MAX_RATIO * len(data))
-    found, at = {}, HEADER
+    found: dict[str, _Variable] = {}
+    at = HEADER
     while at < len(data):
         if at + 8 > len(data):
             raise DataError(f"{path}: cut short at byte {len(data):,}, inside an element's tag; download it again")
         kind, size = struct.unpack_from(order + "II", data, at)
-        body = data[at + 8 : at + 8 + size]
-        if len(body) < size:
+        if at + 8 + size > len(data):
             raise DataError(f"{path}: cut short at byte {len(data):,} of {at + 8 + size:,}; download it again")
-        element = _expand(path, body, budget) if kind == MI_COMPRESSED else data[at : at + 8 + size]
-        budget -= len(element)
-        name = _check_matrix(path, element, order)
-        if name:
-            found[name] = element
+        element = data[at : at + 8 + size]
+        if kind == MI_COMPRESSED:
+            element = _expand(path, element[8:], budget)
+            budget -= len(element)
+        found |= _header(element, order)
         at += 8 + size
     return found
 
@@ -85,38 +105,49 @@ def _expand(path: Path, body: bytes, budget: int) -> bytes:
     return element
 
 
-def _check_matrix(path: Path, element: bytes, order: str) -> str | None:
-    """The variable's name, after checking that it is a numeric matrix which its bytes can fill."""
-    try:
-        (kind,) = struct.unpack_from(order + "I", element, 0)
-        if kind != MI_MATRIX:
-            return None
-        (flags,) = struct.unpack_from(order + "I", element, 16)
-        (dims_size,) = struct.unpack_from(order + "I", element, 28)
-        dims = struct.unpack_from(f"{order}{dims_size // 4}i", element, 32)
-        at = 32 + dims_size + (-dims_size) % 8
-        (tag,) = struct.unpack_from(order + "I", element, at)
-        small = tag >> 16  # up to four bytes are packed into the tag itself
-        size = small or struct.unpack_from(order + "I", element, at + 4)[0]
-        start = at + 4 if small else at + 8
-        name = element[start : start + size].decode("ascii")
-    except (struct.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: damaged, an array's header cannot be read ({error}); download it again") from error
-    if flags & 0xFF not in NUMERIC_CLASSES:
-        raise DataError(f"{path}: {name!r} is not a plain numeric matrix (class {flags & 0xFF}); ids must be numbers")
-    if min(dims, default=-1) < 0 or math.prod(dims) > len(element):
-        shape = "×".join(map(str, dims))
-        raise DataError(f"{path}: {name!r} announces {shape} values in {human_bytes(len(element))}; download it again")
-    return name
+def _header(element: bytes, order: str) -> dict[str, _Variable]:
+    """The variable under its name; nothing for an element that is none, or has none."""
+    if struct.unpack_from(order + "I", element)[0] != MI_MATRIX:
+        return {}
+    _, flags, at = _part(element, 8, order)
+    (bits,) = struct.unpack_from(order + "I", flags)
+    if bits & 0xFF not in NAMED_CLASSES:
+        return {}
+    _, dims, at = _part(element, at, order)
+    _, name, at = _part(element, at, order)
+    shape = struct.unpack_from(f"{order}{len(dims) // 4}i", dims)
+    return {name.decode("ascii"): _Variable(element, order, bits, shape, at)} if name else {}
 
 
-def _load(path: Path, header: bytes, element: bytes, key: str) -> NDArray[Any]:
-    from scipy.io import loadmat
+def _part(element: bytes, at: int, order: str) -> tuple[int, bytes, int]:
+    """The kind and bytes of the sub-element at ``at``, and where the next one starts."""
+    (kind,) = struct.unpack_from(order + "I", element, at)
+    size, start = kind >> 16, at + 4  # up to four bytes are packed into the tag itself
+    if size:
+        kind, end = kind & 0xFFFF, at + 8
+    else:
+        (size,), start = struct.unpack_from(order + "I", element, at + 4), at + 8
+        end = start + size + -size % 8
+    if start + size > min(len(element), end):
+        raise struct.error(f"{size:,} bytes announced at byte {at:,} of {len(element):,}")
+    return kind, element[start : start + size], end
 
-    try:
-        matrix = loadmat(io.BytesIO(header + element), variable_names=[key])[key]
-    except Exception as error:  # scipy raises many kinds on damaged files; each means the same to the reader
-        raise DataError(f"{path}: {key!r} cannot be read ({error}); download it again") from error
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-        raise DataError(f"{path}: {key!r} is {matrix.dtype} of shape {matrix.shape}; a table of numbers is expected")
-    return np.asarray(matrix)
+
+def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
+    """The values of a numeric table, if it is one and they are as many as its header says."""
+    if not variable.is_numeric:
+        what = f"{'complex, ' if variable.flags & IS_COMPLEX else ''}class {variable.flags & 0xFF}"
+        raise DataError(f"{path}: {name!r} is not a plain numeric matrix ({what}); ids must be numbers")
+    if len(variable.dims) != 2:
+        raise DataError(f"{path}: {name!r} has {len(variable.dims)} dimensions; rows and columns are expected")
+    kind, data, _ = _part(variable.element, variable.at, variable.order)
+    if kind not in STORED:
+        raise struct.error(f"values of unknown type {kind}")
+    stored = np.dtype(variable.order + STORED[kind])
+    if min(variable.dims) < 0 or math.prod(variable.dims) * stored.itemsize != len(data):
+        shape, size = "×".join(map(str, variable.dims)), human_bytes(len(data))
+        raise DataError(
+            f"{path}: {name!r} announces {shape} values of {stored.itemsize} bytes in {size}; download it again"
+        )
+    table = np.frombuffer(data, stored).reshape(variable.dims, order="F")
+    return table.astype(stored.newbyteorder("="), copy=False)

@@ -2,7 +2,7 @@
 
 Drawing from a distribution and skipping what was drawn before, or was touched by the user, is exactly drawing
 without replacement among the items that are left. So candidates are drawn for many users at once and the first
-new ones kept; the few users for whom that would take long, because hardly anything is left, draw from their own list.
+new ones kept; users for whom that would take long, because hardly anything is left, draw from the list of what is left.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mcne.storage import frozen
 COUNT = 100
 ROUNDS = 4
 USERS_AT_ONCE = 1 << 14
+LIST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def _draw(
     if not cumulative[-1]:
         return
     available = int(np.count_nonzero(weights)) - _seen_with_weight(users, seen, weights)
-    open_rows = np.flatnonzero(available > 2 * count)  # the others draw from their own list
+    open_rows = np.flatnonzero(available > 2 * count)  # the others draw from the list of what is left
     for _ in range(ROUNDS):
         if not len(open_rows):
             break
@@ -86,8 +87,11 @@ def _draw(
         fresh = _first_fresh(drawn[open_rows], np.where(known, -1, candidates))
         drawn[open_rows] = fresh
         open_rows = open_rows[fresh[:, -1] < 0]
-    for row in np.flatnonzero(drawn[:, -1] < 0):
-        _draw_from_list(drawn[row], int(users[row]), seen, weights, stream)
+    short = np.flatnonzero(drawn[:, -1] < 0)
+    at_once = max(1, LIST_CELLS // n_items)
+    for start in range(0, len(short), at_once):
+        rows = short[start : start + at_once]
+        drawn[rows] = _complete(drawn[rows], users[rows], seen, weights, stream)
 
 
 def _seen_with_weight(users: NDArray[np.int32], seen: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[Any]:
@@ -122,17 +126,20 @@ def _first_fresh(before: NDArray[np.int32], candidates: NDArray[np.int32]) -> ND
     return fresh[:, : before.shape[1]]
 
 
-def _draw_from_list(
-    row: NDArray[np.int32], user: int, seen: NDArray[np.int64], weights: NDArray[np.int64], stream: Stream
-) -> None:
-    """Complete one row by exponential races among all items left: the smallest −ln(u)/weight come first."""
+def _complete(
+    drawn: NDArray[np.int32],
+    users: NDArray[np.int32],
+    seen: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    stream: Stream,
+) -> NDArray[np.int32]:
+    """Rows completed by exponential races among all items left: the smallest −ln(u)/weight come first."""
     n_items = len(weights)
-    left = weights > 0
-    first, last = np.searchsorted(seen, [user * n_items, (user + 1) * n_items])
-    left[seen[first:last] - user * n_items] = False
-    have = int(np.count_nonzero(row >= 0))
-    left[row[:have]] = False
-    items = np.flatnonzero(left)
-    arrival = -np.log1p(-stream.uniform(len(items))) / weights[items]
-    chosen = items[np.argsort(arrival, kind="stable")][: len(row) - have]
-    row[have : have + len(chosen)] = chosen
+    keys = users[:, None].astype(np.int64) * n_items + np.arange(n_items)
+    left = (weights > 0) & ~_is_in(seen, keys)  # [n, items]
+    row, place = np.nonzero(drawn >= 0)
+    left[row, drawn[row, place]] = False
+    arrival = np.where(left, -np.log1p(-stream.uniform(left.shape)) / np.maximum(weights, 1), np.inf)
+    order = np.argsort(arrival, axis=1, kind="stable").astype(np.int32)
+    chosen = np.where(np.take_along_axis(left, order, axis=1), order, -1)
+    return _first_fresh(drawn, chosen)

@@ -33,6 +33,7 @@ class Table:
     data: pa.Table
     is_text: bool
     locate: Locate
+    tokens: frozenset[str] = frozenset()  # columns declared to be text whatever they look like
 
     def __contains__(self, column: str) -> bool:
         return column in self.data.column_names
@@ -67,22 +68,24 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
         raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        raise DataError(f"{path}: {'a directory' if path.is_dir() else 'no such file'}; give the path of a file")
     if suffix in PARQUET_SUFFIXES:
         return _read_parquet(path, wanted, columns)
     text = open_text(path)
     names = _resolve(str(path), text.names, wanted, columns)
     types = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in names.items()}
     data = _code_text(text.read(types).rename_columns(list(names)))
-    return Table(str(path), data, True, lambda row, column: text.locate(row, names.get(column, column)))
+    return Table(str(path), data, True, lambda row, column: text.locate(row, names.get(column, column)), text.tokens)
 
 
 def _read_parquet(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:
     try:
         names = _resolve(str(path), pq.read_schema(path).names, wanted, columns)
         frame = pq.read_table(path, columns=list(names.values()))
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a readable parquet file ({error}); write it again") from error
+        frame.validate(full=True)  # a damaged file may hold text that is none
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        said = " ".join(str(error).split())
+        raise DataError(f"{path}: not a readable parquet file ({said}); write it again") from error
     return _typed(frame, str(path), wanted, columns)
 
 
@@ -124,15 +127,29 @@ def _code_text(table: pa.Table) -> pa.Table:
 
 def _resolve(label: str, there: Sequence[str], wanted: Wanted, columns: Mapping[str, str]) -> dict[str, str]:
     """Standard name → the table's own name, for every wanted column that is there."""
-    names = {}
+    names: dict[str, str] = {}
     for name in [*wanted.required, *wanted.optional]:
         own = columns.get(name, name)
+        if there.count(own) > 1:
+            raise DataError(f"{label}: column {own!r} is there twice; rename one")
+        if own in names.values():
+            other = next(standard for standard, taken in names.items() if taken == own)
+            raise UsageError(f"{label}: column {own!r} cannot be both {other!r} and {name!r}; map them to two columns")
         if own in there:
             names[name] = own
         elif name in wanted.required or name in columns:
-            mapped = "" if own == name else f", mapped to {name!r},"
-            hint = "; rename it, or map it: columns={'" + name + "': …} or --column " + name + "=NAME"
-            raise DataError(f"{label}: column {own!r}{mapped} is missing; there are {', '.join(there)}{hint}")
-    if wanted.others:
-        names |= {own: own for own in there if own not in names.values()}
+            hint = f"rename one, or map it: columns={{'{name}': …}} or --column {name}=NAME"
+            if name in columns:
+                hint = f"correct the mapping of {name!r}"
+            raise DataError(f"{label}: column {own!r} is missing; there are {_listed(there)}; {hint}")
+    for own in there if wanted.others else []:
+        if own in names and names[own] != own:
+            raise DataError(f"{label}: column {own!r} is there beside {names[own]!r}, mapped to it; rename one")
+        if own not in names.values():
+            names[own] = own
     return names
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [name if name.isprintable() else repr(name) for name in names[:30]]
+    return ", ".join(shown) + (f", … {len(names) - 30} more" if len(names) > 30 else "")

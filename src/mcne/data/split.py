@@ -144,9 +144,9 @@ def load_all(directory: Path, dataset: SocialDataset) -> dict[str, Split]:
 
 def _bounds(ratios: Sequence[float]) -> tuple[float, float]:
     """Where validation and test start, as shares of the whole."""
-    if len(ratios) != 3 or not all(np.isfinite(r) and r >= 0 for r in ratios) or not ratios[0] > 0:
+    if len(ratios) != 3 or not (min(ratios) >= 0 and ratios[0] > 0 and np.isfinite(sum(ratios))):
         raise UsageError(
-            f"ratios {','.join(map(str, ratios))}: three numbers of 0 or more are needed, "
+            f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}: three numbers of 0 or more are needed, "
             "the first above 0, as in 70,10,20"
         )
     total = sum(ratios)
@@ -198,7 +198,7 @@ def _finish(
         empty = [name for p, name in enumerate(PARTS) if not np.any(parts[k] == p)]
         said += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
         said += [
-            f"{behavior.name}: {_short(drawn[k])} {kind} negatives in {part}, since no more items exist for them"
+            f"{behavior.name}: {_short(drawn[k], f'{kind} negatives in {part}')}"
             for part, kinds in negatives.items()
             for kind, drawn in kinds.items()
             if drawn[k].n_short
@@ -206,9 +206,10 @@ def _finish(
     return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(said))
 
 
-def _short(drawn: Negatives) -> str:
+def _short(drawn: Negatives, what: str) -> str:
     fewest, usual = int((drawn.items >= 0).sum(axis=1).min()), drawn.items.shape[1]
-    return f"{drawn.n_short:,} of {len(drawn.users):,} users have fewer than {usual} (the fewest {fewest})"
+    users = f"{drawn.n_short:,} of {len(drawn.users):,} users"
+    return f"{users} have fewer than {usual} {what}, as few as {fewest}: no more items exist for them"
 
 
 def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: int, kind: str, seed: int) -> Negatives:

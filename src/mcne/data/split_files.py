@@ -15,7 +15,7 @@ from mcne.errors import DataError
 from mcne.ids import Ids
 
 UNASSIGNED = 255
-SUFFIXES = (".csv", ".tsv", ".parquet", ".inter", ".csv.gz")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".parquet", ".pq", ".inter")
 
 
 def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8]]:
@@ -67,20 +67,26 @@ def _assign(dataset: SocialDataset, parts: list[NDArray[np.uint8]], number: int,
         have = known.user.astype(np.int64) * known.n_items + known.item
         keys = user[rows] * known.n_items + item
         at = np.minimum(np.searchsorted(have, keys), len(have) - 1)
-        _refuse_unknown(table, "item_id", np.where(have[at] == keys, at, -1), rows)
+        _refuse_unknown(table, "item_id", np.where(have[at] == keys, at, -1), rows, "no interaction of this user")
         again = parts[k][at] != UNASSIGNED
         again[np.setdiff1d(np.arange(len(at)), np.unique(at, return_index=True)[1])] = True
         if again.any():
             place = table.locate(int(rows[int(np.argmax(again))]), "item_id")
-            raise DataError(f"{place}: listed before ({int(again.sum()):,} such rows); an interaction has one part")
+            raise DataError(f"{place}: listed before ({int(again.sum()):,} in all); an interaction has one part")
         parts[k][at] = number
 
 
-def _refuse_unknown(table: Table, column: str, found: NDArray[np.int64], rows: NDArray[np.int64] | None = None) -> None:
+def _refuse_unknown(
+    table: Table,
+    column: str,
+    found: NDArray[np.int64],
+    rows: NDArray[np.int64] | None = None,
+    said: str = "not in the dataset",
+) -> None:
     strange = np.flatnonzero(found < 0)
     if len(strange):
         first = int(strange[0] if rows is None else rows[strange[0]])
         raise DataError(
-            f"{table.locate(first, column)}: not in the dataset ({len(strange):,} such rows); "
+            f"{table.locate(first, column)}: {said} ({len(strange):,} in all); "
             "a split lists interactions of the dataset only"
         )

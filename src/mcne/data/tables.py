@@ -26,7 +26,7 @@ from mcne.storage import sha256_of_file
 
 IdType = Literal["auto", "integer", "text"]
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
-MISSING = pa.array(["", "nan", "NaN", None], WIDE_TEXT)
+MISSING = ("", "nan", "NaN")
 """What stands for nothing where text is expected."""
 
 
@@ -48,8 +48,11 @@ def read(
     """What :meth:`mcne.SocialDataset.from_frames` does; its documentation describes the arguments."""
     _check_options(columns, id_type)
     kept = user_filter or KEEP_ALL
-    needed = ["user_id", "item_id"] + ([] if single_behavior else ["behavior"])
-    acts = read_table(interactions, "interactions", Wanted(needed, ["timestamp"]), columns)
+    needed, optional = ["user_id", "item_id"], ["timestamp"]
+    (optional if single_behavior else needed).append("behavior")
+    acts = read_table(interactions, "interactions", Wanted(needed, optional), columns)
+    if single_behavior and "behavior" in acts:
+        raise UsageError(f"{acts.label}: has a behavior column, so it cannot all be {single_behavior!r}; leave one out")
     ties = (
         None if links is None else read_table(links, "links", Wanted(["source_id", "target_id"], ["weight"]), columns)
     )
@@ -64,10 +67,10 @@ def read(
     codes, labels = _behaviors(acts, single_behavior)
     extra = [_code(labels, label) for label in extra_behaviors]
     main = [_code(labels, b) for b in behaviors] if behaviors else [c for c in labels if c not in extra]
-    if len({*main, *extra}) < len(main) + len(extra) or not main:
-        raise UsageError(
-            f"behaviors {[labels[c] for c in main]} and extra behaviors {list(extra_behaviors)} must differ"
-        )
+    if not main:
+        raise UsageError("all behaviors are named as extra ones; leave one out of them, for users to be counted by")
+    if len({*main, *extra}) < len(main) + len(extra):
+        raise UsageError(f"a behavior is named twice: {', '.join(labels[code] for code in [*main, *extra])}")
     return assemble(
         RawInteractions(user, _ids(acts, "item_id", id_type), codes, labels, _times(acts), acts.locate),
         RawLinks(source, target, _weights(ties) if ties else None, (ties or acts).locate),
@@ -116,7 +119,7 @@ def _ids(table: Table, column: str, id_type: str) -> IdColumn:
         return pa.DictionaryArray.from_arrays(ids.indices, ids.dictionary.cast(pa.int64()))
     if id_type == "integer":
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
-        raise DataError(f"{place}: not an integer; ids must be integers here: correct it or allow text ids")
+        raise DataError(f"{place}: not an integer of 64 bits; ids must be integers here: correct it, or allow text ids")
     return ids
 
 
@@ -153,7 +156,10 @@ def _refuse_missing(table: Table, column: str) -> None:
         missing = np.asarray(data.is_null())
     elif is_text(data):
         values = coded(data)
-        blank = pc.is_in(pc.utf8_trim_whitespace(values.dictionary), value_set=MISSING)
+        trimmed = pc.utf8_trim_whitespace(values.dictionary)
+        blank = trimmed.is_null()
+        for nothing in MISSING:
+            blank = pc.or_kleene(blank, pc.equal(trimmed, nothing))
         if pc.any(blank).as_py():
             missing = np.asarray(blank)[np.asarray(values.indices)]
     if missing.any():
@@ -225,7 +231,10 @@ def _times(table: Table) -> NDArray[Any] | None:
     data = table.data["timestamp"]
     if pa.types.is_timestamp(data.type) or pa.types.is_date(data.type):
         as_micro = pc.CastOptions(pa.timestamp("us"), allow_time_truncate=True)
-        micro = _numbers(table, "timestamp", pc.cast(data, options=as_micro).cast(pa.int64()))
+        try:
+            micro = _numbers(table, "timestamp", pc.cast(data, options=as_micro).cast(pa.int64()))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{table.label}, column 'timestamp': {error}; correct these dates") from error
         return micro / 1e6 if np.any(micro % 1_000_000) else micro // 1_000_000
     times = _numbers(table, "timestamp", data)
     if times.dtype == np.float64 and np.all((times == np.floor(times)) & (np.abs(times) < 2.0**63)):
@@ -240,7 +249,9 @@ def _weights(table: Table) -> NDArray[np.float32] | None:
     negative = np.flatnonzero(weights < 0)
     if len(negative):
         place = table.locate(int(negative[0]), "weight")
-        raise DataError(f"{place}: a negative weight ({len(negative):,} in all); weights are 0 (no link) or more")
+        raise DataError(
+            f"{place}: a negative weight ({len(negative):,} in all); weights are 0, no link, or more: correct it"
+        )
     with np.errstate(over="ignore"):
         small = weights.astype(np.float32)
     lost = np.flatnonzero((weights > 0) & ((small == 0) | np.isinf(small)))
@@ -267,13 +278,14 @@ def _numbers(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _parse(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
-    for kind in (pa.int64(), pa.float64()):
+    is_hexadecimal = pc.any(pc.match_substring(data, "x", ignore_case=True)).as_py()  # which Arrow would take
+    for kind in () if is_hexadecimal else (pa.int64(), pa.float64()):
         try:
             return np.asarray(data.cast(kind))
         except pa.ArrowInvalid:
             continue
     row = next(row for row, value in enumerate(data) if not _is_number(value))
-    raise DataError(f"{table.locate(row, column)}: not a number; a number is expected")
+    raise DataError(f"{table.locate(row, column)}: not a decimal number; correct it")
 
 
 def _is_number(text: pa.Scalar) -> bool:
@@ -281,7 +293,7 @@ def _is_number(text: pa.Scalar) -> bool:
         text.cast(pa.float64())
     except pa.ArrowInvalid:
         return False
-    return True
+    return "x" not in text.as_py().lower()
 
 
 def _attributes(table: Table) -> dict[str, Attribute]:
@@ -294,7 +306,7 @@ def _attributes(table: Table) -> dict[str, Attribute]:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
             found[name] = Attribute(np.asarray(data.cast(pa.float64(), safe=False).fill_null(float("nan"))))
         elif is_text(data):
-            found[name] = _text_attribute(data, may_be_numbers=table.is_text)
+            found[name] = _text_attribute(data, may_be_numbers=table.is_text and name not in table.tokens)
         else:
             raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
         infinite = np.flatnonzero(np.isinf(found[name].values))

@@ -7,7 +7,7 @@ The files are those of the trust study of Jiliang Tang, whose page asks to cite 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ def prepare(
         extra_behaviors=extra,
         user_filter=user_filter,
         self_links="keep",
-        provenance={"sources": hashes, "filter": vars(user_filter)},
+        provenance={"sources": hashes, "filter": asdict(user_filter)},
     )
 
 
@@ -152,14 +152,14 @@ def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Map
         raise DataError(f"{path}: {table.shape[0]} rows of {table.shape[1]} columns; {n_columns} columns are needed")
     for column in (USER, ITEM, CATEGORY, 5)[: 4 if n_columns > 3 else n_columns]:
         values = table[:, column]
-        limit = (highest or {}).get(column, np.iinfo(np.int64).max)
+        limit = (highest or {}).get(column, 2**53)
         if values.dtype.kind != "f" and values.min() >= 1 and values.max() <= limit:
             continue
         bad = ~((values >= 1) & (values <= limit) & (values == np.floor(values)))
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
-                f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} such rows); "
+                f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} in all); "
                 f"whole numbers from 1{f' to {limit}' if column in (highest or {}) else ''} are expected"
             )
 
