@@ -1154,7 +1154,7 @@ def test_files_of_supplied_splits(desk: Desk) -> None:
     desk.refuses(*split, desk.path / "none", says=(f"{desk.path / 'none'}: no such directory; expected train", files))
     desk.refuses(*split, desk.path / "network.csv", says=("network.csv: no such directory; expected train", files))
     parts = put_parts(desk, validation=PAIRS)
-    desk.refuses(*split, parts, says=(f"{parts}: no file train with .csv or .tsv", "it is needed"))
+    desk.refuses(*split, parts, says=(f"{parts}: no file train with .csv or .csv.gz", "it is needed"))
     parts = put_parts(desk, train=PAIRS, test=[])
     desk.refuses(*split, parts, says=(f"{parts / 'test.csv'}: no rows below the header",))
     parts = put_parts(desk, train=PAIRS)
