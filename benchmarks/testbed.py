@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mcne.data.dataset import SocialDataset
-from mcne.data.describe import describe
+from mcne.data.describe import describe, describe_split
 from mcne.data.planted import Planted
 from mcne.data.split import TEST, TRAIN, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
@@ -35,7 +36,7 @@ class Case:
     """One behavior of one network, with the candidates that every ranker orders."""
 
     dataset: SocialDataset
-    planted: Planted
+    planted: Any  # the truth, or None for a dataset that has none
     behavior: int
     train: Any  # sparse [users, items]
     users: NDArray[np.int32]  # [n] with test items
@@ -51,7 +52,7 @@ class Case:
 Ranker = Callable[[Case], Scores]
 
 
-def make_case(dataset: SocialDataset, planted: Planted, split: Split, *, k: int, seed: int) -> Case:
+def make_case(dataset: SocialDataset, planted: Planted | None, split: Split, *, k: int, seed: int) -> Case:
     """All of a user's test items together with its 100 negatives."""
     behavior = dataset.behaviors[k]
     train_user, train_item = split.of(behavior, k, TRAIN)
@@ -117,7 +118,8 @@ def neighbors(sharpness: float, *, masked: bool) -> Ranker:
 
     def score(case: Case) -> Scores:
         behavior = case.behavior if masked else None
-        return case.planted.neighbor_scores(case.users, case.train, behavior=behavior, sharpness=sharpness)
+        scores: Scores = case.planted.neighbor_scores(case.users, case.train, behavior=behavior, sharpness=sharpness)
+        return scores
 
     return score
 
@@ -143,7 +145,8 @@ def learned_items(smoothing: float, *, masked: bool) -> Ranker:
 def bayes(case: Case) -> Scores:
     """The exact chances of the generator; catalog row r has raw id r + 1."""
     columns = np.asarray(case.dataset.behaviors[case.behavior].items.arrow()) - 1
-    return case.planted.probabilities(case.behavior, case.users)[:, columns]
+    chances: Scores = case.planted.probabilities(case.behavior, case.users)[:, columns]
+    return chances
 
 
 RANKERS: Mapping[str, Mapping[str, Ranker]] = {
@@ -160,12 +163,18 @@ RANKERS: Mapping[str, Mapping[str, Ranker]] = {
 }
 
 
-def score_network(dataset: SocialDataset, planted: Planted, split: Split, *, seed: int) -> dict[str, NDArray[Any]]:
+NEED_THE_TRUTH = ("oracle", "learned items", "Bayes ranker")
+
+
+def score_network(
+    dataset: SocialDataset, planted: Planted | None, split: Split, *, seed: int
+) -> dict[str, NDArray[Any]]:
     """Per ranker, Recall@5 and NDCG@5 of each of its variants, mean over behaviors, [variants, 2]."""
     cases = [make_case(dataset, planted, split, k=k, seed=seed) for k in range(len(dataset.behaviors))]
     return {
         name: np.array([np.mean([measure(case, rank(case)) for case in cases], axis=0) for rank in variants.values()])
         for name, variants in RANKERS.items()
+        if planted is not None or not name.endswith(NEED_THE_TRUTH)
     }
 
 
@@ -188,16 +197,13 @@ def neighbor_purity(planted: Planted, *, masked: bool, seed: int, sample: int = 
     return float(np.mean(shares))
 
 
-def portrait(dataset: SocialDataset, planted: Planted, split: Split, *, seed: int) -> dict[str, float]:
-    """What the network looks like, in numbers; of behaviors the mean."""
-    facts = describe(dataset, {"split": split})
-    behaviors, parts = facts["behaviors"], facts["splits"]["split"]["behaviors"]
-    source, target = dataset.graph.sources(), dataset.graph.indices
-    strangers = Stream(seed, "testbed", "strangers").integers(dataset.n_users, len(source))
-    linked, unlinked = same_taste(planted, source, target), same_taste(planted, source, strangers)
-    whole, masked = (100 * neighbor_purity(planted, masked=masked, seed=seed) for masked in (False, True))
+def portrait(dataset: SocialDataset, split: Split) -> dict[str, float]:
+    """What a network looks like, in numbers; of behaviors the mean."""
+    facts = describe(dataset)
+    behaviors, parts = facts["behaviors"], describe_split(dataset, split)["behaviors"]
     popularity_facts = [behavior["popularity"] for behavior in behaviors]
     return {
+        "users": dataset.n_users,
         "items per behavior": mean_of(behaviors, "items"),
         "interactions per behavior": mean_of(behaviors, "interactions"),
         "most records of a user in a behavior": mean_of([b["records_per_user"] for b in behaviors], "max"),
@@ -210,6 +216,16 @@ def portrait(dataset: SocialDataset, planted: Planted, split: Split, *, seed: in
         "friends, mean": facts["degree"]["mean"],
         "friends, median": facts["degree"]["median"],
         "friends, most": facts["degree"]["max"],
+    }
+
+
+def planted_portrait(dataset: SocialDataset, planted: Planted, *, seed: int) -> dict[str, float]:
+    """How far tastes show in friendships, and in the nearest users by planted vectors."""
+    source, target = dataset.graph.sources(), dataset.graph.indices
+    strangers = Stream(seed, "testbed", "strangers").integers(dataset.n_users, len(source))
+    linked, unlinked = same_taste(planted, source, target), same_taste(planted, source, strangers)
+    whole, masked = (100 * neighbor_purity(planted, masked=masked, seed=seed) for masked in (False, True))
+    return {
         "friends of one taste in some behavior, %": 100 * float(linked.any(axis=0).mean()),
         "random pairs of one taste in some behavior, %": 100 * float(unlinked.any(axis=0).mean()),
         "friends of one taste in a given behavior, %": 100 * float(linked.mean()),
@@ -226,7 +242,8 @@ def mean_of(rows: list[dict[str, Any]], key: str) -> float:
 def ranking_table(results: list[dict[str, NDArray[Any]]]) -> list[str]:
     """Mean ± sd over networks; of a ranker's variants the one with the best mean NDCG."""
     lines = ["| ranker | | Recall@5 | NDCG@5 |", "|---|---|---|---|"]
-    for name, variants in RANKERS.items():
+    for name in results[0]:
+        variants = RANKERS[name]
         runs = 100 * np.stack([result[name] for result in results])  # [networks, variants, 2]
         best = int(runs.mean(axis=0)[:, 1].argmax())
         mean, sd = runs[:, best].mean(axis=0), runs[:, best].std(axis=0, ddof=min(1, len(runs) - 1))
@@ -239,14 +256,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=SyntheticConfig.users)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--data", type=Path, help="a prepared dataset instead: random splits, rankers without the truth"
+    )
     chosen = parser.parse_args()
     results, portraits = [], []
     for seed in range(chosen.seeds):
-        dataset, planted = generate(SyntheticConfig(users=chosen.users, seed=seed))
+        planted = None
+        if chosen.data:
+            dataset = SocialDataset.load(chosen.data)
+        else:
+            dataset, planted = generate(SyntheticConfig(users=chosen.users, seed=seed))
         split = random_split(dataset, seed=seed)
         results.append(score_network(dataset, planted, split, seed=seed))
-        portraits.append(portrait(dataset, planted, split, seed=seed))
-    print(f"{chosen.users:,} users, mean over {chosen.seeds} networks\n\n| | |\n|---|---|")
+        truth = {} if planted is None else planted_portrait(dataset, planted, seed=seed)
+        portraits.append(portrait(dataset, split) | truth)
+    print(f"mean over {chosen.seeds} seeds\n\n| | |\n|---|---|")
     for fact in portraits[0]:
         print(f"| {fact} | {np.mean([numbers[fact] for numbers in portraits]):,.1f} |")
     print("\n" + "\n".join(ranking_table(results)))

@@ -375,6 +375,22 @@ def test_an_empty_directory_is_filled_and_parents_are_made(tmp_path: Path) -> No
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "new"]
 
 
+def test_a_link_to_an_empty_directory_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert np.array_equal(load(tmp_path / "empty").arrays["users"], ARRAYS["users"])
+
+
+def test_the_current_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match="is the current directory; name a new one in it"):
+        save(Path())
+    assert list(tmp_path.iterdir()) == [tmp_path / "here"]
+
+
 def test_a_relative_path_is_that_of_the_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     save(Path("a"))

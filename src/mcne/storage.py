@@ -58,7 +58,7 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
     Where ``path`` already holds exactly this content it is left as it is; where it holds anything else, the
     write is refused.
     """
-    path = path.absolute()
+    path = place(path)
     if _is_taken(path):
         return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
     with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
@@ -69,6 +69,16 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
         manifest["sha256"] = hashlib.sha256(_canonical(manifest)).hexdigest()
         _write_bytes(aside / MANIFEST, _rendered(manifest))
     return print_
+
+
+def place(path: Path) -> Path:
+    """The real place of something to be written, which cannot be where the caller stands."""
+    if path.is_symlink() and not path.exists():
+        raise UsageError(f"{path}: is a link to nothing; choose another place")
+    real = path.resolve()
+    if Path.cwd().is_relative_to(real):
+        raise UsageError(f"{path}: is the current directory; name a new one in it")
+    return real
 
 
 def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifact:

@@ -343,8 +343,8 @@ def test_ids_are_text_on_demand(tables: Path, ok: Ok) -> None:
 def test_the_name_is_that_of_the_directory(tables: Path, ok: Ok, monkeypatch: pytest.MonkeyPatch) -> None:
     (tables / "here").mkdir()
     monkeypatch.chdir(tables / "here")
-    ok("data", "prepare", "files", "--interactions", tables / "interactions.csv", "--out", ".")
-    assert SocialDataset.load(tables / "here").name == "here"
+    ok("data", "prepare", "files", "--interactions", tables / "interactions.csv", "--out", "../here/../there")
+    assert SocialDataset.load(tables / "there").name == "there"
 
 
 def test_preparing_again_changes_nothing(tables: Path, tiny: Path, ok: Ok) -> None:

@@ -349,7 +349,10 @@ def test_strict_refuses_a_link_to_oneself() -> None:
 @pytest.mark.parametrize(("pair", "column"), [((1, 9), "target_id"), ((9, 1), "source_id")])
 def test_strict_refuses_links_of_users_without_records(pair: tuple[int, int], column: str) -> None:
     trust = [(1, 2), pair, pair]
-    with pytest.raises(DataError, match=rf"^trust row 2, column '{column}': a user without any record \(2 in all\)"):
+    with pytest.raises(
+        DataError,
+        match=rf"^trust row 2, column '{column}': a user without a record .* \(2 in all\)",
+    ):
         build(two_records(1, 2), trust, strict=True)
     listed = RawUsers(np.array([9]), {}, place("users"))
     assert list(build(two_records(1, 2), trust, strict=True, users=listed).users) == [1, 2, 9]

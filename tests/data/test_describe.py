@@ -16,7 +16,7 @@ from rich.console import Console
 
 from mcne.cli.description import bar, show
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
-from mcne.data.describe import describe, distribution
+from mcne.data.describe import describe, describe_split, distribution
 from mcne.data.graph import undirected
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, supplied_split
 from mcne.ids import Ids
@@ -53,7 +53,6 @@ def test_the_network() -> None:
     assert (found["users"], found["links"], found["self_links"], found["weighted"]) == (10, 7, 1, False)
     assert (found["users_without_links"], found["users_without_records"]) == (5, 4)
     assert found["attributes"] == ["age"]
-    assert found["splits"] == {}
     assert found["degree"] == {  # degrees 3, 1, 1, 1, 1 and five times 0
         "min": 0,
         "median": 0.5,
@@ -117,7 +116,7 @@ def test_the_overlap_of_users() -> None:
 def test_the_splits() -> None:
     """Books tests items 1 and 2, which nobody trains on, for users 0 and 2 and twice for 5, who has no training."""
     dataset, split = toy()
-    found = describe(dataset, {"mine": split})["splits"]
+    found = {"mine": describe_split(dataset, split)}
     assert found == {
         "mine": {
             "fingerprint": split.fingerprint,
@@ -136,7 +135,7 @@ def test_the_splits() -> None:
 
 def test_a_description_is_plain_data() -> None:
     dataset, split = toy()
-    found = describe(dataset, {"mine": split})
+    found = describe(dataset) | {"splits": {"mine": describe_split(dataset, split)}}
     assert json.loads(json.dumps(found)) == found
 
 
@@ -211,7 +210,7 @@ def page(description: dict[str, Any], width: int) -> str:
 def large_description(n_behaviors: int) -> dict[str, Any]:
     """The toy's description at the size of a real one, every number of it another."""
     dataset, split = toy()
-    found = describe(dataset, {"random-0": split})
+    found = describe(dataset) | {"splits": {"random-0": describe_split(dataset, split)}}
     found |= {"users": 4_321_000, "links": 121_408_000}
     names = LONG_NAMES[:n_behaviors]
     found["behaviors"] = [
@@ -251,7 +250,7 @@ def test_nothing_is_cut_off(n_behaviors: int, width: int) -> None:
 
 def test_numbers_stand_below_their_heads() -> None:
     dataset, split = toy()
-    lines = page(describe(dataset, {"mine": split}), 80).split("\n")
+    lines = page(describe(dataset) | {"splits": {"mine": describe_split(dataset, split)}}, 80).split("\n")
     lines = [line.rstrip() for line in lines]
     start = lines.index("Behaviors")
     assert lines[start + 1 : start + 5] == [

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mcne.data import split as module
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.negatives import COUNT, Negatives
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split, supplied_split, temporal_split
@@ -282,8 +282,8 @@ def test_what_is_short_or_empty_is_noted() -> None:
     part = np.array([TRAIN, TEST, TEST], dtype=np.uint8)
     assert supplied_split(dataset, [part], seed=0).notes == (
         "Books: no interactions in validation",
-        "Books: 2 of 2 users have fewer than 100 uniform negatives in test, as few as 1: no more items exist for them",
-        "Books: 2 of 2 users have fewer than 100 popular negatives in test, as few as 0: no more items exist for them",
+        "Books: 2 of 2 users have fewer than 100 uniform negatives in test, as few as 1: no more can be drawn for them",
+        "Books: 2 of 2 users have fewer than 100 popular negatives in test, as few as 0: no more can be drawn for them",
     )
 
 
@@ -480,7 +480,7 @@ def test_the_hash_changes_with_every_entry() -> None:
 
 def test_the_hash_changes_with_seed_ratios_kind_and_dataset() -> None:
     dataset, split = small()
-    renamed = dataclasses.replace(dataset, name="other")
+    renamed = dataclasses.replace(dataset, attributes={"age": Attribute(np.zeros(dataset.n_users))})
     variants = [
         split,
         random_split(dataset, seed=1, ratios=(50, 20, 30)),
@@ -538,7 +538,7 @@ def test_a_saved_split_comes_back(ratios: tuple[float, ...], tmp_path: Path) -> 
 def test_a_split_of_another_dataset_is_refused_with_both_hashes(tmp_path: Path) -> None:
     dataset, split = small()
     split.save(tmp_path / "kept")
-    other = dataclasses.replace(dataset, name="other")
+    other = dataclasses.replace(dataset, attributes={"age": Attribute(np.zeros(dataset.n_users))})
     message = (
         f"a split of dataset {dataset.fingerprint[:12]}, but this is {other.fingerprint[:12]}; make the split again"
     )
@@ -556,11 +556,10 @@ def test_a_split_is_never_replaced_by_another(tmp_path: Path) -> None:
 
 def test_all_splits_of_a_saved_dataset(tmp_path: Path) -> None:
     dataset, split = small()
-    assert module.load_all(tmp_path, dataset) == {}
+    assert module.split_names(tmp_path) == []
     split.save(tmp_path / "splits" / "b")
     other = random_split(dataset, seed=1)
     other.save(tmp_path / "splits" / "a")
     (tmp_path / "splits" / ".c.partial").mkdir()
-    found = module.load_all(tmp_path, dataset)
-    assert {name: kept.fingerprint for name, kept in found.items()} == {"a": other.fingerprint, "b": split.fingerprint}
-    assert list(found) == ["a", "b"]
+    (tmp_path / "splits" / "notes.txt").touch()
+    assert module.split_names(tmp_path) == ["a", "b"]

@@ -501,11 +501,48 @@ def test_numeric_attributes(kind: pa.DataType) -> None:
     assert np.array_equal(found.values, [np.nan, 0, 1], equal_nan=True)
 
 
-def test_attributes_too_large_for_a_float_are_rounded_from_any_kind_of_table(tmp_path: Path) -> None:
+def test_attributes_too_large_for_a_float_are_rounded_in_typed_tables_and_names_in_text(tmp_path: Path) -> None:
     users = pa.table({"user_id": [30, 10, 20], "x": [2**60 + 1, 0, -(2**62) + 1]})
+    assert attribute(None, users).values.tolist() == [0, -(2.0**62), 2.0**60]
     files = as_files({"users": users}, tmp_path, pa_csv.write_csv, ".csv")
-    for table in (users, files["users"]):
-        assert attribute(None, table).values.tolist() == [0, -(2.0**62), 2.0**60]
+    found = attribute(None, files["users"])
+    assert sorted(found.categories) == sorted(map(str, users["x"].to_pylist()))
+
+
+@pytest.mark.parametrize("odd", ["01234", "+07", "0x10", "9007199254740993"])
+def test_text_that_a_number_would_change_stays_text(odd: str, tmp_path: Path) -> None:
+    path = tmp_path / "users.csv"
+    path.write_text(f"user_id,x\n30,1234\n10,{odd}\n20,\n")
+    found = attribute(None, path)
+    assert sorted(found.categories) == sorted(["1234", odd])
+    assert found.values.tolist().count(-1) == 1
+
+
+def test_spaces_around_values_are_left_out_and_noted(tmp_path: Path) -> None:
+    (tmp_path / "i.csv").write_text("user_id, item_id, behavior\n1, 10, Books\n2, 11, Books \n3, 10, Travel\n")
+    (tmp_path / "l.csv").write_text("source_id, target_id\n1, 2\n2, 3\n")
+    dataset = SocialDataset.from_frames(tmp_path / "i.csv", tmp_path / "l.csv")
+    assert list(dataset.users) == [1, 2, 3]
+    assert dataset.behavior_names == ["Books", "Travel"]
+    notes = dataset.report.notes
+    assert [note.split("i.csv, ")[1] for note in notes if "i.csv" in note] == [
+        "column 'item_id': spaces around 3 values are left out",
+        "column 'behavior': spaces around 3 values are left out",
+    ]
+
+
+def test_tables_that_hardly_share_a_user_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "i.csv").write_text("user_id,item_id,behavior\n1.0,10,a\n2.0,11,a\n")
+    (tmp_path / "l.csv").write_text("source_id,target_id\n1,2\n")
+    (note,) = SocialDataset.from_frames(tmp_path / "i.csv", tmp_path / "l.csv").report.notes
+    assert note.startswith(
+        "only 0 of 2 linked users have records; are the ids written alike? (links have '1', records '1.0')"
+    )
+
+
+def test_unknown_handling_of_self_links_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"unknown self_links 'kepp'; did you mean 'keep'\? \(drop, keep\)"):
+        dataset_of(INTEGERS, self_links="kepp")
 
 
 def test_coded_numbers_are_numbers() -> None:

@@ -5,6 +5,7 @@ Everything heavy is imported inside the commands, so that ``mcne --help`` starts
 
 from __future__ import annotations
 
+import csv
 import json
 from enum import StrEnum
 from pathlib import Path
@@ -25,7 +26,7 @@ app.add_typer(prepare, name="prepare")
 Raw = Annotated[Path, typer.Option("--raw", help="Directory of rating.mat and trustnetwork.mat.")]
 Out = Annotated[Path, typer.Option("--out", help="Where to write; nothing there is ever replaced.")]
 Data = Annotated[Path, typer.Argument(help="A prepared dataset.", metavar="DATA")]
-Behaviors = Annotated[str | None, typer.Option("--behaviors", help="Names or numbers, comma-separated.")]
+Behaviors = Annotated[str | None, typer.Option("--behaviors", help="Names or numbers, comma-separated; quote a comma.")]
 Extra = Annotated[str, typer.Option("--extra-behaviors", help="Ride along for the users the others keep.")]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, typer.Option("--unverified", help="Read files whose sha256 is not the known one.")]
@@ -165,9 +166,9 @@ def synthetic(
 @app.command("split")
 def split(
     data: Data,
-    name: Annotated[str, typer.Option(help="Kept under DATA/splits/NAME.")] = "random-0",
+    name: Annotated[str | None, typer.Option(help="Kept under DATA/splits/NAME; random-SEED if not given.")] = None,
     seed: Annotated[int, typer.Option(help="Seeds the parts and the negatives.")] = 0,
-    ratios: Annotated[str, typer.Option(help="Training, validation, test.")] = "70,10,20",
+    ratios: Annotated[str | None, typer.Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
     temporal: Annotated[bool, typer.Option("--temporal", help="Earliest interactions train, latest test.")] = False,
     source: Annotated[Path | None, typer.Option("--from", help="Your own: train, validation, test files.")] = None,
 ) -> None:
@@ -176,8 +177,9 @@ def split(
     from mcne.data.dataset import SocialDataset
     from mcne.data.split_files import read_parts
 
-    if temporal and source:
-        raise UsageError("--temporal and --from exclude each other; choose one")
+    if source and (temporal or ratios is not None):
+        raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")
+    name = name if name is not None else f"{'supplied' if source else 'temporal' if temporal else 'random'}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
         raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
     dataset = SocialDataset.load(data)
@@ -185,7 +187,7 @@ def split(
         made = splits.supplied_split(dataset, read_parts(dataset, source), seed=seed)
     else:
         cut = splits.temporal_split if temporal else splits.random_split
-        made = cut(dataset, seed=seed, ratios=_ratios(ratios))
+        made = cut(dataset, seed=seed, ratios=_ratios("70,10,20" if ratios is None else ratios))
     fingerprint = made.save(data / splits.DIRECTORY / name)
     for k, behavior in enumerate(dataset.behaviors):
         sizes = ", ".join(f"{int((made.parts[k] == p).sum()):,} {part}" for p, part in enumerate(splits.PARTS))
@@ -203,10 +205,14 @@ def describe(
     """Counts, distributions, overlap of users between behaviors, and what is cold."""
     from mcne.data.dataset import SocialDataset
     from mcne.data.describe import describe as describe_dataset
-    from mcne.data.split import load_all
+    from mcne.data.describe import describe_split
+    from mcne.data.split import DIRECTORY, Split, split_names
 
     dataset = SocialDataset.load(data)
-    description = describe_dataset(dataset, load_all(data, dataset))
+    splits = {  # one at a time: a split maps many files
+        name: describe_split(dataset, Split.load(data / DIRECTORY / name, dataset)) for name in split_names(data)
+    }
+    description = describe_dataset(dataset) | {"splits": splits}
     if as_json:
         typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
         return
@@ -230,7 +236,9 @@ def export(
 
 
 def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+    """Comma-separated names; one that holds a comma stands in quotes."""
+    listed = next(csv.reader([text or ""], skipinitialspace=True), [])
+    return [name.strip() for name in listed if name.strip()]
 
 
 def _mapping(columns: list[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.report import Ledger, PreparationReport
 from mcne.errors import DataError
-from mcne.ids import IdColumn, encode
+from mcne.ids import IdColumn, Ids, encode
 
 Locate = Callable[[int, str], str]
 """Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
@@ -89,6 +89,9 @@ class UserFilter:
 
 KEEP_ALL = UserFilter()
 
+FEW = 0.1
+"""Below this share of linked users with records, the two tables hardly belong together."""
+
 
 def assemble(
     interactions: RawInteractions,
@@ -137,10 +140,25 @@ def assemble(
         ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
     for code in chosen:
         ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
-    report = PreparationReport(tuple(ledgers), tuple(notes))
+    strangers = _strangers(source, target, np.concatenate([user, *listed]), ids)
+    report = PreparationReport(tuple(ledgers), (*notes, *strangers))
     attributes = _align(users, listed[0], len(ids), kept) if users else {}
     details = dict(provenance) | {"report": report.to_json()}
     return SocialDataset(name, ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, details)
+
+
+def _strangers(source: NDArray[Any], target: NDArray[Any], known: NDArray[Any], ids: Ids) -> list[str]:
+    """Say so where hardly any linked user has records: the ids of the two tables may be written differently."""
+    linked, recorded = (np.zeros(len(ids), dtype=bool) for _ in range(2))
+    linked[source], linked[target], recorded[known] = True, True, True
+    both, total = int(np.count_nonzero(linked & recorded)), int(np.count_nonzero(linked))
+    if not total or both > total * FEW:
+        return []
+    examples = (ids[int(np.argmax(linked))], ids[int(np.argmax(recorded))])
+    return [
+        f"only {both:,} of {total:,} linked users have records; are the ids written alike? "
+        f"(links have {examples[0]!r}, records {examples[1]!r})"
+    ]
 
 
 def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:
@@ -163,8 +181,8 @@ def _refuse_strange_links(
         strange = np.flatnonzero(~is_known[ends])
         if len(strange):
             raise DataError(
-                f"{locate(int(strange[0]), column)}: a user without any record ({len(strange):,} in all); "
-                "add the user, or leave out strict mode, which keeps users known by links alone"
+                f"{locate(int(strange[0]), column)}: a user without a record in the chosen behaviors "
+                f"({len(strange):,} in all); add the user, or leave out strict mode"
             )
 
 

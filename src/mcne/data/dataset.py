@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,7 +116,9 @@ class SocialDataset:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", dict(self.attributes))
+        object.__setattr__(self, "behaviors", tuple(self.behaviors))
+        for mapping in ("attributes", "provenance"):
+            object.__setattr__(self, mapping, MappingProxyType(dict(getattr(self, mapping))))
         names = self.behavior_names
         if len(set(names)) != len(names) or not names or not all(names):
             raise ValueError(f"behaviors must have distinct names, and there must be one at least: {names}")
@@ -197,7 +200,7 @@ class SocialDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The identity of the content: equal exactly where everything but the provenance is equal."""
+        """The identity of the content: equal exactly where everything but the name and the provenance is equal."""
         return storage.fingerprint(KIND, VERSION, self._meta(), self._arrays())
 
     def __repr__(self) -> str:
@@ -226,7 +229,7 @@ class SocialDataset:
             KIND,
             VERSION,
             meta=self._meta(),
-            provenance=dict(self.provenance),
+            provenance=dict(self.provenance) | {"name": self.name},
             arrays=self._arrays(),
         )
 
@@ -253,14 +256,15 @@ class SocialDataset:
             )
             for k, (name, categorical) in enumerate(meta["attributes"])
         }
-        users = Ids.from_arrays(arrays, "users")
-        dataset = cls(meta["name"], users, graph, behaviors, attributes, saved.provenance)
+        provenance = dict(saved.provenance)
+        name = provenance.pop("name")
+        dataset = cls(name, Ids.from_arrays(arrays, "users"), graph, behaviors, attributes, provenance)
         dataset.__dict__["fingerprint"] = saved.fingerprint
         return dataset
 
     def _meta(self) -> dict[str, Any]:
         attributes = [[name, attribute.categories is not None] for name, attribute in self.attributes.items()]
-        return {"name": self.name, "behaviors": self.behavior_names, "attributes": attributes}
+        return {"behaviors": self.behavior_names, "attributes": attributes}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {"graph.indptr": self.graph.indptr, "graph.indices": self.graph.indices}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.split import PARTS, TEST, TRAIN, Split
 
 
-def describe(dataset: SocialDataset, splits: Mapping[str, Split] | None = None) -> dict[str, Any]:
-    """Everything ``mcne data describe`` shows, as plain data."""
+def describe(dataset: SocialDataset) -> dict[str, Any]:
+    """What a dataset looks like, as plain data."""
     active = np.stack([np.bincount(b.user, minlength=dataset.n_users) > 0 for b in dataset.behaviors])  # [C, users]
     return {
         "name": dataset.name,
@@ -28,7 +27,6 @@ def describe(dataset: SocialDataset, splits: Mapping[str, Split] | None = None) 
         "behaviors": [_behavior(behavior, dataset.n_users) for behavior in dataset.behaviors],
         "overlap": _overlap(dataset, active),
         "attributes": list(dataset.attributes),
-        "splits": {name: _split(dataset, split) for name, split in (splits or {}).items()},
     }
 
 
@@ -81,7 +79,7 @@ def _overlap(dataset: SocialDataset, active: NDArray[np.bool_]) -> list[dict[str
     return pairs
 
 
-def _split(dataset: SocialDataset, split: Split) -> dict[str, Any]:
+def describe_split(dataset: SocialDataset, split: Split) -> dict[str, Any]:
     """Sizes of the parts, and what of the test part has no training record."""
     behaviors = []
     for k, behavior in enumerate(dataset.behaviors):

@@ -1,7 +1,8 @@
 """Datasets for other programs: parquet, CSV and RecBole's atomic files.
 
-Each format has a file of interactions, one of links (each once; none where there are none), and one of users with
-their attributes, so that reading them back gives the same dataset, users without any link or interaction included.
+Each format has three files: interactions, links (each once), and users with their attributes, so that users without
+any link or interaction are included. Reading them back gives the same dataset where the reader is told what the files
+do not say: ids that are text though they look like integers, links to oneself to keep, the order of the behaviors.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import DataError, UsageError, unknown
-from mcne.storage import written_aside
+from mcne.storage import place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
 ATOMIC = {"interactions": "inter", "links": "net", "users": "user"}
@@ -28,7 +29,7 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
     tables = {"interactions": interactions(dataset), "links": links(dataset), "users": users(dataset)}
-    directory = directory.absolute()
+    directory = place(directory)
     with written_aside(directory) as aside:
         files = [
             _write(table, aside, what, file_format, directory.name) for what, table in tables.items() if len(table)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mcne.data.assemble import Locate
-from mcne.data.textfile import DELIMITERS, open_text
+from mcne.data.textfile import DELIMITERS, TextFile, open_text
 from mcne.errors import DataError, UsageError, unknown
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -34,6 +37,7 @@ class Table:
     is_text: bool
     locate: Locate
     tokens: frozenset[str] = frozenset()  # columns declared to be text whatever they look like
+    notes: tuple[str, ...] = ()  # what a person should know of how it was read
 
     def __contains__(self, column: str) -> bool:
         return column in self.data.column_names
@@ -74,8 +78,32 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:
     text = open_text(path)
     names = _resolve(str(path), text.names, wanted, columns)
     types = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in names.items()}
-    data = _code_text(text.read(types).rename_columns(list(names)))
-    return Table(str(path), data, True, lambda row, column: text.locate(row, names.get(column, column)), text.tokens)
+    data, notes = _trim(_code_text(text.read(types).rename_columns(list(names))), path)
+    locate = partial(_locate, text, names)
+    return Table(str(path), data, True, locate, text.tokens, tuple(notes))
+
+
+def _locate(text: TextFile, names: Mapping[str, str], row: int, column: str) -> str:
+    return text.locate(row, names.get(column, column))
+
+
+def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
+    """The table without spaces around its text, and a note for each column that had any."""
+    notes = []
+    for position, name in enumerate(table.column_names):
+        if not pa.types.is_dictionary(table[name].type):
+            continue
+        column = table[name].chunk(0)
+        trimmed = pc.utf8_trim(column.dictionary, characters=" ")
+        changed = np.asarray(pc.not_equal(trimmed, column.dictionary))
+        if changed.any():
+            count = int(np.count_nonzero(changed[np.asarray(column.indices)]))
+            notes.append(f"{path}, column {name!r}: spaces around {count:,} values are left out")
+            again = trimmed.dictionary_encode()
+            codes = np.asarray(again.indices)[np.asarray(column.indices)].astype(np.int32)
+            whole = pa.DictionaryArray.from_arrays(codes, again.dictionary)
+            table = table.set_column(position, name, whole)
+    return table, notes
 
 
 def _read_parquet(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> Table:

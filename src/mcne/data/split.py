@@ -135,11 +135,11 @@ def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *
     return _finish(dataset, [np.asarray(part, np.uint8) for part in parts], seed, {"kind": "supplied"})
 
 
-def load_all(directory: Path, dataset: SocialDataset) -> dict[str, Split]:
-    """Every split kept with a saved dataset, by name."""
+def split_names(directory: Path) -> list[str]:
+    """The splits kept with a saved dataset."""
     kept = directory / DIRECTORY
-    names = sorted(path.name for path in kept.iterdir() if not path.name.startswith(".")) if kept.is_dir() else []
-    return {name: Split.load(kept / name, dataset) for name in names}
+    found = kept.iterdir() if kept.is_dir() else []
+    return sorted(path.name for path in found if path.is_dir() and not path.name.startswith("."))
 
 
 def _bounds(ratios: Sequence[float]) -> tuple[float, float]:
@@ -209,7 +209,7 @@ def _finish(
 def _short(drawn: Negatives, what: str) -> str:
     fewest, usual = int((drawn.items >= 0).sum(axis=1).min()), drawn.items.shape[1]
     users = f"{drawn.n_short:,} of {len(drawn.users):,} users"
-    return f"{users} have fewer than {usual} {what}, as few as {fewest}: no more items exist for them"
+    return f"{users} have fewer than {usual} {what}, as few as {fewest}: no more can be drawn for them"
 
 
 def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: int, kind: str, seed: int) -> Negatives:

@@ -11,11 +11,11 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.source import Table, Wanted, read_table
 from mcne.data.split import PARTS
 from mcne.data.tables import rows_of
-from mcne.errors import DataError
+from mcne.errors import DataError, unknown
 from mcne.ids import Ids
 
 UNASSIGNED = 255
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".parquet", ".pq", ".inter")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq", ".inter", ".inter.gz")
 
 
 def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8]]:
@@ -25,6 +25,7 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
     """
     if not directory.is_dir():
         raise DataError(f"{directory}: no such directory; expected {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}")
+    _refuse_other_tables(directory)
     parts = [np.full(len(behavior), UNASSIGNED, dtype=np.uint8) for behavior in dataset.behaviors]
     for number, name in enumerate(PARTS):
         path = _file(directory, name)
@@ -39,6 +40,14 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
                 f"first user {user!r} with item {item!r}; list every interaction of the dataset once"
             )
     return parts
+
+
+def _refuse_other_tables(directory: Path) -> None:
+    """A table of another name is perhaps a part that would be missed."""
+    for path in sorted(directory.iterdir()):
+        part, _, suffix = path.name.partition(".")
+        if f".{suffix}" in SUFFIXES and part not in PARTS:
+            raise DataError(f"{path}: {unknown('part', part, PARTS)}; rename or remove it")
 
 
 def _file(directory: Path, part: str) -> Path | None:

@@ -26,6 +26,9 @@ from mcne.storage import sha256_of_file
 
 IdType = Literal["auto", "integer", "text"]
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
+NOT_A_NUMBER = "^[+-]?(0[0-9xX]|[0-9]{16})"
+"""Attributes that look like numbers and are none: leading zeros, more digits than a number keeps, hexadecimal."""
+
 MISSING = ("", "nan", "NaN")
 """What stands for nothing where text is expected."""
 
@@ -46,7 +49,7 @@ def read(
     id_type: IdType,
 ) -> SocialDataset:
     """What :meth:`mcne.SocialDataset.from_frames` does; its documentation describes the arguments."""
-    _check_options(columns, id_type)
+    _check_options(columns, id_type, self_links)
     kept = user_filter or KEEP_ALL
     needed, optional = ["user_id", "item_id"], ["timestamp"]
     (optional if single_behavior else needed).append("behavior")
@@ -82,7 +85,10 @@ def read(
         self_links=self_links,
         strict=strict,
         provenance={"sources": _hashes([interactions, links, users]), "filter": asdict(kept)},
-        notes=[note for table, column in [*tables, (acts, "item_id")] for note in _mixed(table, column, id_type)],
+        notes=[
+            *(note for table in (acts, ties, people) if table is not None for note in table.notes),
+            *(note for table, column in [*tables, (acts, "item_id")] for note in _mixed(table, column, id_type)),
+        ],
     )
 
 
@@ -94,7 +100,9 @@ def rows_of(table: Table, column: str, ids: Ids) -> NDArray[np.int64]:
     return rows
 
 
-def _check_options(columns: Mapping[str, str], id_type: str) -> None:
+def _check_options(columns: Mapping[str, str], id_type: str, self_links: str) -> None:
+    if self_links not in get_args(SelfLinks):
+        raise UsageError(unknown("self_links", self_links, get_args(SelfLinks)))
     if id_type not in get_args(IdType):
         raise UsageError(unknown("id type", id_type, get_args(IdType)))
     for name in columns:
@@ -318,7 +326,7 @@ def _attributes(table: Table) -> dict[str, Attribute]:
 def _text_attribute(data: pa.ChunkedArray, *, may_be_numbers: bool) -> Attribute:
     known = data.cast(WIDE_TEXT).combine_chunks()
     known = pc.if_else(pc.equal(known, ""), pa.scalar(None, WIDE_TEXT), known)
-    if may_be_numbers:
+    if may_be_numbers and not pc.any(pc.match_substring_regex(known, NOT_A_NUMBER)).as_py():
         try:
             return Attribute(np.asarray(known.cast(pa.float64()).fill_null(float("nan"))))
         except pa.ArrowInvalid:

@@ -21,7 +21,7 @@ from mcne.errors import DataError, UsageError, unknown
 from mcne.storage import sha256_of_file
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
-USER, ITEM, CATEGORY = 0, 1, 2
+USER, ITEM, CATEGORY, TIME = 0, 1, 2, 5
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class TrustStudy:
     name: str
     categories: tuple[str, ...]  # category 1 first
     paper_behaviors: tuple[str, ...]
-    time_column: int
     sha256: Mapping[str, str]  # file -> hash of the known copy
 
 
@@ -44,7 +43,6 @@ CIAO = TrustStudy(
         "Computers", "Cameras", "Family", "Games", "Fashion", "Adult Products", "Office Equipment", "Finance",
     ),
     paper_behaviors=("Beauty", "Books", "Travel"),
-    time_column=5,
     sha256={
         "rating.mat": "aa793568686285a93286ba9e56954fcce347370ad2e58c785760362ab12d2c2c",
         "rating_with_timestamp.mat": "488e9aa5f60e6a52a972795b6402f922fc0d9d273152f4d124a5c5bdefb86a71",
@@ -62,7 +60,6 @@ EPINIONS = TrustStudy(
         "Computers & Internet", "Web Sites & Internet Services", "Gifts", "Preview Categories", "Photo & Optics",
     ),
     paper_behaviors=("Games", "Electronics", "Hotels & Travel"),
-    time_column=5,
     sha256={
         "rating.mat": "4fe1dd12896dbfc3d2b3e696c749947382d9725add4545cb6c44ee11c8e22159",
         "rating_with_timestamp.mat": "a92e055b71b2e6ca70875979af79b90ef23360f4573204cade9a381ac1958509",
@@ -94,7 +91,7 @@ def prepare(
     hashes = {file: _checked(study, raw / file, unverified) for file in (ratings_file, "trustnetwork.mat")}
     rating = read_matrix(raw / ratings_file, "rating")
     trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork")
-    n_columns = study.time_column + 1 if timestamps else CATEGORY + 1
+    n_columns = TIME + 1 if timestamps else CATEGORY + 1
     _check_columns(raw / ratings_file, rating, n_columns, highest={CATEGORY: len(study.categories)})
     _check_columns(raw / "trustnetwork.mat", trust, 2)
     interactions = RawInteractions(
@@ -102,7 +99,7 @@ def prepare(
         _whole(rating[:, ITEM]),
         _whole(rating[:, CATEGORY]),
         dict(enumerate(study.categories, start=1)),
-        rating[:, study.time_column].astype(np.int64) if timestamps else None,
+        rating[:, TIME].astype(np.int64) if timestamps else None,
         lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
     )
     links = RawLinks(
@@ -150,7 +147,7 @@ def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Map
     """Whole positive numbers in every column that is used, categories in their range."""
     if table.shape[1] < n_columns or not len(table):
         raise DataError(f"{path}: {table.shape[0]} rows of {table.shape[1]} columns; {n_columns} columns are needed")
-    for column in (USER, ITEM, CATEGORY, 5)[: 4 if n_columns > 3 else n_columns]:
+    for column in (USER, ITEM, CATEGORY, TIME)[: 4 if n_columns > 3 else n_columns]:
         values = table[:, column]
         limit = (highest or {}).get(column, 2**53)
         if values.dtype.kind != "f" and values.min() >= 1 and values.max() <= limit:
