@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-DEMO ?= demo
+DEMO := demo
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-slow bench lock clean
@@ -23,11 +23,9 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## make a synthetic social network and describe it
+demo: $(READY) ## make a synthetic network, train MCNE on it, compare it with others and ask it
 	rm -rf $(DEMO)
-	$(BIN)/mcne data synthetic --out $(DEMO)/network --users 2000 --seed 0
-	$(BIN)/mcne data split $(DEMO)/network --name random-0 --seed 0
-	$(BIN)/mcne data describe $(DEMO)/network
+	$(BIN)/mcne demo --out $(DEMO)
 
 check: $(READY) ## style, strict types, import layers
 	$(BIN)/ruff check .

@@ -9,13 +9,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mcne.api import MCNE as MCNE
+    from mcne.api import load as load
     from mcne.data.dataset import SocialDataset as SocialDataset
+    from mcne.embeddings.artifact import ConditionalEmbeddings as ConditionalEmbeddings
 
 __version__ = "0.1.0"
 
-_HOMES = {"SocialDataset": "mcne.data.dataset"}
+_HOMES = {
+    "MCNE": "mcne.api",
+    "ConditionalEmbeddings": "mcne.embeddings.artifact",
+    "SocialDataset": "mcne.data.dataset",
+    "load": "mcne.api",
+}
 
-__all__ = ["SocialDataset", "__version__"]
+__all__ = ["MCNE", "ConditionalEmbeddings", "SocialDataset", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,12 @@ class UsageError(MCNEError):
     exit_code = 2
 
 
+class DivergedError(MCNEError):
+    """A training whose loss is no longer a number."""
+
+    exit_code = 3
+
+
 class DataError(MCNEError):
     """Input data that cannot be used as it is."""
 
@@ -48,3 +54,11 @@ def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
     hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
     listed = ", ".join(names[:30]) + (f", … {len(names) - 30} more" if len(names) > 30 else "")
     return f"unknown {what} {str(value)!r}{hint} ({listed})"
+
+
+class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong
+    """A training stopped by a signal, with a checkpoint to go on from."""
+
+    def __init__(self, message: str, *, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from types import FrameType
@@ -10,8 +11,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from mcne import __version__
-from mcne.cli import data
-from mcne.errors import DataError, MCNEError
+from mcne.cli import data, demo, doctor, query, train
+from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
 app = typer.Typer(
     help="Multiple conditional network embedding: who is similar to whom, on what.",
@@ -20,6 +21,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
+app.command("train")(train.train)
+app.command("evaluate")(query.evaluate)
+app.command("recommend")(query.recommend)
+app.command("similar")(query.similar)
+app.command("explain")(query.explain)
+app.command("export")(query.export)
+app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:
@@ -43,15 +52,19 @@ def main() -> None:
         signal.signal(number, _leave)
     try:
         app(prog_name="mcne")
+    except Interrupted as error:  # not an error: it was asked for
+        _end(str(error), error.exit_code)
     except MCNEError as error:
-        _fail(str(error), error.exit_code)
-    except OSError as error:  # whatever no reader foresaw: a directory without permission, a name that is too long
+        _end(f"error: {error}", error.exit_code)
+    except OSError as error:  # whatever nobody foresaw: a directory without permission, a log on a full disk
         place = f"{error.filename}: " if error.filename else ""
-        _fail(f"{place}{error.strerror or error}; check the path and its permissions", DataError.exit_code)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _end(f"error: {place}{error.strerror}; free some space, then go on", DiskError.exit_code)
+        _end(f"error: {place}{error.strerror or error}; check the path and its permissions", DataError.exit_code)
 
 
-def _fail(message: str, exit_code: int) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
+def _end(message: str, exit_code: int) -> NoReturn:
+    typer.echo(message, err=True)
     sys.exit(exit_code)
 
 

@@ -1,0 +1,220 @@
+"""The Python face: ``mcne.MCNE(...).fit(data)`` and ``mcne.load(path)``.
+
+Trained vectors live in :class:`~mcne.embeddings.artifact.ConditionalEmbeddings`; the model only trains them and passes
+questions on. Nothing here needs torch until :meth:`MCNE.fit`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self, overload
+
+from mcne import runs
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split, random_split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.explanation import Explanation
+from mcne.embeddings.ranking import Ranking, RawId, RawIds
+from mcne.errors import Interrupted, UsageError
+from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
+
+DATASET = "data"
+"""Where a run that was trained from Python keeps its dataset and split, so that commands can evaluate it."""
+
+
+def load(path: str | Path) -> ConditionalEmbeddings:
+    """What a finished run directory or a directory saved by ``embeddings.save`` holds, verified and memory-mapped."""
+    path = Path(path)
+    if (path / runs.SPEC).is_file():
+        return runs.Run.open(path).embeddings
+    return ConditionalEmbeddings.load(path)
+
+
+@dataclass(frozen=True)
+class _Trained:
+    data: SocialDataset
+    split: Split
+    embeddings: ConditionalEmbeddings
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MCNE:
+    """Multiple conditional network embedding: one vector per user, a binary mask over it per behavior.
+
+    ``MCNE(seed=0).fit(data)`` trains; then ask :meth:`recommend`, :meth:`similar_users`, :meth:`similar_items` and
+    :meth:`explain`, or take the :attr:`embeddings`. Raw ids in and out. The same seed gives the same bytes.
+    """
+
+    seed: int = 0
+    device: str = "auto"
+    epochs: int = 200
+    patience: int = 10
+    evaluate_every: int = 1
+    widths: tuple[int, ...] = (256, 128, 100)
+    neighbor_samples: tuple[int, ...] = (20, 20)
+    attention_width: int = 64
+    message: Literal["neighbor", "literal"] = "neighbor"
+    last_activation: bool = True
+    weighted_neighbors: bool = False
+    negatives: int = 5
+    batch_size: int = 128
+    learning_rate: float = 0.003
+    l2: float = 0.001
+    l2_form: Literal["scored", "parameters"] = "scored"
+    workers: int = 1
+    checkpoint_seconds: float = 60.0
+    keep_checkpoints: int = 2
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        self._trained: _Trained | None = None
+
+    def fit(
+        self,
+        data: SocialDataset,
+        split: Split | None = None,
+        *,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> Self:
+        """Train on the training part of ``split`` and keep the best epoch on its validation part.
+
+        Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run stays
+        there, with its checkpoints, metrics and data, and ``resume`` goes on with one that was interrupted.
+        ``progress`` writes a line per epoch to stderr.
+        """
+        if not isinstance(data, SocialDataset):
+            raise UsageError(f"fit takes a SocialDataset, not {type(data).__name__}; see SocialDataset.from_frames")
+        parts = random_split(data, seed=self.seed) if split is None else split
+        if parts.dataset_fingerprint != data.fingerprint:
+            raise UsageError(
+                f"the split is of dataset {parts.dataset_fingerprint[:12]}, but this is {data.fingerprint[:12]}; "
+                "make one of this dataset"
+            )
+        with _directory(out) as path:
+            run = self._train(data, parts, path, resume=resume, progress=progress)
+            if out is not None:
+                data.save(path / DATASET)
+                parts.save(path / DATASET / DIRECTORY / run.places["split"])
+            self._trained = _Trained(data, parts, run.embeddings)
+        return self
+
+    @property
+    def embeddings(self) -> ConditionalEmbeddings:
+        """What was learned: save it, export it, or take its vectors."""
+        return self._fitted.embeddings
+
+    @overload
+    def recommend(  # type: ignore[overload-overlap]  # text is one id, though also a sequence of text
+        self, user_ids: RawId, behavior: str, *, k: int = 10, filter_seen: bool = True
+    ) -> Ranking: ...
+
+    @overload
+    def recommend(self, user_ids: RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True) -> list[Ranking]: ...
+
+    def recommend(
+        self, user_ids: RawId | RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True
+    ) -> Ranking | list[Ranking]:
+        """The ``k`` items of a behavior with the highest scores, without those that the user has in the dataset."""
+        return self.embeddings.recommend(user_ids, behavior, k=k, filter_seen=filter_seen)
+
+    @overload
+    def similar_users(  # type: ignore[overload-overlap]
+        self, user_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> Ranking: ...
+
+    @overload
+    def similar_users(
+        self, user_ids: RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> list[Ranking]: ...
+
+    def similar_users(
+        self, user_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> Ranking | list[Ranking]:
+        """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
+        return self.embeddings.similar_users(user_ids, behavior, k=k, cosine=cosine)
+
+    @overload
+    def similar_items(  # type: ignore[overload-overlap]
+        self, item_ids: RawId, behavior: str, *, k: int = 10, cosine: bool = False
+    ) -> Ranking: ...
+
+    @overload
+    def similar_items(self, item_ids: RawIds, behavior: str, *, k: int = 10, cosine: bool = False) -> list[Ranking]: ...
+
+    def similar_items(
+        self, item_ids: RawId | RawIds, behavior: str, *, k: int = 10, cosine: bool = False
+    ) -> Ranking | list[Ranking]:
+        """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine."""
+        return self.embeddings.similar_items(item_ids, behavior, k=k, cosine=cosine)
+
+    def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
+        """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
+        return self.embeddings.explain(user_id, other_id)
+
+    def evaluate(self, protocol: ProtocolName = "sampled") -> Evaluation:
+        """Rank the test part: against ``sampled`` or ``popular`` items that the user has not, or in ``full``."""
+        trained = self._fitted
+        return evaluate(trained.embeddings, trained.data, trained.split, part="test", protocol=protocol)
+
+    def get_params(self) -> dict[str, Any]:
+        """Every setting by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __repr__(self) -> str:
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
+        trained = ""
+        if self._trained is not None:
+            data = self._trained.data
+            trained = f", trained on {data.name!r}: {data.n_users:,} users, {', '.join(data.behavior_names)}"
+        return f"MCNE({', '.join(changed)}){trained}"
+
+    @property
+    def _fitted(self) -> _Trained:
+        if self._trained is None:
+            raise UsageError("this MCNE is not trained yet; call fit(data) first, or open a trained one with mcne.load")
+        return self._trained
+
+    def _train(self, data: SocialDataset, split: Split, path: Path, *, resume: bool, progress: bool) -> runs.Run:
+        from mcne.training.journal import PlainReporter, SilentReporter
+
+        said = partial(print, file=sys.stderr)
+        return runs.train(
+            "mcne",
+            data,
+            split,
+            path,
+            given={name: value for name, value in self.get_params().items() if name not in ("seed", "device")},
+            seed=self.seed,
+            device=runs.choose_device(self.device),
+            resume=resume,
+            places={"dataset": DATASET, "split": "fitted"},
+            reporter=PlainReporter(said, epochs=self.epochs) if progress else SilentReporter(),
+        )
+
+
+@contextmanager
+def _directory(out: str | Path | None) -> Iterator[Path]:
+    """The run's own directory, or a temporary one that vanishes: mapped files stay readable without their names.
+
+    Where it vanishes no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
+    """
+    if out is not None:
+        yield Path(out)
+        return
+    try:
+        with tempfile.TemporaryDirectory(prefix="mcne-") as directory:
+            yield Path(directory)
+    except Interrupted as error:
+        signal.raise_signal(error.exit_code - 128)
+        raise

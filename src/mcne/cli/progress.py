@@ -1,0 +1,106 @@
+"""A training on a terminal: a few lines that live. In pipes and logs: a line per epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from mcne.training.journal import PlainReporter, Reporter
+from mcne.training.loop import Position
+
+REFRESH_SECONDS = 0.125
+DECIDING = "ndcg@5"
+
+
+@contextmanager
+def shown(console: Console, *, title: str, behaviors: Sequence[str], epochs: int) -> Iterator[Reporter]:
+    """The reporter that suits what ``console`` writes to, for as long as the training takes."""
+    if not console.is_terminal:
+        yield PlainReporter(typer.echo, epochs=epochs)
+        return
+    reporter = LiveReporter(console, title=title, behaviors=behaviors, epochs=epochs)
+    try:
+        yield reporter
+    finally:
+        reporter.close()
+
+
+class LiveReporter:
+    """Loss per behavior, validation metric, mask density and flips, examples per second, time to go."""
+
+    def __init__(self, console: Console, *, title: str, behaviors: Sequence[str], epochs: int) -> None:
+        self._live = Live(console=console, auto_refresh=False)
+        self._title, self._behaviors, self._epochs = title, list(behaviors), epochs
+        self._started = self._refreshed = time.monotonic()
+        self._steps = self._examples = 0
+        self._place = ""
+        self._share = 0.0
+        self._said: dict[str, str] = {}
+
+    def say(self, line: str) -> None:
+        """Something to know, above what lives."""
+        self._live.console.print(Text(line))
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+        """Count; a few times a second, look at the losses (which waits for the device) and show everything."""
+        self._steps += 1
+        self._examples += examples
+        now = time.monotonic()
+        if now - self._refreshed < REFRESH_SECONDS:
+            return
+        self._refreshed = now
+        self._place = f"epoch {position.epoch + 1:,} of {self._epochs:,}, step {position.step:,} of {n_steps:,}"
+        self._share = position.step / n_steps
+        losses = zip(self._behaviors, loss(), strict=True)
+        self._said["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in losses)
+        if position.best_metric is not None:
+            self._said["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
+        elapsed = now - self._started
+        left = (self._epochs - position.epoch) * n_steps - position.step
+        self._said["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
+        self._said["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"
+        self._draw()
+
+    def epoch(self, record: Mapping[str, Any], *, seconds: float, examples: int) -> None:
+        """Take over the metric and the masks."""
+        metric = record.get("validation", {}).get("mean", {}).get(DECIDING)
+        if metric is not None:
+            self._said["validation"] = f"NDCG@5 {metric:.4f}"
+        density = [f"{value:.2f}" for name, value in record.items() if name.startswith("mask_density")]
+        if density:
+            self._said["masks"] = f"density {' / '.join(density)} by level, {record['mask_flips']:,.0f} flips so far"
+        if self._live.is_started:
+            self._place, self._share = f"epoch {record['epoch']:,} of {self._epochs:,}", 1.0
+            self._draw()
+
+    def close(self) -> None:
+        """Leave what was last to be seen."""
+        if self._live.is_started:
+            self._said.pop("to go", None)
+            self._draw()
+            self._live.stop()
+
+    def _draw(self) -> None:
+        head = Table.grid(padding=(0, 2, 0, 0))
+        bar = ProgressBar(total=1.0, completed=self._share, width=24)
+        head.add_row(Text(self._title, style="bold"), bar, Text(self._place))
+        body = Table.grid(padding=(0, 2, 0, 0))
+        body.add_column(no_wrap=True, style="dim")
+        for name in ("loss", "validation", "best", "masks", "speed", "to go"):
+            if name in self._said:
+                body.add_row(f"  {name}", Text(self._said[name]))
+        whole = Table.grid()
+        whole.add_row(head)
+        whole.add_row(body)
+        self._live.start()
+        self._live.update(whole, refresh=True)

@@ -1,0 +1,89 @@
+"""``mcne train``: any method on a prepared dataset, into a run directory."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from mcne.runs import Run
+
+METHODS_HELP = "popularity, bpr, mcne, mcne-a or mcne-f."
+"""The names of the registry, which this cannot import: it needs torch."""
+
+
+class Devices(StrEnum):
+    """Where to train."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+def train(
+    method: Annotated[str, typer.Argument(help=METHODS_HELP, metavar="METHOD")],
+    data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
+    out: Annotated[Path, typer.Option("--out", help="The run's directory; nothing there is ever replaced.")],
+    split: Annotated[str, typer.Option(help="A split of the dataset; random-N is made with seed N if missing.")] = (
+        "random-0"
+    ),
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting: learning_rate=0.01 (repeatable).", metavar="K=V")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seeds the model alone; the split has its own.")] = 0,
+    device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out.")] = False,
+) -> None:
+    """Train a method; the best epoch on the validation part is kept.
+
+    Stopped by Ctrl-C or SIGTERM it saves a checkpoint; --resume then gives the bytes of a run that never stopped.
+    """
+    from rich.console import Console
+
+    from mcne import runs
+    from mcne.cli.progress import shown
+    from mcne.data.dataset import SocialDataset
+
+    given = _given(config, setting or [])
+    _, settings = runs.settings_of(method, given)
+    chosen = runs.choose_device(device.value)
+    dataset = SocialDataset.load(data)
+    parts = runs.split_of(data, dataset, split)
+    with shown(Console(), title=method, behaviors=dataset.behavior_names, epochs=settings.epochs) as reporter:
+        reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
+        run = runs.train(
+            method,
+            dataset,
+            parts,
+            out,
+            given=given,
+            seed=seed,
+            device=chosen,
+            resume=resume,
+            places={"dataset": str(data.absolute()), "split": split},
+            reporter=reporter,
+        )
+    typer.echo(outcome(run))
+    typer.echo(f"saved {out} {run.embeddings.fingerprint}")
+
+
+def outcome(run: Run) -> str:
+    """How a training ended, in a line."""
+    result = run.result
+    metric, epochs = result["ndcg@5"], result["epochs"]
+    if not epochs:
+        return "nothing to learn step by step" + ("" if metric is None else f"; validation NDCG@5 {metric:.4f}")
+    if metric is None:
+        return f"no interactions to validate on, so the last of {epochs} epochs is kept"
+    return f"best of {epochs} epochs: {result['best_epoch']}, validation NDCG@5 {metric:.4f}"
+
+
+def _given(config: Path | None, settings: list[str]) -> dict[str, Any]:
+    """The settings of a file, overridden by those of the command line, of which the last counts."""
+    from mcne.training.settings import read_pairs, read_toml
+
+    return (read_toml(config) if config else {}) | read_pairs(settings)

@@ -1,0 +1,276 @@
+"""``ConditionalEmbeddings``: the one value that every dot-product method makes and everything downstream takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne import storage
+from mcne.data.graph import Graph
+from mcne.embeddings.arrays import checked
+from mcne.embeddings.explanation import Explanation, explain
+from mcne.embeddings.ranking import AT_ONCE, Ranking, RawId, RawIds, Table, answer, inverse_norms, rows_of
+from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.trunk import Trunk
+from mcne.errors import UsageError, unknown
+from mcne.ids import Ids
+
+KIND = "mcne embeddings"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalEmbeddings:
+    """A vector per user, a mask and an item table per behavior; frozen, validated, raw ids in and out.
+
+    A user's vector on behavior ``c`` is ``u ⊙ m_c``; similarity is the inner product that training works on,
+    ``⟨q ⊙ m_c, u⟩``, and an item's score ``⟨u ⊙ m_c, z⟩ + b``. Vectors may have no dimensions (popularity is a bias
+    alone). Queries take one raw id, and answer with one ``Ranking``, or a sequence, and answer with a list.
+    """
+
+    users: Ids
+    vectors: NDArray[np.float32]  # [users, d]
+    spaces: tuple[BehaviorSpace, ...]
+    graph: Graph
+    trunk: Trunk | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        vectors = checked(self.vectors, "user vectors", dtype=np.float32, shape=(self.n_users, None))
+        object.__setattr__(self, "vectors", vectors)
+        object.__setattr__(self, "provenance", _plain_json(self.provenance))
+        names = self.behavior_names
+        if len(set(names)) != len(names) or not names or not all(names):
+            raise ValueError(f"behaviors must have distinct names, and there must be one at least: {names}")
+        if self.graph.n_users != self.n_users:
+            raise ValueError(f"the graph has {self.graph.n_users} rows for {self.n_users} users")
+        self.graph.validate()
+        for space in self.spaces:
+            space.validate(self.n_users, self.width)
+        if self.trunk is not None:
+            self._validate_trunk(self.trunk)
+
+    @property
+    def n_users(self) -> int:
+        """Users of the network, with or without behavior."""
+        return len(self.users)
+
+    @property
+    def width(self) -> int:
+        """Dimensions of the user vectors, d."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def behavior_names(self) -> list[str]:
+        """The behaviors' names, in order."""
+        return [space.name for space in self.spaces]
+
+    @property
+    def method(self) -> str:
+        """The name of the method that made this."""
+        return str(self.provenance.get("method", "unknown"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The identity of the content: equal exactly where everything but the provenance is equal."""
+        return storage.fingerprint(KIND, VERSION, self._meta(), self._arrays())
+
+    def __repr__(self) -> str:
+        head = f"ConditionalEmbeddings of {self.method!r}: {self.n_users:,} users × {self.width} dimensions"
+        width = max(map(len, self.behavior_names))
+        lines = [
+            f"  {space.name:<{width}}  {len(space.items):>9,} items  {np.count_nonzero(space.mask):>4} dimensions"
+            for space in self.spaces
+        ]
+        return "\n".join([head, *lines])
+
+    # --- vectors and scores ---
+
+    def space(self, behavior: str) -> BehaviorSpace:
+        """The space of the behavior of that name."""
+        if behavior not in self.behavior_names:
+            raise UsageError(unknown("behavior", behavior, self.behavior_names))
+        return self.spaces[self.behavior_names.index(behavior)]
+
+    def user_vectors(self, behavior: str) -> NDArray[np.float32]:
+        """The users' vectors on a behavior, ``u ⊙ m_c``, [users, d]."""
+        matrix, mask = self.matrix_and_mask(behavior)
+        return matrix * mask
+
+    def vector(self, user_id: RawId, behavior: str | None = None) -> NDArray[np.float32]:
+        """One user's vector on a behavior, or the whole vector, [d]."""
+        matrix, mask = self.matrix_and_mask(behavior)
+        own: NDArray[np.float32] = matrix[self.users.row(user_id, what="user")]
+        return own * mask
+
+    def matrix_and_mask(self, behavior: str | None) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """The user matrix [users, d] of a behavior and its mask [d]; without a behavior all dimensions count."""
+        if behavior is None:
+            return self.vectors, np.ones(self.width, dtype=bool)
+        space = self.space(behavior)
+        return self._matrix(space), space.mask
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """``⟨u ⊙ m_c, z⟩ + b`` by rows: [n, m] for ``items`` [n, m] of each user, [n, all items] without."""
+        space = self.spaces[behavior]
+        queries = self._matrix(space)[users] * space.mask  # [n, d]
+        if items is None:
+            scored: NDArray[np.float32] = queries @ space.item_vectors.T
+            return scored if space.item_bias is None else scored + space.item_bias
+        scored = np.empty(items.shape, dtype=np.float32)
+        step = max(1, AT_ONCE // max(1, items.shape[1] * self.width))
+        for start in range(0, len(items), step):
+            part = slice(start, start + step)
+            scored[part] = np.einsum("nd,nmd->nm", queries[part], space.item_vectors[items[part]])
+        return scored if space.item_bias is None else scored + space.item_bias[items]
+
+    # --- queries ---
+
+    @overload
+    def recommend(  # type: ignore[overload-overlap]  # text is one id, though also a sequence of text
+        self, user_ids: RawId, behavior: str, *, k: int = 10, filter_seen: bool = True
+    ) -> Ranking: ...
+
+    @overload
+    def recommend(self, user_ids: RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True) -> list[Ranking]: ...
+
+    def recommend(
+        self, user_ids: RawId | RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True
+    ) -> Ranking | list[Ranking]:
+        """The ``k`` items of a behavior with the highest scores, without those that the user has in the dataset."""
+        space = self.space(behavior)
+        users = rows_of(self.users, user_ids, what="user")
+        table = Table(space.items, space.item_vectors, bias=space.item_bias)
+        none = np.zeros(0, dtype=np.int32)
+        seen = [space.seen(user) if filter_seen else none for user in users]
+        return answer(user_ids, table.search(self._matrix(space)[users] * space.mask, k=k, excluded=seen))
+
+    @overload
+    def similar_users(  # type: ignore[overload-overlap]
+        self, user_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> Ranking: ...
+
+    @overload
+    def similar_users(
+        self, user_ids: RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> list[Ranking]: ...
+
+    def similar_users(
+        self, user_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> Ranking | list[Ranking]:
+        """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
+        matrix, mask = self.matrix_and_mask(behavior)
+        rows = rows_of(self.users, user_ids, what="user")
+        return answer(user_ids, self._similar(Table(self.users, matrix), mask, rows=rows, k=k, cosine=cosine))
+
+    @overload
+    def similar_items(  # type: ignore[overload-overlap]
+        self, item_ids: RawId, behavior: str, *, k: int = 10, cosine: bool = False
+    ) -> Ranking: ...
+
+    @overload
+    def similar_items(self, item_ids: RawIds, behavior: str, *, k: int = 10, cosine: bool = False) -> list[Ranking]: ...
+
+    def similar_items(
+        self, item_ids: RawId | RawIds, behavior: str, *, k: int = 10, cosine: bool = False
+    ) -> Ranking | list[Ranking]:
+        """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
+        space = self.space(behavior)
+        rows = rows_of(space.items, item_ids, what=f"item of {behavior}")
+        table = Table(space.items, space.item_vectors)
+        return answer(item_ids, self._similar(table, space.mask, rows=rows, k=k, cosine=cosine))
+
+    def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
+        """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
+        return explain(self, user_id, other_id)
+
+    # --- files ---
+
+    def save(self, path: str | Path) -> str:
+        """Write the artifact as a directory and return its fingerprint; an existing one is never replaced."""
+        return storage.write(
+            Path(path),
+            KIND,
+            VERSION,
+            meta=self._meta(),
+            provenance=dict(self.provenance),
+            arrays=self._arrays(),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, *, verify: bool = True) -> ConditionalEmbeddings:
+        """Open a saved artifact, memory-mapped; ``verify`` checks every byte against its sha256."""
+        saved = storage.read(Path(path), KIND, VERSION, verify=verify)
+        arrays, trunk = saved.arrays, saved.meta["trunk"]
+        embeddings = cls(
+            Ids.from_arrays(arrays, "users"),
+            arrays["vectors"],
+            tuple(
+                BehaviorSpace.from_arrays(arrays, f"behavior.{k}", name=name)
+                for k, name in enumerate(saved.meta["behaviors"])
+            ),
+            Graph(arrays["graph.indptr"], arrays["graph.indices"], arrays.get("graph.weights")),
+            None if trunk is None else Trunk.from_arrays(arrays, trunk),
+            saved.provenance,
+        )
+        embeddings.__dict__["fingerprint"] = saved.fingerprint
+        return embeddings
+
+    def export(self, path: str | Path, file_format: str) -> list[Path]:
+        """Write a new directory of files for other programs, ``parquet``, ``npz`` or ``word2vec``, and return them."""
+        from mcne.embeddings.export import export
+
+        return export(self, Path(path), file_format=file_format)
+
+    def _meta(self) -> dict[str, Any]:
+        return {"behaviors": self.behavior_names, "trunk": None if self.trunk is None else self.trunk.meta()}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors} | self.users.arrays("users")
+        arrays |= {"graph.indptr": self.graph.indptr, "graph.indices": self.graph.indices}
+        if self.graph.weights is not None:
+            arrays["graph.weights"] = self.graph.weights
+        for k, space in enumerate(self.spaces):
+            arrays |= space.arrays(f"behavior.{k}")
+        return arrays if self.trunk is None else arrays | self.trunk.arrays()
+
+    def _matrix(self, space: BehaviorSpace) -> NDArray[np.float32]:
+        return self.vectors if space.user_vectors is None else space.user_vectors
+
+    def _similar(
+        self, table: Table, mask: NDArray[np.bool_], *, rows: NDArray[np.int64], k: int, cosine: bool
+    ) -> list[Ranking]:
+        """The best for these rows of the table itself, each without itself."""
+        if not self.width:
+            raise UsageError(f"{self.method!r} has no vectors, so nothing is similar to anything; ask another method")
+        queries = table.vectors[rows] * mask
+        if cosine:
+            table = Table(table.ids, table.vectors, inverse_norms(table.vectors, mask))
+            queries *= inverse_norms(table.vectors[rows], mask)[:, None]
+        return table.search(queries, k=k, excluded=list(rows[:, None]))
+
+    def _validate_trunk(self, trunk: Trunk) -> None:
+        learned, added = self.spaces[: trunk.n_behaviors], self.spaces[trunk.n_behaviors :]
+        masks = [space.mask for space in learned]
+        if not np.array_equal(trunk.masks[-1][:-1], masks) or any(space.user_vectors is not None for space in learned):
+            raise ValueError("the trunk's last masks must be those of its behaviors, which come first, and one more")
+        if any(space.user_vectors is None for space in added):
+            raise ValueError("a behavior that the trunk does not know needs user vectors of its own")
+        if any(len(level) != self.n_users for level in trunk.levels):
+            raise ValueError(f"every level of the trunk must have a vector for each of {self.n_users} users")
+
+
+def _plain_json(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of its own; what JSON cannot hold is refused here and not when the artifact is saved."""
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(dict(provenance), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the provenance must be plain JSON: {error}") from error
+    return copy

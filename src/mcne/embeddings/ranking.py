@@ -1,0 +1,145 @@
+"""Exact search by inner product or cosine, from raw ids to raw ids.
+
+The last bits of a matrix product depend on the machine and on how many queries share it. So it only makes a short
+list, as long as its rounding requires; the short list is scored again in double precision, a row at a time, and a
+question has one answer, whoever else is asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.errors import UsageError
+from mcne.ids import Ids
+from mcne.storage import frozen
+
+RawId = int | str
+RawIds = Sequence[int] | Sequence[str] | NDArray[Any]
+
+AT_ONCE = 1 << 24
+"""Numbers that are held in memory at a time."""
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+ZERO_NORM = 1e-18
+"""A vector no longer than this, whose square float32 can hardly hold, counts as zero: all its cosines are 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The answer to one query: raw ids and their scores, best first, of equal scores the lower row first.
+
+    Iterates over pairs ``(id, score)``.
+    """
+
+    ids: tuple[int | str, ...]
+    scores: NDArray[np.float32]  # [ids]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", frozen(self.scores))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[tuple[int | str, float]]:
+        return zip(self.ids, self.scores.tolist(), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What is searched: the score of query ``q`` is ``⟨q, v⟩ · scale + bias``, ``scale`` being 1/‖v‖ for the cosine."""
+
+    ids: Ids
+    vectors: NDArray[np.float32]  # [m, d]
+    scale: NDArray[np.float32] | None = None  # [m]
+    bias: NDArray[np.float32] | None = None  # [m]
+
+    def search(self, queries: NDArray[np.float32], *, k: int, excluded: Sequence[NDArray[Any]]) -> list[Ranking]:
+        """The ``k`` best for each of ``queries`` [n, d], but none of the rows ``excluded[q]``."""
+        if k < 1:
+            raise UsageError(f"k must be at least 1, got {k}")
+        errors = self._rounding_errors(queries)
+        found = []
+        step = max(1, AT_ONCE // max(1, len(self.ids)))
+        for start in range(0, len(queries), step):
+            for at, scores in enumerate(self._rough(queries[start : start + step]), start=start):
+                scores[excluded[at]] = -np.inf
+                rows = _short_list(scores, min(k, len(scores) - len(excluded[at])), error=errors[at])
+                exact = self._exact(queries[at], rows) if errors[at] else scores[rows]
+                best = np.argsort(-exact, kind="stable")[:k]  # rows increase: of equals the lower comes first
+                found.append(Ranking(tuple(self.ids.take(rows[best])), exact[best]))
+        return found
+
+    def _rough(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """All scores, [n, m]."""
+        scores: NDArray[np.float32] = queries @ self.vectors.T
+        if self.scale is not None:
+            scores *= self.scale
+        if self.bias is not None:
+            scores += self.bias
+        return scores
+
+    def _exact(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The scores of these rows, rounded once, [rows]."""
+        scores: NDArray[np.float64] = np.einsum(
+            "d,nd->n", query.astype(np.float64), self.vectors[rows].astype(np.float64)
+        )
+        if self.scale is not None:
+            scores *= self.scale[rows]
+        if self.bias is not None:
+            scores += self.bias[rows]
+        return scores.astype(np.float32)
+
+    def _rounding_errors(self, queries: NDArray[np.float32]) -> NDArray[np.float64]:
+        """At most how far ``⟨q, v⟩ · scale`` in float32 is from the truth, ``d ε ‖q‖ ‖v‖``, [n]; 0 for a zero query."""
+        d = queries.shape[1]
+        largest = float(max(self.vectors.max(), -self.vectors.min())) if self.vectors.size else 0.0
+        longest = 1.0 if self.scale is not None else np.sqrt(d) * largest
+        norms = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1))
+        errors: NDArray[np.float64] = d * EPSILON * longest * norms
+        return errors
+
+
+def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """``1 / ‖v ⊙ m‖`` of each row, 0 where the vector is zero."""
+    masked = vectors * mask
+    norms = np.sqrt(np.einsum("nd,nd->n", masked, masked))
+    inverse: NDArray[np.float32] = np.divide(1, norms, out=np.zeros_like(norms), where=norms > ZERO_NORM)
+    return inverse
+
+
+def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
+    """The rows of one raw id or several; the first unknown one is an error."""
+    wanted: list[Any] = [raw] if _is_one(raw) else list(_sequence(raw))
+    rows = ids.rows(wanted)
+    for at in np.flatnonzero(rows < 0):
+        rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error
+    return rows
+
+
+def answer(asked: RawId | RawIds, found: list[Ranking]) -> Ranking | list[Ranking]:
+    """One ranking where one id was asked about, else all."""
+    return found[0] if _is_one(asked) else found
+
+
+def _short_list(scores: NDArray[np.float32], k: int, *, error: float) -> NDArray[np.int64]:
+    """The rows, increasing, that may be among the ``k`` best or tie with them, each score being off by ``error``."""
+    if k <= 0:
+        return np.zeros(0, dtype=np.int64)
+    worst = float(np.partition(scores, len(scores) - k)[len(scores) - k])
+    return np.flatnonzero(scores >= worst - 2 * error - 4 * EPSILON * abs(worst))
+
+
+def _is_one(raw: object) -> bool:
+    return isinstance(raw, int | str | np.integer)
+
+
+def _sequence(raw: Any) -> Iterable[Any]:
+    if not isinstance(raw, Iterable):
+        raise UsageError(f"one raw id or a sequence of them expected, got {raw!r}")
+    return raw

@@ -1,0 +1,259 @@
+"""The ways to rank: against 100 uniform or popular negatives of the split, or against the whole catalog.
+
+A user's items of the scored part are ranked together with the other candidates. The place of an item is the number of
+candidates that score higher, plus a random place within its group of equal scores; items of a user that are equal
+get different places, as if the group were shuffled. So a constant scorer gets what chance gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.compressed import offsets, run_starts
+from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.negatives import COUNT
+from mcne.data.split import PARTS, Split
+from mcne.errors import UsageError, unknown
+from mcne.evaluation.metrics import METRICS, pooled_recall
+from mcne.evaluation.scorer import Scorer
+from mcne.randomness import Stream
+
+Part = Literal["validation", "test"]
+ProtocolName = Literal["sampled", "popular", "full"]
+
+CUTOFFS = (5, 10, 20)
+NEGATIVES = {"sampled": "uniform", "popular": "popular"}  # protocol -> the kind kept with the split
+SAMPLED_AT_ONCE = 1 << 16  # scores asked for in one call: a scorer may gather a vector for each
+FULL_AT_ONCE = 1 << 22  # few enough to stay in cache, enough for a fast product
+
+
+@dataclass(frozen=True, eq=False)
+class BehaviorEvaluation:
+    """The users with items in the scored part of one behavior, and how well each is served."""
+
+    users: NDArray[np.int32]  # [n] rows, increasing
+    counts: NDArray[np.int64]  # [n] items scored, one at least
+    metrics: Mapping[str, NDArray[np.float64]]  # "recall@5" -> [n]
+    pooled: Mapping[str, float | None]  # "pooled_recall@5" -> over all items of all users; None without users
+
+    def mean(self, metric: str) -> float | None:
+        """The mean over users (pooled metrics are one number anyway); None without users."""
+        if metric in self.pooled:
+            return self.pooled[metric]
+        if metric not in self.metrics:
+            raise UsageError(unknown("metric", metric, [*self.metrics, *self.pooled]))
+        return float(self.metrics[metric].mean()) if len(self.users) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One scorer on one part of one split under one protocol: per-user metrics of every behavior.
+
+    A behavior without users in that part has empty arrays, its means are None and no mean over behaviors counts it;
+    where no behavior has users those are None too. Nothing is ever NaN.
+    """
+
+    part: Part
+    protocol: ProtocolName
+    seed: int
+    behaviors: Mapping[str, BehaviorEvaluation]
+
+    def mean(self, behavior: str, metric: str) -> float | None:
+        """The mean of one metric, such as ``"ndcg@5"``, over the users of one behavior."""
+        if behavior not in self.behaviors:
+            raise UsageError(unknown("behavior", behavior, self.behaviors))
+        return self.behaviors[behavior].mean(metric)
+
+    def overall(self, metric: str) -> float | None:
+        """The mean over behaviors of their means over users: every behavior counts the same."""
+        means = [mean for result in self.behaviors.values() if (mean := result.mean(metric)) is not None]
+        return sum(means) / len(means) if means else None
+
+    def summary(self) -> dict[str, Any]:
+        """All means as plain values, ready for JSON."""
+        names = list(dict.fromkeys(name for r in self.behaviors.values() for name in (*r.metrics, *r.pooled)))
+        return {
+            "part": self.part,
+            "protocol": self.protocol,
+            "seed": self.seed,
+            "behaviors": {
+                behavior: {"users": len(result.users), "scored_items": int(result.counts.sum())}
+                | {name: result.mean(name) for name in names}
+                for behavior, result in self.behaviors.items()
+            },
+            "mean": {name: self.overall(name) for name in names},
+        }
+
+
+def evaluate(
+    scorer: Scorer,
+    dataset: SocialDataset,
+    split: Split,
+    *,
+    part: Part = "test",
+    protocol: ProtocolName = "sampled",
+    seed: int = 0,
+    cutoffs: Sequence[int] = CUTOFFS,
+) -> Evaluation:
+    """Rank every user's items of ``part`` and measure where they stand.
+
+    ``sampled`` and ``popular`` rank them with the user's negatives of the split; ``full`` with every item of the
+    behavior that the user has in no earlier part (in validation, test items are items like any other). ``seed``
+    decides ties and nothing else. A scorer that answers NaN anywhere is refused with ``ValueError``.
+    """
+    _check(dataset, split, part=part, protocol=protocol, cutoffs=cutoffs)
+    results = {}
+    for k, behavior in enumerate(dataset.behaviors):
+        task = _Task(scorer, behavior, k, split, part, protocol)
+        user, item = split.of(behavior, k, PARTS.index(part))
+        users, counts = np.unique(user, return_counts=True)
+        above, equal = _compare(task, users, item=item, counts=counts, last=max(cutoffs))
+        ties = Stream(seed, "ties", part, protocol, behavior.name)
+        ranks = above + _places_in_ties(user, above, equal=equal, stream=ties)
+        results[behavior.name] = _measure(ranks, users, counts=counts, cutoffs=cutoffs)
+    return Evaluation(part, protocol, seed, results)
+
+
+def _check(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cutoffs: Sequence[int]) -> None:
+    if part not in PARTS[1:]:
+        raise UsageError(unknown("part", part, PARTS[1:]))
+    if protocol not in (*NEGATIVES, "full"):
+        raise UsageError(unknown("protocol", protocol, (*NEGATIVES, "full")))
+    if not cutoffs or any(cutoff < 1 for cutoff in cutoffs):
+        raise UsageError(f"cutoffs {tuple(cutoffs)}: whole numbers of 1 or more are needed, as in 5, 10, 20")
+    if split.dataset_fingerprint != dataset.fingerprint:
+        raise UsageError(
+            f"a split of dataset {split.dataset_fingerprint[:12]}, but this is {dataset.fingerprint[:12]}; "
+            "evaluate with a split of this dataset"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is ranked in one behavior."""
+
+    scorer: Scorer
+    behavior: Behavior
+    k: int
+    split: Split
+    part: Part
+    protocol: ProtocolName
+
+
+def _measure(
+    ranks: NDArray[np.int64], users: NDArray[np.int32], *, counts: NDArray[np.int64], cutoffs: Sequence[int]
+) -> BehaviorEvaluation:
+    """Every metric at every cutoff."""
+    starts = offsets(counts)
+    metrics = {f"{name}@{k}": metric(ranks, starts, cutoff=k) for name, metric in METRICS.items() for k in cutoffs}
+    pooled = {f"pooled_recall@{k}": pooled_recall(ranks, cutoff=k) for k in cutoffs}
+    return BehaviorEvaluation(users, counts, metrics, pooled)
+
+
+def _compare(
+    task: _Task, users: NDArray[np.int32], *, item: NDArray[np.int32], counts: NDArray[np.int64], last: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many candidates score above each scored item, and how many equally (itself included): [t] and [t].
+
+    Equal ones are counted only where fewer than ``last`` are above: other items are beyond every cutoff, tied or not.
+    """
+    above, equal = np.ones((2, len(item)), dtype=np.int64)
+    starts = offsets(counts)
+    for rows in _chunks(task, counts):
+        place = np.arange(counts[rows[0]])  # [m], the most items of a user in this chunk
+        inside = place < counts[rows, None]  # [n, m]
+        pair = np.where(inside, starts[rows, None] + place, 0)
+        own = np.where(inside, item[pair], -1)
+        if task.protocol == "full":
+            scores, column = _catalog_scores(task, users[rows]), own
+        else:
+            scores, column = _list_scores(task, users[rows], rows=rows, own=own), np.broadcast_to(place, own.shape)
+        for j in place.tolist():
+            n = np.count_nonzero(inside[:, j])  # users with more than j items come first
+            mine = scores[np.arange(n), column[:n, j], None]
+            higher = _count(scores[:n] > mine)
+            near = np.flatnonzero(higher < last)
+            above[pair[:n, j]] = higher
+            equal[pair[near, j]] = _count(scores[near] == mine[near])
+    return above, equal
+
+
+def _count(true: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many of each row are true: [n]. By bits, at half the time of ``count_nonzero(true, axis=1)``."""
+    return np.asarray(np.bitwise_count(np.packbits(true, axis=1)).sum(axis=1, dtype=np.int64))
+
+
+def _chunks(task: _Task, counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Rows of ``counts``, those with the most items first, in chunks of bounded size."""
+    order = np.argsort(-counts, kind="stable")
+    full = task.protocol == "full"
+    start = 0
+    while start < len(order):
+        width = task.behavior.n_items if full else COUNT + int(counts[order[start]])
+        size = max(1, (FULL_AT_ONCE if full else SAMPLED_AT_ONCE) // width)
+        yield order[start : start + size]
+        start += size
+
+
+def _catalog_scores(task: _Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Scores of all items [n, n_items], NaN for those that the user has in an earlier part."""
+    scores = _scores(task, users, None)
+    item, part = task.behavior.item, task.split.parts[task.k]
+    first, last = (np.searchsorted(task.behavior.user, users, side=side).tolist() for side in ("left", "right"))
+    for row, (a, b) in enumerate(zip(first, last, strict=True)):
+        scores[row, item[a:b][part[a:b] < PARTS.index(task.part)]] = np.nan
+    return scores
+
+
+def _list_scores(
+    task: _Task, users: NDArray[np.int32], *, rows: NDArray[np.int64], own: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """Scores of the user's items and then of its negatives [n, m + COUNT], NaN where either list is shorter."""
+    negatives = task.split.negatives[task.part][NEGATIVES[task.protocol]][task.k].items[rows]
+    items = np.concatenate([own, negatives], axis=1)
+    scores = _scores(task, users, np.maximum(items, 0))
+    scores[items < 0] = np.nan
+    return scores
+
+
+def _scores(task: _Task, users: NDArray[np.int32], items: NDArray[np.int32] | None) -> NDArray[np.float32]:
+    """A copy of the scorer's answer, in which NaN may then mean "no candidate": it compares with nothing."""
+    scores = np.array(task.scorer.scores(task.k, users, items), dtype=np.float32)
+    expected = (len(users), task.behavior.n_items) if items is None else items.shape
+    if scores.shape != expected:
+        raise ValueError(f"behavior {task.behavior.name!r}: scores of shape {scores.shape}, expected {expected}")
+    wrong = np.isnan(scores)
+    if np.any(wrong):
+        user = int(users[wrong.any(axis=1)].min())
+        raise ValueError(f"behavior {task.behavior.name!r}, user row {user}: a score is NaN; did the method diverge?")
+    return scores
+
+
+def _places_in_ties(
+    user: NDArray[np.int32], above: NDArray[np.int64], *, equal: NDArray[np.int64], stream: Stream
+) -> NDArray[np.int64]:
+    """A random place of each item within its group of equal scores, no two alike in a group: [t].
+
+    Items of a user are in one group exactly where equally many candidates are above them. Each group is shuffled as
+    far as its scored items: step ``j`` of Fisher and Yates swaps place ``j`` with a random one from ``j`` on.
+    """
+    places = np.zeros(len(user), dtype=np.int64)
+    chance = stream.uniform(len(user))  # one for each item, so that no item's ties change another's place
+    tied = np.flatnonzero(equal > 1)
+    tied = tied[np.lexsort((above[tied], user[tied]))]
+    index = np.arange(len(tied))
+    new = run_starts(user[tied]) | run_starts(above[tied])
+    step = index - np.maximum.accumulate(np.where(new, index, 0))  # 0, 1, … within each group
+    chosen = step + (chance[tied] * (equal[tied] - step)).astype(np.int64)
+    moved: dict[int, int] = {}
+    for target, j, other in zip(tied.tolist(), step.tolist(), chosen.tolist(), strict=True):
+        if j == 0:
+            moved = {}
+        places[target] = moved.get(other, other)
+        moved[other] = moved.get(j, j)
+    return places

@@ -1,0 +1,1 @@
+"""The parts of the model: masks, message passing, losses."""

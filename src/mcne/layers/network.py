@@ -1,0 +1,91 @@
+"""The message-passing network: masks at every level, a layer between every two (Eq. 1–6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from mcne.layers.mask import BinaryMask, FixedMask
+from mcne.layers.message import Message, MessageLayer
+from mcne.randomness import Stream
+
+
+@dataclass(frozen=True)
+class TensorHop:
+    """A layer's edges on the device: see :class:`mcne.sampling.neighbors.Hop`."""
+
+    receiver: Tensor  # [n]
+    sender: Tensor  # [n, S]
+    heard: Tensor  # [n]
+
+
+class ConditionalNetwork(nn.Module):
+    """From initial vectors to the last level, whose masked vectors are the conditional representations.
+
+    Legend: B = C+1 mask rows, the last for "all other behaviors" (reading 3); K layers and K+1 mask levels (reading 2).
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        widths: Sequence[int],
+        *,
+        attention_width: int,
+        attention: bool,
+        learned_masks: bool,
+        message: Message,
+        last_activation: bool,
+        stream: Stream,
+    ) -> None:
+        super().__init__()
+        self.last_activation = last_activation
+        self.masks = nn.ModuleList(
+            BinaryMask(rows, width, stream=stream) if learned_masks else FixedMask(rows, width) for width in widths
+        )
+        self.layers = nn.ModuleList(
+            MessageLayer(
+                d_in, d_out, attention_width=attention_width, attention=attention, message=message, stream=stream
+            )
+            for d_in, d_out in pairwise(widths)
+        )
+
+    def forward(self, vectors: Tensor, hops: Sequence[TensorHop]) -> Tensor:
+        """The last level of the users at the end of the hops, [n_K, d_K], from the initial ``vectors`` [n₀, d₀]."""
+        for k, (layer, hop) in enumerate(zip(self.message_layers(), hops, strict=True)):
+            masks = self._masks()[k]()
+            received = layer(vectors, masks, receiver=hop.receiver, sender=hop.sender, heard=hop.heard)
+            vectors = self._activate(received, k)
+        return vectors
+
+    @torch.no_grad()
+    def infer(self, vectors: Tensor, *, indptr: Tensor, indices: Tensor) -> list[Tensor]:
+        """Every level of all users, each hearing all its neighbors: K+1 × [users, d_k]."""
+        levels = [vectors]
+        for k, layer in enumerate(self.message_layers()):
+            received = layer.receive_all(levels[-1], self._masks()[k](), indptr=indptr, indices=indices)
+            levels.append(self._activate(received, k))
+        return levels
+
+    def clamp_masks(self) -> None:
+        """Keep the real values behind the masks in [−1, 1]; after every optimizer step."""
+        for mask in self._masks():
+            mask.clamp()
+
+    def binary_masks(self) -> list[Tensor]:
+        """The masks of every level, K+1 × [B, d_k]."""
+        return [mask().detach() for mask in self._masks()]
+
+    def _masks(self) -> list[BinaryMask | FixedMask]:
+        return [mask for mask in self.masks if isinstance(mask, BinaryMask | FixedMask)]
+
+    def message_layers(self) -> list[MessageLayer]:
+        """The layers, the first first."""
+        return [layer for layer in self.layers if isinstance(layer, MessageLayer)]
+
+    def _activate(self, received: Tensor, layer: int) -> Tensor:
+        is_last = layer == len(self.layers) - 1
+        return received if is_last and not self.last_activation else torch.relu(received)

@@ -1,0 +1,35 @@
+"""Tables of vectors, and the way between NumPy and a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.randomness import Stream
+
+NUMBERS_AT_ONCE = 1 << 22
+
+
+def normal_table(rows: int, width: int, *, std: float, stream: Stream) -> Tensor:
+    """N(0, std²) rows, drawn a piece at a time: a large table in double precision would not fit."""
+    table = torch.empty(rows, width)
+    at_once = max(1, NUMBERS_AT_ONCE // max(width, 1))
+    for start in range(0, rows, at_once):
+        stop = min(start + at_once, rows)
+        table[start:stop] = torch.from_numpy(stream.normal((stop - start, width)) * std)
+    return table
+
+
+def to_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """An array as a tensor on the device."""
+    tensor: Tensor = torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
+    return tensor
+
+
+def to_numpy(tensor: Tensor) -> NDArray[Any]:
+    """A tensor as an array on the host."""
+    return tensor.detach().cpu().numpy()

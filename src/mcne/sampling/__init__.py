@@ -1,0 +1,1 @@
+"""What a training step sees: positives, negatives and neighbors, drawn in time that depends on the batch alone."""

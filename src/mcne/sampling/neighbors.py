@@ -1,0 +1,84 @@
+"""Neighborhoods of a step: fixed-size samples, each distinct user computed once per layer.
+
+In training every user that a layer needs draws its neighbors with replacement, once per step and layer and not once
+per path that leads to it (reading 11). Inference takes all neighbors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.graph import Graph
+from mcne.randomness import Stream
+
+
+@dataclass(frozen=True)
+class Hop:
+    """What one layer computes: from the users of the level below to ``n`` users of the level above.
+
+    ``receiver`` and ``sender`` are rows of the level below. A receiver without neighbors hears nothing.
+    """
+
+    receiver: NDArray[np.int64]  # [n]
+    sender: NDArray[np.int64]  # [n, sample], any row where heard is False
+    heard: NDArray[np.bool_]  # [n] whether the receiver has neighbors
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """The users whose initial vectors a step needs, and the hops from them to the step's own users."""
+
+    users: NDArray[np.int64]  # [n₀] increasing
+    hops: tuple[Hop, ...]  # the first layer first
+
+
+class NeighborSampler:
+    """Draws neighborhoods from a graph; ``weighted`` draws neighbors in proportion to link weights."""
+
+    def __init__(self, graph: Graph, sizes: Sequence[int], *, weighted: bool = False) -> None:
+        """Take the sample sizes of the layers, the first layer's first."""
+        self._indptr = graph.indptr
+        self._indices = graph.indices
+        self._sizes = tuple(sizes)
+        self._cumulative = _cumulative(graph) if weighted else None
+
+    def sample(self, seeds: NDArray[Any], *, seed: int, epoch: int, step: int) -> Neighborhood:
+        """The neighborhood of distinct, increasing ``seeds``: a function of its arguments alone."""
+        hops: list[Hop] = []
+        users = np.asarray(seeds, dtype=np.int64)
+        for layer in reversed(range(len(self._sizes))):
+            stream = Stream(seed, "neighbors", layer, epoch, step)
+            drawn, heard = self._draw(users, self._sizes[layer], stream)
+            below = np.unique(np.concatenate([users, drawn[heard].ravel()]))
+            sender = np.searchsorted(below, drawn)
+            hops.insert(0, Hop(np.searchsorted(below, users), np.minimum(sender, len(below) - 1), heard))
+            users = below
+        return Neighborhood(users, tuple(hops))
+
+    def _draw(self, users: NDArray[np.int64], size: int, stream: Stream) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        start, end = self._indptr[users].astype(np.int64), self._indptr[users + 1].astype(np.int64)
+        heard = end > start
+        chance = stream.uniform((len(users), size))
+        if self._cumulative is None:
+            at = start[:, None] + (chance * (end - start)[:, None]).astype(np.int64)
+        else:
+            floor, total = self._cumulative[start], self._cumulative[end]
+            target = floor[:, None] + chance * (total - floor)[:, None]
+            at = np.searchsorted(self._cumulative, target, side="right") - 1
+            at = np.clip(at, start[:, None], np.maximum(end - 1, start)[:, None])
+        at = np.where(heard[:, None], at, 0)
+        drawn = self._indices[at] if len(self._indices) else np.zeros(at.shape, np.int32)
+        return drawn.astype(np.int64), heard
+
+
+def _cumulative(graph: Graph) -> NDArray[np.float64]:
+    """Running sums of the weights, those of every user scaled to 1 so that none are lost beside larger ones."""
+    weights = np.ones(graph.n_links) if graph.weights is None else graph.weights.astype(np.float64)
+    sources = graph.sources()
+    totals = np.bincount(sources, weights, minlength=graph.n_users)
+    return np.concatenate([[0.0], np.cumsum(weights / totals[sources])])

@@ -1,0 +1,1 @@
+"""One loop for every method, its optimizer, its checkpoints."""

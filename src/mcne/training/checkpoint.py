@@ -1,0 +1,86 @@
+"""Checkpoints: everything a training needs to go on as if it had never stopped.
+
+Each is an artifact (written aside, verified by checksums). The newest complete one wins; the last few are kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mcne import storage
+from mcne.errors import ArtifactError, DataError
+
+KIND = "mcne checkpoint"
+VERSION = 1
+PREFIX = "step-"
+
+State = dict[str, dict[str, Tensor]]
+"""Named groups of tensors: ``learned``, ``memory``, ``best``."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where the training stood, and its tensors."""
+
+    position: dict[str, Any]
+    state: State
+
+
+def save(directory: Path, position: Mapping[str, Any], state: State, *, run: str, keep: int) -> None:
+    """Write a checkpoint of a run and drop all but the newest ``keep``.
+
+    The number of records is part of the name: an epoch's last step and its evaluation are two places to go on from.
+    Whatever is there of a later place was passed over on resume as damaged, so it goes.
+    """
+    arrays = {
+        f"{group}.{name}": tensor.detach().cpu().numpy()
+        for group, tensors in state.items()
+        for name, tensor in tensors.items()
+    }
+    target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
+    _remove([path for path in _found(directory) if path.name >= target.name])
+    meta = {"run": run, "position": dict(position)}
+    storage.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
+    _remove(_found(directory)[:-keep])
+    _remove(list(directory.glob(f".{PREFIX}*.partial")))  # of killed processes
+
+
+def newest(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
+    """The newest complete checkpoint, and what is wrong with any newer one that was passed over."""
+    complaints = []
+    for path in reversed(_found(directory)):
+        try:
+            saved = storage.read(path, KIND, VERSION)
+        except (ArtifactError, DataError) as error:
+            complaints.append(str(error))
+            continue
+        if saved.meta["run"] != run:
+            raise ArtifactError(
+                f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {run[:12]}): other data, "
+                "method or settings; choose another directory, or repeat the settings that it was started with"
+            )
+        state: State = {}
+        for name, array in saved.arrays.items():
+            group, _, rest = name.partition(".")
+            state.setdefault(group, {})[rest] = torch.from_numpy(array.copy()).to(device)
+        return Checkpoint(saved.meta["position"], state), complaints
+    return None, complaints
+
+
+def _found(directory: Path) -> list[Path]:
+    """Checkpoint directories, complete or not, oldest first."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if path.name.startswith(PREFIX))
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,174 @@
+"""What a run writes while it trains: metrics, clock times, checkpoints.
+
+``metrics.jsonl`` holds what the seed decides and nothing else, so that it is the same, byte for byte, however often the
+training was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from mcne.errors import ArtifactError, UsageError
+from mcne.training import checkpoint
+from mcne.training.checkpoint import State
+from mcne.training.loop import Position, Record
+from mcne.training.settings import TrainingSettings
+
+METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
+
+
+class Reporter(Protocol):
+    """Shows a training to people."""
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+        ...
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+        """A step is done."""
+        ...
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """An epoch is done."""
+        ...
+
+
+class RunJournal:
+    """Keeps a training in a directory and passes on what people want to see."""
+
+    def __init__(self, path: Path, *, identity: str, settings: TrainingSettings, reporter: Reporter) -> None:
+        self._path, self._identity, self._settings, self._reporter = path, identity, settings, reporter
+        self._board = tensorboard_writer()(str(path / TENSORBOARD)) if settings.tensorboard else None
+
+    def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
+        """The newest complete checkpoint; metrics past it are cut."""
+        found, complaints = checkpoint.newest(self._path / CHECKPOINTS, run=self._identity, device=device)
+        for complaint in complaints:
+            self._reporter.say(f"passed over a checkpoint: {complaint}")
+        self._cut(0 if found is None else int(found.position["records"]))
+        if found is None:
+            return None
+        done = int(found.position["steps_done"])
+        self._reporter.say(f"resumed after step {done:,}, in epoch {int(found.position['epoch']) + 1}")
+        return found.position, found.state
+
+    def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
+        """Keep a checkpoint, and of the earlier ones the last few."""
+        checkpoint.save(
+            self._path / CHECKPOINTS, position, state, run=self._identity, keep=self._settings.keep_checkpoints
+        )
+
+    def record(self, record: Record, *, seconds: float, examples: int) -> None:
+        """Append an epoch's metrics, and to their own file its clock times."""
+        _append(self._path / METRICS, record)
+        speed = examples / seconds if seconds else 0.0
+        _append(self._path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
+        if self._board is not None:
+            for name, value in _scalars(record):
+                self._board.add_scalar(name, value, record["epoch"])
+            self._board.flush()
+        self._reporter.epoch(record, seconds=seconds, examples=examples)
+
+    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+        """Show that a step is done."""
+        self._reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
+
+    def _cut(self, lines: int) -> None:
+        """Keep the first lines of the metrics, written aside and renamed."""
+        path = self._path / METRICS
+        held = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        whole = [line for line in held if line.endswith("\n")]
+        if len(whole) < lines:
+            raise ArtifactError(
+                f"{path}: holds {len(whole):,} records where the checkpoint has seen {lines:,}; restore it, or train "
+                "again in another directory"
+            )
+        if len(held) > lines:
+            aside = path.with_name(f".{path.name}.partial")
+            with aside.open("w", encoding="utf-8") as file:
+                file.write("".join(whole[:lines]))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+
+
+def _append(path: Path, record: Mapping[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record, allow_nan=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _scalars(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+    """The numbers of a nested record with slashed names."""
+    found: list[tuple[str, float]] = []
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            found += _scalars(value, f"{prefix}{name}/")
+        elif isinstance(value, int | float) and name != "epoch":
+            found.append((prefix + name, float(value)))
+    return found
+
+
+def tensorboard_writer() -> Any:
+    """TensorBoard's writer, where it is installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UsageError(
+            "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
+        ) from error
+    return SummaryWriter
+
+
+class PlainReporter:
+    """A line per epoch, for logs and pipes."""
+
+    def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
+        self._write, self._epochs, self._started = write, epochs, time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+        self._write(line)
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+        """Nothing between epochs."""
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """One line."""
+        self._write(describe_epoch(record, seconds=seconds, examples=examples, epochs=self._epochs))
+
+
+class SilentReporter:
+    """Shows nothing."""
+
+    def say(self, line: str) -> None:
+        """Nothing."""
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+        """Nothing."""
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """Nothing."""
+
+
+def describe_epoch(record: Record, *, seconds: float, examples: int, epochs: int) -> str:
+    """An epoch in a line: losses, the metric that decides, masks, speed."""
+    parts = [f"epoch {record['epoch']}/{epochs}"]
+    parts += [f"{name} {value:.4f}" for name, value in record.get("loss", {}).items()]
+    metric = record.get("validation", {}).get("mean", {}).get("ndcg@5")
+    if metric is not None:
+        parts.append(f"validation ndcg@5 {metric:.4f}")
+    density = [value for name, value in record.items() if name.startswith("mask_density")]
+    if density:
+        parts.append(f"mask density {'/'.join(f'{value:.2f}' for value in density)}, {record['mask_flips']:.0f} flips")
+    if seconds:
+        parts.append(f"{examples / seconds:,.0f} examples/s")
+    return ", ".join(parts)

@@ -1,0 +1,240 @@
+"""The one training loop: steps, evaluation, early stopping, checkpoints, signals.
+
+Everything that decides the result is a function of seed, epoch and step or is part of a checkpoint; clocks only decide
+when to save and what to show. So a training that was stopped anywhere and resumed gives the bytes of one that never
+was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from mcne.errors import DivergedError, Interrupted
+from mcne.training.checkpoint import State
+from mcne.training.contract import Learner, Method, StepLoss
+from mcne.training.settings import TrainingSettings
+
+Record = dict[str, Any]
+
+
+@dataclass
+class Position:
+    """Where a training stands; the next step is ``step`` of ``epoch``, both counted from 0."""
+
+    epoch: int = 0
+    step: int = 0
+    steps_done: int = 0
+    best_metric: float | None = None
+    best_epoch: int | None = None
+    stale: int = 0  # evaluations since the best
+    records: int = 0  # lines of metrics written
+
+
+class Journal(Protocol):
+    """Where a training keeps what must survive it, and what shows it to people."""
+
+    def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
+        """The position and tensors to go on from, if there are any."""
+        ...
+
+    def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
+        """Keep a checkpoint."""
+        ...
+
+    def record(self, record: Record, *, seconds: float, examples: int) -> None:
+        """Keep the metrics of an epoch, and apart from them how long it took."""
+        ...
+
+    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+        """Show that a step is done; ``loss`` gives the mean of each behavior so far in this epoch."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One evaluation on the validation part: the metric that decides (none without any), and all of them."""
+
+    metric: float | None
+    details: Mapping[str, Any]
+
+
+def fit(
+    method: Method,
+    evaluate: Callable[[Method], Evaluated],
+    *,
+    names: tuple[str, ...],
+    settings: TrainingSettings,
+    journal: Journal,
+    device: torch.device,
+) -> Position:
+    """Train a method, leave it with what it had learned at its best evaluation, and say where that was."""
+    if not isinstance(method, Learner):
+        journal.resume(device)  # which cuts what an earlier attempt recorded
+        evaluated = evaluate(method)
+        journal.record({"epoch": 0, "validation": dict(evaluated.details)}, seconds=0.0, examples=0)
+        return Position(best_metric=evaluated.metric, best_epoch=0, records=1)
+    with _signals() as stop:
+        return _Training(method, evaluate, names, settings, journal, device).run(stop)
+
+
+class _Training:
+    def __init__(
+        self,
+        method: Learner,
+        evaluate: Callable[[Method], Evaluated],
+        names: tuple[str, ...],
+        settings: TrainingSettings,
+        journal: Journal,
+        device: torch.device,
+    ) -> None:
+        self.method, self.evaluate, self.names = method, evaluate, names
+        self.settings, self.journal = settings, journal
+        self.position = Position()
+        self.best: dict[str, Tensor] | None = None
+        self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
+        self.saved_at = time.monotonic()
+        kept = journal.resume(device)
+        if kept is not None:
+            self._take_over(*kept)
+
+    def run(self, stop: _Stop) -> Position:
+        position = self.position
+        while position.epoch < self.settings.epochs and not self._is_out_of_patience():
+            started, examples = time.perf_counter(), 0
+            for batch in self._batches():
+                examples += self._step(batch)
+                self._save_if_due(stop)
+            self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
+            self._save_if_due(stop)
+        if self.best is not None:
+            self.method.load(self.best)
+        return position
+
+    def _batches(self) -> Iterator[Any]:
+        """The steps left in this epoch, prepared ahead and handed out in order."""
+        steps = iter(range(self.position.step, self.method.n_steps))
+        epoch, ahead = self.position.epoch, self.settings.workers + 1
+        with ThreadPoolExecutor(self.settings.workers) as pool:
+            waiting: deque[Future[Any]] = deque()
+            for step in steps:
+                waiting.append(pool.submit(self.method.prepare, epoch, step))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _step(self, batch: Any) -> int:
+        loss = self.method.loss(batch)
+        self._refuse_divergence(loss)
+        self.method.update(loss)
+        self.losses += loss.per_behavior
+        self.position.step += 1
+        self.position.steps_done += 1
+        self.journal.progress(
+            self.position, n_steps=self.method.n_steps, examples=loss.examples, loss=self._mean_losses
+        )
+        return loss.examples
+
+    def _mean_losses(self) -> list[float]:
+        return [float(value) for value in self.losses / max(1, self.position.step)]
+
+    def _refuse_divergence(self, loss: StepLoss) -> None:
+        if bool(torch.isfinite(loss.total.detach())):
+            return
+        bad = [name for name, value in zip(self.names, loss.per_behavior.tolist(), strict=True) if value - value != 0]
+        where = ", ".join(bad) or "the regularization"
+        raise DivergedError(
+            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, step {self.position.step + 1} "
+            "(before the update, so the last checkpoint is sound); lower learning_rate or raise l2"
+        )
+
+    def _end_epoch(self, *, seconds: float, examples: int) -> None:
+        position = self.position
+        record: Record = {"epoch": position.epoch + 1}
+        record["loss"] = dict(zip(self.names, self._mean_losses(), strict=True))
+        is_last = position.epoch + 1 == self.settings.epochs
+        if is_last or (position.epoch + 1) % self.settings.evaluate_every == 0:
+            evaluated = self.evaluate(self.method)
+            record |= {"validation": dict(evaluated.details)}
+            self._compare(evaluated.metric)
+        record |= self.method.vitals()
+        position.epoch, position.step = position.epoch + 1, 0
+        position.records += 1
+        self.losses.zero_()
+        self.journal.record(record, seconds=seconds, examples=examples)
+
+    def _compare(self, metric: float | None) -> None:
+        """Keep what was learned if it is the best so far; without validation the newest is the best."""
+        position = self.position
+        if metric is None or position.best_metric is None or metric > position.best_metric:
+            position.best_metric, position.best_epoch, position.stale = metric, position.epoch + 1, 0
+            self.best = {name: value.clone() for name, value in self.method.learned().items()}
+        else:
+            position.stale += 1
+
+    def _is_out_of_patience(self) -> bool:
+        return self.position.stale >= self.settings.patience
+
+    def _save_if_due(self, stop: _Stop) -> None:
+        if stop.number is None and time.monotonic() - self.saved_at < self.settings.checkpoint_seconds:
+            return
+        state: State = {"learned": self.method.learned(), "memory": self.method.memory(), "loop": {"loss": self.losses}}
+        if self.best is not None:
+            state["best"] = self.best
+        self.journal.checkpoint(dataclasses.asdict(self.position), state)
+        self.saved_at = time.monotonic()
+        if stop.number is not None:
+            name = signal.Signals(stop.number).name
+            raise Interrupted(
+                f"stopped by {name} after step {self.position.steps_done:,}, with a checkpoint; --resume goes on",
+                signal_number=stop.number,
+            )
+
+    def _take_over(self, position: Mapping[str, Any], state: State) -> None:
+        self.position = Position(**position)
+        self.method.load(state["learned"])
+        self.method.load_memory(state["memory"])
+        self.losses.copy_(state["loop"]["loss"])
+        self.best = state.get("best")
+
+
+class _Stop:
+    """The signal that asked for an end, if one did."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.before: dict[int, Any] = {}  # the handlers that a second signal goes to
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        if self.number is not None and callable(self.before.get(number)):
+            self.before[number](number, frame)
+        self.number = number
+
+
+@contextmanager
+def _signals() -> Iterator[_Stop]:
+    """SIGINT and SIGTERM become a wish to stop after the current step; only the main thread can hear them."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        stop.before[number] = signal.signal(number, stop.ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in stop.before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,519 @@
+"""``mcne train`` and ``mcne demo``: what they print and leave behind, every mistake, every way to be stopped."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from mcne.cli import demo as demo_command
+from mcne.cli import train as train_command
+from mcne.cli.main import main
+from mcne.cli.progress import shown
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.methods.registry import METHODS
+from mcne.runs import Run as FinishedRun
+from mcne.training import journal
+from mcne.training.loop import Position
+
+TINY = ("widths=[8,8,8]", "neighbor_samples=[3,3]", "attention_width=4", "batch_size=64", "epochs=2")
+TINY_ARGS = [part for setting in TINY for part in ("--set", setting)]
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The command line, in this process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def command(*args: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["mcne", *map(str, args)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        texts = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
+        return Result(int(left.value.code or 0), *texts)
+
+    yield command
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 users with a taste each in two behaviors, and one without links."""
+    chance = np.random.default_rng(0)
+    pairs = [(user, item, name) for name in ("read", "watch") for user in range(60) for item in chance.choice(30, 6)]
+    links = [(user, int(other)) for user in range(59) for other in chance.integers(0, 59, 3)]
+    dataset = SocialDataset.from_frames(
+        pa.table(dict(zip(("user_id", "item_id", "behavior"), map(list, zip(*pairs, strict=True)), strict=True))),
+        pa.table(dict(zip(("source_id", "target_id"), map(list, zip(*links, strict=True)), strict=True))),
+        name="small",
+    )
+    path = tmp_path_factory.mktemp("data") / "small"
+    dataset.save(path)
+    random_split(dataset, seed=0).save(path / "splits" / "random-0")
+    return path
+
+
+@pytest.fixture
+def data(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "data"))
+
+
+@pytest.fixture
+def train(run: Run, data: Path, tmp_path: Path) -> Run:
+    """``mcne train METHOD`` on the small data into ``tmp_path/run``."""
+
+    def command(method: str, *args: object) -> Result:
+        return run("train", method, "--data", data, "--out", tmp_path / "run", *args)
+
+    return command
+
+
+def outside(*args: object) -> subprocess.Popen[str]:
+    """The command line as a process of its own."""
+    command = [sys.executable, "-m", "mcne", *map(str, args)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def fails(result: Result, code: int, *says: str) -> None:
+    """One line that says all of this, and no traceback."""
+    assert result.code == code, result
+    lines = result.err.splitlines()
+    assert len(lines) == 1, result
+    for part in says:
+        assert part in lines[0], result
+
+
+# what it does
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains_and_says_how_it_ended(method: str, train: Run, tmp_path: Path) -> None:
+    args = {"popularity": [], "bpr": ["--set", "width=8", "--set", "epochs=2"]}.get(method, TINY_ARGS)
+    result = train(method, *args)
+    assert (result.code, result.err) == (0, ""), result
+    lines = result.out.splitlines()
+    assert lines[0] == f"{method} on small: 60 users, split random-0, seed 0, cpu"
+    assert "validation NDCG@5 0." in lines[-2]
+    kept = FinishedRun.open(tmp_path / "run")
+    assert lines[-1] == f"saved {tmp_path / 'run'} {kept.embeddings.fingerprint}"
+    assert kept.spec.method == kept.embeddings.method == method
+    assert kept.data()[0].name == "small"
+
+
+def test_the_help_names_every_method() -> None:
+    assert re.findall(r"[\w-]+", train_command.METHODS_HELP.replace(" or ", " ")) == list(METHODS)
+
+
+def test_a_line_per_epoch_where_there_is_no_terminal(train: Run, tmp_path: Path) -> None:
+    lines = train("mcne", *TINY_ARGS).out.splitlines()
+    epochs = [line for line in lines if line.startswith("epoch ")]
+    assert [line.split(",")[0] for line in epochs] == ["epoch 1/2", "epoch 2/2"]
+    assert re.search(
+        r"read 0\.\d+, watch 0\.\d+, validation ndcg@5 0\.\d+, mask density [\d./]+, \d+ flips, [\d,]+ ex", epochs[0]
+    )
+    kept = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in kept] == [1, 2]
+
+
+def test_settings_of_a_file_and_of_the_command_line(train: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("learning_rate = 0.5\nl2 = 1\nwidths = [8, 8, 8]\nepochs = 1\n")
+    args = ("neighbor_samples=[3,3]", "learning_rate=0.1", "learning_rate=0.01")
+    result = train("mcne", "--config", tmp_path / "s.toml", *(part for arg in args for part in ("--set", arg)))
+    assert result.code == 0, result
+    said = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (said["config"]["learning_rate"], said["config"]["l2"], said["config"]["widths"]) == (0.01, 1.0, [8, 8, 8])
+    assert (said["training"]["epochs"], said["seed"]) == (1, 0)
+
+
+def test_a_random_split_is_made_on_demand(train: Run, data: Path, tmp_path: Path) -> None:
+    assert train("popularity", "--split", "random-7").code == 0
+    assert (data / "splits" / "random-7" / "manifest.json").is_file()
+    assert FinishedRun.open(tmp_path / "run").data()[1].settings["seed"] == 7
+
+
+def test_the_run_finds_its_data_from_any_directory(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    assert run("train", "popularity", "--data", data.name, "--out", "run").code == 0
+    monkeypatch.chdir("/")
+    assert run("evaluate", tmp_path / "run", "--json").code == 0
+
+
+def test_the_seed_decides(train: Run, tmp_path: Path) -> None:
+    prints = []
+    for seed in (0, 0, 1):
+        assert train("mcne", *TINY_ARGS, "--seed", seed).code == 0
+        prints.append(FinishedRun.open(tmp_path / "run").embeddings.fingerprint)
+        shutil.rmtree(tmp_path / "run")
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_without_validation_the_last_epoch_is_kept(run: Run, train: Run, data: Path, tmp_path: Path) -> None:
+    assert run("data", "split", data, "--name", "two", "--ratios", "80,0,20").code == 0
+    result = train("mcne", *TINY_ARGS, "--split", "two")
+    assert result.code == 0, result
+    assert "no interactions to validate on, so the last of 2 epochs is kept" in result.out
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["best_epoch"] == 2
+
+
+# runs that are there already
+
+
+def test_an_existing_run_is_never_replaced(train: Run, tmp_path: Path) -> None:
+    assert train("mcne", *TINY_ARGS).code == 0
+    fails(train("mcne", *TINY_ARGS), 2, "a run is there already", "--resume", str(tmp_path / "run"))
+
+
+def test_a_finished_run_is_reported(train: Run) -> None:
+    first = train("mcne", *TINY_ARGS)
+    again = train("mcne", *TINY_ARGS, "--resume")
+    assert (again.code, again.err) == (0, "")
+    assert "finished already" in again.out
+    assert again.out.splitlines()[-2:] == first.out.splitlines()[-2:]
+
+
+def test_nothing_to_resume(train: Run) -> None:
+    result = train("mcne", *TINY_ARGS, "--resume")
+    assert result.code == 0
+    assert "nothing to resume there, so the training starts anew" in result.out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--set", "l2=0.5"], "l2 there 0.001, here 0.5"),
+        (["--seed", "1"], "seed there 0, here 1"),
+        (["--split", "random-1"], "split there "),
+    ],
+)
+def test_another_run_is_refused(args: list[str], says: str, train: Run) -> None:
+    assert train("mcne", *TINY_ARGS).code == 0
+    fails(train("mcne", *TINY_ARGS, *args, "--resume"), 5, "holds another run", says)
+
+
+def test_a_run_of_another_method_is_refused(train: Run) -> None:
+    assert train("popularity").code == 0
+    fails(train("mcne", *TINY_ARGS, "--resume"), 5, "(method there popularity, here mcne)")
+
+
+def test_something_else_is_refused(train: Run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "diary.txt").write_text("mine")
+    fails(train("popularity"), 2, "holds something else than a run")
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "run").write_text("a file")
+    fails(train("popularity"), 2, "holds something else than a run")
+
+
+def test_a_start_that_was_killed_is_started_again(train: Run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".run.json.partial").write_text('{"meth')
+    assert train("popularity", "--resume").code == 0
+
+
+def test_two_trainings_never_share_a_directory(train: Run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    first = os.open(tmp_path / "run", os.O_RDONLY)
+    try:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        fails(train("mcne", *TINY_ARGS), 2, "another process is training there now")
+    finally:
+        os.close(first)
+    assert train("mcne", *TINY_ARGS, "--resume").code == 0
+
+
+def test_a_damaged_run_is_named(train: Run, tmp_path: Path) -> None:
+    assert train("popularity").code == 0
+    for text in ("{", "[]", '{"method": "popularity"}'):
+        (tmp_path / "run" / "run.json").write_text(text)
+        fails(train("popularity", "--resume"), 5, "run.json: damaged", "train again")
+
+
+# mistakes
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "says"),
+    [
+        ("mcn", [], "unknown method 'mcn'; did you mean 'mcne'?"),
+        ("mcne", ["--set", "widhts=[8]"], "unknown setting 'widhts'; did you mean 'widths'?"),
+        ("mcne", ["--set", "epochs=many"], "setting epochs: 'many' is str, int is expected"),
+        ("mcne", ["--set", "epochs=1.5"], "setting epochs: 1.5 is float, int is expected"),
+        ("mcne", ["--set", "epochs"], "--set epochs: a setting like"),
+        ("mcne", ["--set", "l2_form=score"], "setting l2_form: unknown value 'score'; did you mean 'scored'?"),
+        ("mcne", ["--set", "epochs=0"], "setting epochs: 0 is out of range"),
+        ("mcne", ["--set", "widths=[8,-1,8]"], "setting widths: -1 is out of range"),
+        ("mcne", ["--set", "widths=[8]"], "a width is needed for every sample"),
+        ("mcne", ["--set", "learning_rate=0"], "setting learning_rate: 0.0 is out of range; a number above 0"),
+        ("mcne", ["--set", "learning_rate=1e300"], "setting learning_rate: 1e+300 is out of range"),
+        ("mcne", ["--set", "l2=nan"], "setting l2: nan is out of range; a number of 0 or more"),
+        ("popularity", ["--set", "widths=[8]"], "unknown setting 'widths'"),
+        ("mcne", ["--split", "radnom-0"], "unknown split 'radnom-0'; did you mean 'random-0'?"),
+        ("mcne", ["--split", "../x"], "unknown split '../x'"),
+        ("mcne", ["--split", ""], "unknown split ''"),
+        ("mcne", ["--config", "nowhere.toml"], "nowhere.toml: No such file or directory; a TOML file of settings"),
+    ],
+)
+def test_wrong_usage_leaves_nothing(method: str, args: list[str], says: str, train: Run, tmp_path: Path) -> None:
+    fails(train(method, *args), 2, says)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_bad_toml_file(train: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("epochs = 1\nl2 = = 3\n")
+    fails(train("mcne", "--config", tmp_path / "bad.toml"), 2, "bad.toml", "line 2", "TOML")
+    (tmp_path / "nested.toml").write_text("[training]\nepochs = 1\n")
+    fails(train("mcne", "--config", tmp_path / "nested.toml"), 2, "unknown setting 'training'")
+
+
+def test_missing_data(run: Run, tmp_path: Path) -> None:
+    result = run("train", "popularity", "--data", tmp_path / "nowhere", "--out", tmp_path / "run")
+    fails(result, 4, "nowhere: no such directory; expected: mcne dataset")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_gpu_where_there_is_none(train: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    fails(train("mcne", "--device", "cuda"), 2, "PyTorch sees no GPU here; use --device cpu")
+    assert not (tmp_path / "run").exists()
+    assert train("mcne", *TINY_ARGS, "--device", "auto").code == 0
+
+
+def test_tensorboard_where_it_is_not_installed(train: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    fails(train("mcne", *TINY_ARGS, "--set", "tensorboard=true"), 2, "needs the tensorboard package: pip install")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_diverged_training_names_step_and_behavior(train: Run) -> None:
+    result = train("mcne", *TINY_ARGS, "--set", "learning_rate=1e30")
+    fails(result, 3, "the loss of read, watch is not finite in epoch 1, step 2", "lower learning_rate")
+
+
+@pytest.mark.parametrize("split", ["random-0", "two"])
+def test_a_training_that_diverges_in_its_last_step(split: str, run: Run, train: Run, data: Path) -> None:
+    """No loss sees it; with validation the scores do, and without the embeddings refuse it."""
+    run("data", "split", data, "--name", "two", "--ratios", "80,0,20")
+    args = ("--set", "learning_rate=1e18", "--set", "batch_size=100000", "--set", "epochs=1", "--split", split)
+    fails(train("mcne", *TINY_ARGS, *args), 3, "the training diverged: lower learning_rate", "not ")
+
+
+# being stopped
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_leaves_a_checkpoint_and_resume_equals_never_stopped(
+    number: signal.Signals, code: int, data: Path, train: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    args = [*TINY_ARGS, "--set", "patience=1000000"]
+    process = outside("train", "mcne", "--data", data, "--out", path, *args, "--set", "epochs=1000000")
+    deadline = time.monotonic() + 60
+    while not (path / "metrics.jsonl").is_file():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert re.fullmatch(rf"stopped by {number.name} after step [\d,]+, with a checkpoint; --resume goes on\n", err)
+    assert not (path / "result.json").exists()
+    assert len(list((path / "checkpoints").iterdir())) == 1
+
+    epochs = len((path / "metrics.jsonl").read_text().splitlines()) + 2
+    resumed = train("mcne", *args, "--set", f"epochs={epochs}", "--resume")
+    assert resumed.code == 0, resumed
+    assert "resumed after step" in resumed.out
+    path.rename(tmp_path / "resumed")
+    assert train("mcne", *args, "--set", f"epochs={epochs}").code == 0
+    for name in ("metrics.jsonl", "result.json", "embeddings/manifest.json"):
+        assert (path / name).read_bytes() == (tmp_path / "resumed" / name).read_bytes(), name
+
+
+def test_a_full_disk_keeps_the_previous_checkpoint(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage, free = shutil.disk_usage(tmp_path), iter([10**12] * 3)
+    args = [*TINY_ARGS, "--set", "checkpoint_seconds=0"]
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=next(free, 10)))
+        result = train("mcne", *args)
+    fails(result, 6, "No space left on device", "bytes needed, 10 free", "missing")
+    kept = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert [name.split("-")[1].lstrip("0") for name in kept] == ["2", "3"]
+    resumed = train("mcne", *args, "--resume")
+    assert resumed.code == 0
+    assert "resumed after step 3" in resumed.out
+
+
+def test_a_full_disk_under_the_metrics(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, _record: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(journal, "_append", full)
+    fails(train("mcne", *TINY_ARGS), 6, str(tmp_path / "run" / "metrics.jsonl"), "No space left on device")
+
+
+def test_a_damaged_checkpoint_is_passed_over(train: Run, tmp_path: Path) -> None:
+    args = [*TINY_ARGS, "--set", "checkpoint_seconds=0"]
+    assert train("mcne", *args).code == 0
+    wanted = FinishedRun.open(tmp_path / "run").embeddings.fingerprint
+    shutil.rmtree(tmp_path / "run" / "embeddings")
+    (tmp_path / "run" / "result.json").unlink()
+    newest = max((tmp_path / "run" / "checkpoints").iterdir())
+    damaged = bytearray((newest / "learned.users.npy").read_bytes())
+    damaged[-1] ^= 1
+    (newest / "learned.users.npy").write_bytes(damaged)
+    result = train("mcne", *args, "--resume")
+    assert result.code == 0, result
+    assert "passed over a checkpoint" in result.out
+    assert FinishedRun.open(tmp_path / "run").embeddings.fingerprint == wanted
+
+
+def test_a_checkpoint_of_another_run_is_refused(train: Run, tmp_path: Path) -> None:
+    args = [*TINY_ARGS, "--set", "checkpoint_seconds=0"]
+    assert train("mcne", *args).code == 0
+    (tmp_path / "run").rename(tmp_path / "other")
+    assert train("mcne", *args, "--seed", 1).code == 0
+    (tmp_path / "run" / "result.json").unlink()
+    shutil.rmtree(tmp_path / "run" / journal.CHECKPOINTS)
+    shutil.copytree(tmp_path / "other" / journal.CHECKPOINTS, tmp_path / "run" / journal.CHECKPOINTS)
+    fails(train("mcne", *args, "--seed", 1, "--resume"), 5, "belongs to another run")
+
+
+# the terminal
+
+
+def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcne.cli.progress.REFRESH_SECONDS", 0.0)
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=80, height=30, color_system=None)
+    position = Position(epoch=0, step=1, steps_done=1)
+    record = {
+        "epoch": 1,
+        "loss": {"[b]read": 0.5, "watch": 0.6},
+        "validation": {"mean": {"ndcg@5": 0.25}},
+        "mask_density_0": 0.5,
+        "mask_density_1": 0.25,
+        "mask_flips": 1234.0,
+    }
+    with shown(console, title="mcne", behaviors=["[b]read", "watch"], epochs=3) as reporter:
+        reporter.say("[b]hello")
+        reporter.step(position, n_steps=4, examples=100, loss=lambda: [0.5, 0.6])
+        reporter.epoch(record, seconds=1.0, examples=400)
+        position = Position(epoch=1, step=1, steps_done=5, best_metric=0.25, best_epoch=1)
+        reporter.step(position, n_steps=4, examples=100, loss=lambda: [0.4, 0.3])
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.getvalue())
+    frames = [[line.rstrip() for line in frame.splitlines()] for frame in plain.split("mcne  ")]
+    *_, live = (frame for frame in frames if "to go" in frame[-1])
+    assert "[b]hello" in plain
+    assert live[0].startswith("━")
+    assert live[0].endswith("epoch 2 of 3, step 1 of 4")
+    assert live[1:5] == [
+        "  loss        [b]read 0.4000  watch 0.3000",
+        "  validation  NDCG@5 0.2500",
+        "  best        NDCG@5 0.2500 in epoch 1",
+        "  masks       density 0.50 / 0.25 by level, 1,234 flips so far",
+    ]
+    assert re.fullmatch(r"  speed       [\d,]+ examples/s", live[5])
+    assert re.fullmatch(r"  to go       0:00:0\d at most", live[6])
+    assert frames[-1][1:] == live[1:6]
+    assert max(map(len, plain.splitlines())) <= 80
+
+
+def test_losses_are_looked_at_only_when_shown() -> None:
+    """Looking waits for the device, so it must not happen in every step."""
+    console = Console(file=io.StringIO(), force_terminal=True)
+
+    def loss() -> list[float]:
+        pytest.fail("looked at too early")
+
+    with shown(console, title="mcne", behaviors=["read"], epochs=1) as reporter:
+        reporter.step(Position(step=1, steps_done=1), n_steps=4, examples=1, loss=loss)
+
+
+# the demo
+
+
+@pytest.fixture
+def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    mcne = {"epochs": 1, "widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 1024}
+    monkeypatch.setattr(demo_command, "USERS", 500)
+    monkeypatch.setattr(demo_command, "SETTINGS", {"popularity": {}, "bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
+
+
+@pytest.mark.usefixtures("small_demo")
+def test_the_demo_leaves_what_its_commands_need(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("demo", "--out", "demo")
+    assert (result.code, result.err) == (0, ""), result
+    lines = result.out.splitlines()
+    for head in ("Recall@5 ", "NDCG@5 "):
+        at = next(k for k, line in enumerate(lines) if line.startswith(head))
+        assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["popularity", "bpr", "mcne"]
+        assert all(len(line.split()) == 6 for line in lines[at : at + 4])
+    assert max(len(line) for line in lines if not line.startswith("  ")) <= 80
+    commands = [line.split()[1:] for line in lines if re.match(r"  \S*mcne \w", line)]
+    assert [command[0] for command in commands] == [
+        "similar", "recommend", "explain", "evaluate", "export", "data", "train",
+    ]  # fmt: skip
+    for command in commands[:5]:
+        assert run(*command).code == 0, command
+
+
+@pytest.mark.usefixtures("small_demo")
+def test_the_demo_can_be_moved(run: Run, tmp_path: Path) -> None:
+    assert run("demo", "--out", tmp_path / "demo").code == 0
+    (tmp_path / "demo").rename(tmp_path / "moved")
+    assert run("evaluate", tmp_path / "moved" / "runs" / "bpr").code == 0
+
+
+def test_the_demo_replaces_nothing(run: Run, tmp_path: Path) -> None:
+    fails(run("demo", "--out", tmp_path), 2, "already exists")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_settings_of_the_demo_are_known() -> None:
+    from mcne.runs import settings_of
+
+    assert list(demo_command.SETTINGS) == ["popularity", "bpr", "mcne"]
+    for method, given in demo_command.SETTINGS.items():
+        settings_of(method, given)
+
+
+# the artifact
+
+
+def test_what_is_left_opens_without_the_run(train: Run, tmp_path: Path) -> None:
+    assert train("mcne", *TINY_ARGS).code == 0
+    kept = ConditionalEmbeddings.load(tmp_path / "run" / "embeddings")
+    assert kept.behavior_names == ["read", "watch"]
+    assert kept.provenance["spec"]["method"] == "mcne"

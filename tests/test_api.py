@@ -1,0 +1,237 @@
+"""The Python face: ``mcne.MCNE`` and ``mcne.load``."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import mcne
+from mcne import runs
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
+from mcne.evaluation.protocol import evaluate
+from mcne.methods.mcne import MCNEConfig
+from mcne.training.journal import RunJournal
+from mcne.training.settings import TrainingSettings
+
+TINY: dict[str, Any] = {
+    "widths": (8, 8, 8),
+    "neighbor_samples": (3, 3),
+    "attention_width": 4,
+    "batch_size": 64,
+    "epochs": 2,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def data() -> SocialDataset:
+    chance = np.random.default_rng(0)
+    pairs = [(user, item, name) for name in ("read", "watch") for user in range(60) for item in chance.choice(30, 6)]
+    links = [(user, int(other)) for user in range(59) for other in chance.integers(0, 59, 3)]
+    return SocialDataset.from_frames(
+        pa.table(dict(zip(("user_id", "item_id", "behavior"), map(list, zip(*pairs, strict=True)), strict=True))),
+        pa.table(dict(zip(("source_id", "target_id"), map(list, zip(*links, strict=True)), strict=True))),
+        name="small",
+    )
+
+
+@pytest.fixture(scope="module")
+def model(data: SocialDataset) -> mcne.MCNE:
+    return mcne.MCNE(**TINY).fit(data, progress=False)
+
+
+# settings
+
+
+def test_every_setting_of_model_and_training_is_a_named_argument() -> None:
+    defaults = {name: p.default for name, p in inspect.signature(mcne.MCNE).parameters.items()}
+    named = {field.name: field.default for kind in (MCNEConfig, TrainingSettings) for field in dataclasses.fields(kind)}
+    assert defaults == {"seed": 0, "device": "auto"} | named
+
+
+def test_params_and_repr(model: mcne.MCNE) -> None:
+    assert mcne.MCNE().get_params()["widths"] == MCNEConfig().widths
+    assert mcne.MCNE(**model.get_params()).get_params() == model.get_params()
+    assert repr(mcne.MCNE()) == "MCNE()"
+    assert repr(mcne.MCNE(seed=3, l2=0.5)) == "MCNE(seed=3, l2=0.5)"
+    assert repr(model).endswith("), trained on 'small': 60 users, read, watch")
+
+
+def test_unknown_and_wrong_settings(data: SocialDataset) -> None:
+    with pytest.raises(TypeError, match="lerning_rate"):
+        mcne.MCNE(lerning_rate=1)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="setting epochs: 'many' is str"):
+        mcne.MCNE(epochs="many").fit(data)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="unknown device 'gpu'"):
+        mcne.MCNE(device="gpu").fit(data)
+
+
+# training
+
+
+def test_the_same_seed_gives_the_same_embeddings_with_or_without_a_directory(
+    data: SocialDataset, model: mcne.MCNE, tmp_path: Path
+) -> None:
+    again = mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", progress=False)
+    other = mcne.MCNE(**TINY, seed=1).fit(data, random_split(data, seed=0), progress=False)
+    assert again.embeddings.fingerprint == model.embeddings.fingerprint
+    assert other.embeddings.fingerprint != model.embeddings.fingerprint
+
+
+def test_without_a_split_the_seed_makes_one(data: SocialDataset, model: mcne.MCNE) -> None:
+    explicit = mcne.MCNE(**TINY).fit(data, random_split(data, seed=0), progress=False)
+    assert explicit.embeddings.fingerprint == model.embeddings.fingerprint
+
+
+def test_a_run_from_python_is_a_run_for_the_commands(data: SocialDataset, model: mcne.MCNE, tmp_path: Path) -> None:
+    mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", progress=False)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    run = runs.Run.open(tmp_path / "moved")
+    dataset, split = run.data()
+    assert (dataset.fingerprint, run.spec.method) == (data.fingerprint, "mcne")
+    assert evaluate(run.embeddings, dataset, split).summary() == model.evaluate().summary()
+
+
+def test_an_existing_run_needs_resume(data: SocialDataset, model: mcne.MCNE, tmp_path: Path) -> None:
+    mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", progress=False)
+    with pytest.raises(UsageError, match="a run is there already"):
+        mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", progress=False)
+    again = mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", resume=True, progress=False)
+    assert again.embeddings.fingerprint == model.embeddings.fingerprint
+
+
+def test_progress_is_a_line_per_epoch_on_stderr(data: SocialDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    mcne.MCNE(**TINY).fit(data)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert [line.split(",")[0] for line in shown.err.splitlines()] == ["epoch 1/2", "epoch 2/2"]
+    mcne.MCNE(**TINY).fit(data, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_cannot_be_fitted(data: SocialDataset) -> None:
+    with pytest.raises(UsageError, match="fit takes a SocialDataset, not dict"):
+        mcne.MCNE().fit({})  # type: ignore[arg-type]
+    frame = pa.table({"user_id": [1, 2], "item_id": [1, 1], "behavior": ["a", "a"]})
+    other = random_split(SocialDataset.from_frames(frame), seed=0)
+    with pytest.raises(UsageError, match="make one of this dataset"):
+        mcne.MCNE().fit(data, other)
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ctrl-C after the first epoch."""
+    keep = RunJournal.record
+
+    def record(self: RunJournal, record: dict[str, Any], *, seconds: float, examples: int) -> None:
+        keep(self, record, seconds=seconds, examples=examples)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunJournal, "record", record)
+        yield
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_an_interruption_is_a_keyboard_interrupt_where_nothing_is_kept(data: SocialDataset) -> None:
+    model = mcne.MCNE(**TINY)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data, progress=False)
+    with pytest.raises(UsageError, match="not trained yet"):
+        model.evaluate()
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_an_interruption_leaves_a_checkpoint_where_there_is_a_directory(
+    data: SocialDataset, model: mcne.MCNE, tmp_path: Path
+) -> None:
+    for _ in range(2):  # epochs
+        with pytest.raises(Interrupted, match="stopped by SIGINT"):
+            mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", resume=True, progress=False)
+    resumed = mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", resume=True, progress=False)
+    assert resumed.embeddings.fingerprint == model.embeddings.fingerprint
+
+
+# questions
+
+
+def test_questions_are_passed_on(model: mcne.MCNE) -> None:
+    emb = model.embeddings
+    assert (
+        model.recommend(3, behavior="read", k=4, filter_seen=False).ids
+        == emb.recommend(3, "read", k=4, filter_seen=False).ids
+    )
+    assert [found.ids for found in model.recommend([3, 4], "read")] == [
+        found.ids for found in emb.recommend([3, 4], "read")
+    ]
+    assert model.similar_users(3, behavior="watch", k=2).ids == emb.similar_users(3, "watch", k=2).ids
+    assert model.similar_users(3, cosine=True).ids == emb.similar_users(3, cosine=True).ids
+    assert model.similar_items([1, 2], "read", k=2)[1].ids == emb.similar_items(2, "read", k=2).ids
+    assert model.explain(3, 4) == emb.explain(3, 4)
+
+
+def test_seen_items_are_left_out(data: SocialDataset, model: mcne.MCNE) -> None:
+    read = data.behavior("read")
+    seen = set(read.items.take(read.item[read.user == 3]))
+    assert not seen & set(model.recommend(3, "read", k=100).ids)
+    assert seen <= set(model.recommend(3, "read", k=100, filter_seen=False).ids)
+
+
+@pytest.mark.parametrize("protocol", ["sampled", "popular", "full"])
+def test_evaluate_is_on_the_test_part(protocol: Any, data: SocialDataset, model: mcne.MCNE) -> None:
+    wanted = evaluate(model.embeddings, data, random_split(data, seed=0), part="test", protocol=protocol)
+    assert model.evaluate(protocol).summary() == wanted.summary()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: model.embeddings,
+        lambda model: model.recommend(1, "read"),
+        lambda model: model.similar_users(1),
+        lambda model: model.similar_items(1, "read"),
+        lambda model: model.explain(1, 2),
+        lambda model: model.evaluate(),
+    ],
+)
+def test_before_fit(ask: Any) -> None:
+    with pytest.raises(UsageError, match=r"not trained yet; call fit\(data\) first"):
+        ask(mcne.MCNE())
+
+
+# load
+
+
+def test_load_opens_runs_and_saved_embeddings(data: SocialDataset, model: mcne.MCNE, tmp_path: Path) -> None:
+    mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", progress=False)
+    model.embeddings.save(tmp_path / "saved")
+    for name in ("run", "saved"):
+        opened = mcne.load(tmp_path / name)
+        assert isinstance(opened, mcne.ConditionalEmbeddings)
+        assert opened.fingerprint == model.embeddings.fingerprint
+    np.testing.assert_array_equal(mcne.load(str(tmp_path / "saved")).user_vectors("read"), opened.user_vectors("read"))
+
+
+def test_load_of_anything_else(data: SocialDataset, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such directory"):
+        mcne.load(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="this is no mcne embeddings"):
+        mcne.load(tmp_path)
+    data.save(tmp_path / "data")
+    with pytest.raises(ArtifactError, match="holds mcne dataset"):
+        mcne.load(tmp_path / "data")
+
+
+def test_the_names_of_the_package() -> None:
+    assert dir(mcne) == ["ConditionalEmbeddings", "MCNE", "SocialDataset", "__version__", "load"]
+    assert all(getattr(mcne, name) is not None for name in dir(mcne))

@@ -1,0 +1,212 @@
+"""Settings from TOML and ``key=value``: every type, and every mistake with what is allowed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from mcne.errors import UsageError
+from mcne.methods.bpr import BPRConfig
+from mcne.methods.registry import METHODS
+from mcne.training.settings import TrainingSettings, parse, read_pairs, read_toml, to_json
+
+
+@dataclass(frozen=True)
+class Everything:
+    count: int = 1
+    rate: float = 0.5
+    on: bool = False
+    name: str = "x"
+    widths: tuple[int, ...] = (1, 2)
+    rates: tuple[float, ...] = ()
+    form: Literal["round", "square"] = "round"
+    limit: int | None = None
+
+
+def one(**given: Any) -> Everything:
+    (made,) = parse([Everything], given)
+    assert isinstance(made, Everything)
+    return made
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    return tmp_path / "settings.toml"
+
+
+# what is understood
+
+
+def test_nothing_given_means_the_defaults() -> None:
+    assert one() == Everything()
+
+
+def test_every_type_from_toml(toml: Path) -> None:
+    toml.write_text(
+        'count = 1_000 # a comment\nrate = 1e-3\non = true\nname = "Café"\nwidths = [256, 128]\n'
+        'rates = [1, 0.5]\nform = "square"\nlimit = 3\n',
+        encoding="utf-8",
+    )
+    expected = Everything(1000, 0.001, True, "Café", (256, 128), (1.0, 0.5), "square", 3)
+    assert one(**read_toml(toml)) == expected
+
+
+def test_every_type_from_pairs() -> None:
+    pairs = ["count=1000", "rate=1e-3", "on=true", "name=Café", "widths=[256, 128]", "rates=[1,0.5]", "form=square"]
+    expected = Everything(1000, 0.001, True, "Café", (256, 128), (1.0, 0.5), "square", 3)
+    assert one(**read_pairs([*pairs, "limit = 3"])) == expected
+
+
+@pytest.mark.parametrize(
+    ("pair", "name", "value"),
+    [
+        ("a=1", "a", 1),
+        (" a = 1 ", "a", 1),
+        ("a=-0.5", "a", -0.5),
+        ("a=false", "a", False),
+        ("a=square", "a", "square"),
+        ('a="square"', "a", "square"),
+        ('a="5"', "a", "5"),
+        ("a=b=c", "a", "b=c"),
+        ("a=", "a", ""),
+        ("a=[]", "a", []),
+        ("a=1.", "a", "1."),
+    ],
+)
+def test_values_of_pairs_are_toml_and_bare_words_are_text(pair: str, name: str, value: Any) -> None:
+    read = read_pairs([pair])
+    assert read == {name: value}
+    assert type(read[name]) is type(value)
+
+
+def test_the_last_of_equal_pairs_counts() -> None:
+    assert read_pairs(["a=1", "b=2", "a=3"]) == {"a": 3, "b": 2}
+
+
+def test_whole_numbers_are_fine_where_any_number_is() -> None:
+    made = one(rate=2, rates=[1, 2])
+    assert (made.rate, made.rates) == (2.0, (1.0, 2.0))
+    assert [type(value) for value in (made.rate, *made.rates)] == [float] * 3
+
+
+def test_one_value_is_a_tuple_of_one() -> None:
+    assert one(widths=7).widths == (7,)
+    assert one(widths=[7]).widths == (7,)
+    assert one(widths=(7, 8)).widths == (7, 8)
+    assert one(rates=[]).rates == ()
+
+
+def test_what_may_be_absent() -> None:
+    assert one(limit=None).limit is None
+    assert one(limit=4).limit == 4
+
+
+def test_flat_settings_find_their_owner() -> None:
+    config, training = parse([BPRConfig, TrainingSettings], {"width": 8, "epochs": 3, "bias": False})
+    assert config == BPRConfig(width=8, bias=False)
+    assert training == TrainingSettings(epochs=3)
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        TrainingSettings().epochs = 3  # type: ignore[misc]
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"count": "1"}, "setting count: '1' is str, int is expected"),
+        ({"count": 1.0}, "setting count: 1.0 is float, int is expected"),
+        ({"count": True}, "setting count: True is bool, int is expected"),
+        ({"count": [1]}, "setting count: [1] is list, int is expected"),
+        ({"rate": True}, "setting rate: True is bool, float is expected"),
+        ({"rate": "fast"}, "setting rate: 'fast' is str, float is expected"),
+        ({"on": 1}, "setting on: 1 is int, bool is expected"),
+        ({"on": "yes"}, "setting on: 'yes' is str, bool is expected"),
+        ({"name": 5}, "setting name: 5 is int, str is expected"),
+        ({"widths": [1, 2.5]}, "setting widths: 2.5 is float, int is expected"),
+        ({"widths": "12"}, "setting widths: '12' is str, int is expected"),
+        ({"widths": [[1]]}, "setting widths: [1] is list, int is expected"),
+        ({"limit": "none"}, "setting limit: 'none' is str, int is expected"),
+        ({"form": "squared"}, "setting form: unknown value 'squared'; did you mean 'square'? (round, square)"),
+        ({"form": 3}, "setting form: unknown value '3' (round, square)"),
+        ({"form": ["square"]}, "setting form: unknown value"),
+    ],
+    ids=str,
+)
+def test_wrong_types_and_values(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse([Everything], given)
+    assert str(error.value).startswith(said)
+    assert error.value.exit_code == 2
+
+
+def test_unknown_keys_name_the_nearest(toml: Path) -> None:
+    toml.write_text("learning_rat = 0.1\n")
+    with pytest.raises(UsageError, match=r"unknown setting 'learning_rat'; did you mean 'learning_rate'\? \(width, "):
+        parse([BPRConfig, TrainingSettings], read_toml(toml))
+    with pytest.raises(UsageError, match=r"unknown setting 'epoch'; did you mean 'epochs'\?"):
+        parse([BPRConfig, TrainingSettings], {"epoch": 3})
+    with pytest.raises(UsageError, match=r"unknown setting 'zzz' \(width, .*tensorboard\)"):
+        parse([BPRConfig, TrainingSettings], {"zzz": 3})
+
+
+def test_settings_of_another_method_are_unknown() -> None:
+    with pytest.raises(UsageError, match="unknown setting 'neighbor_samples'"):
+        parse([BPRConfig, TrainingSettings], {"neighbor_samples": [5, 5]})
+
+
+def test_tables_are_unknown_settings(toml: Path) -> None:
+    toml.write_text("[training]\nepochs = 3\n")
+    with pytest.raises(UsageError, match="unknown setting 'training'"):
+        parse([TrainingSettings], read_toml(toml))
+
+
+@pytest.mark.parametrize("pair", ["epochs", "=3", "", " = 3"], ids=repr)
+def test_pairs_that_are_none(pair: str) -> None:
+    with pytest.raises(UsageError, match=r"a setting like learning_rate=0\.003 is needed"):
+        read_pairs([pair])
+
+
+@pytest.mark.parametrize("content", [b"epochs 3", b"epochs = ", b"\xff\xfe", b"a = 1\na = 2"], ids=repr)
+def test_files_that_are_not_toml(content: bytes, toml: Path) -> None:
+    toml.write_bytes(content)
+    with pytest.raises(UsageError, match=r"settings\.toml: .*; a TOML file of settings is expected"):
+        read_toml(toml)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere.toml", tmp_path):
+        with pytest.raises(UsageError, match=r"(No such file or directory|Is a directory); a TOML file"):
+            read_toml(path)
+
+
+# as kept with a run
+
+
+@pytest.mark.parametrize("kind", [Everything, TrainingSettings, *(entry.config for entry in METHODS.values())])
+def test_settings_survive_json(kind: type[Any]) -> None:
+    (changed,) = parse([kind], {"rate": 1 / 3, "widths": [9]} if kind is Everything else {})
+    (back,) = parse([kind], json.loads(json.dumps(to_json(changed), allow_nan=False)))
+    assert back == changed
+    assert to_json(back) == to_json(changed)
+
+
+def test_json_is_plain() -> None:
+    assert to_json(Everything()) == {
+        "count": 1,
+        "rate": 0.5,
+        "on": False,
+        "name": "x",
+        "widths": [1, 2],
+        "rates": [],
+        "form": "round",
+        "limit": None,
+    }
