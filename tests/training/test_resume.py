@@ -343,17 +343,22 @@ def _last_checkpoint(path: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["exits", "raises"])
-@pytest.mark.parametrize(("method", "stride"), [("bpr", 1), ("mcne", 9)])
-def test_death_at_every_file_event_of_a_run(method: str, stride: int, how: str, tmp_path: Path) -> None:
-    """From ``run.json`` to ``result.json``, with a checkpoint at every step and after every epoch."""
+@pytest.mark.parametrize(
+    ("method", "how", "stride"),
+    [("bpr", "exits", 1), ("bpr", "raises", 2), ("mcne", "exits", 9), ("mcne", "raises", 15)],
+)
+def test_death_at_every_file_event_of_a_run(method: str, how: str, stride: int, tmp_path: Path) -> None:
+    """From ``run.json`` to ``result.json``, with a checkpoint at every step and after every epoch.
+
+    A process that exits leaves everything as it is; an exception passes through code that tidies up.
+    """
     process = start("die", method, tmp_path, how, stride)
     said, _ = process.communicate()
     assert process.returncode == 0
     found = json.loads(said)
     assert (found["failures"], found["divergences"], found["lost"]) == ([], [], [])
     assert set(found["events"]) == {"open", "write", "os.fsync", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
-    assert found["deaths"] == -(-sum(found["events"].values()) // stride) > 100
+    assert found["deaths"] == -(-sum(found["events"].values()) // stride) > 50
 
 
 # what those processes do

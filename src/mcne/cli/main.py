@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 from types import FrameType
@@ -50,6 +51,9 @@ def main() -> None:
     """Run the command line; mistakes become a message and an exit code, never a traceback."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
+    os.environ.setdefault(
+        "OMP_WAIT_POLICY", "PASSIVE"
+    )  # PyTorch's threads would spin, and starve those that prepare steps
     try:
         app(prog_name="mcne")
     except Interrupted as error:  # not an error: it was asked for

@@ -216,11 +216,8 @@ class _Stop:
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self.before: dict[int, Any] = {}  # the handlers that a second signal goes to
 
-    def ask(self, number: int, frame: FrameType | None) -> None:
-        if self.number is not None and callable(self.before.get(number)):
-            self.before[number](number, frame)
+    def ask(self, number: int, _frame: FrameType | None) -> None:
         self.number = number
 
 
@@ -231,10 +228,9 @@ def _signals() -> Iterator[_Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        stop.before[number] = signal.signal(number, stop.ask)
+    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for number, handler in stop.before.items():
+        for number, handler in before.items():
             signal.signal(number, handler)
