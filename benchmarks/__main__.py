@@ -13,13 +13,14 @@ from benchmarks.command_line import measure_start
 from benchmarks.csv_memory import measure_csv
 from benchmarks.figure import Figure
 from benchmarks.prepare import measure_prepare
+from benchmarks.step import measure_step
 
 RESULTS = Path("bench-results")
 
 
 def main() -> None:
     figures: list[Figure] = []
-    for measure in (measure_start, measure_prepare, measure_csv):
+    for measure in (measure_start, measure_prepare, measure_csv, measure_step):
         print(f"{measure.__module__} …", file=sys.stderr, flush=True)
         figures += measure()
     for figure in figures:
