@@ -16,10 +16,11 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import pytest
@@ -292,7 +293,16 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
-LONG: dict[str, Any] = {"epochs": 15, "patience": 15, "checkpoint_seconds": 0.0}
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in the processes that are killed: sums over several threads may differ in the last bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+LONG: dict[str, Any] = {"epochs": 30, "patience": 30, "checkpoint_seconds": 0.0}
 
 
 @pytest.mark.slow
@@ -478,8 +488,7 @@ def attempt(method: str, path: Path, fate: Fate, tell: Callable[[Any], None]) ->
 
 def die_everywhere(method: str, directory: Path, how: str, stride: int) -> dict[str, Any]:
     """Die at every ``stride``-th file event of a run, resume each time, and compare."""
-    network(1)
-    train(method, directory / "warm", behaviors=1, **SHORT)  # whatever PyTorch imports late is then imported
+    warm_up(method, behaviors=1)
     code, said = forked(lambda tell: attempt(method, directory / "whole", Fate(0, how), tell))
     assert code == FINISHED
     (events,) = (each[1] for each in said if each[0] == "events")
@@ -501,11 +510,18 @@ def die_everywhere(method: str, directory: Path, how: str, stride: int) -> dict[
     return found
 
 
+def warm_up(method: str, **changes: Any) -> None:
+    """Make the network, and have PyTorch import what it imports late."""
+    with TemporaryDirectory() as aside:
+        train(method, Path(aside) / "run", epochs=1, **changes)
+
+
 def main(what: str, method: str, path: Path, *more: str) -> None:
     """``train METHOD PATH`` says "ready" and trains or resumes; ``die METHOD PATH HOW STRIDE`` dies at file events."""
     torch.set_num_threads(1)
+    os.fsync = lambda _descriptor: None  # type: ignore[assignment]  # files outlive a killed process without it, and disks take their time
     if what == "train":
-        network()
+        warm_up(method)
         print("ready", flush=True)
         train(method, path, resume=True, **LONG)
     else:
