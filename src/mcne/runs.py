@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 SPEC, RESULT, EMBEDDINGS = "run.json", "result.json", "embeddings"
 DECIDING_METRIC = "ndcg@5"
 DEVICES = ("auto", "cpu", "cuda")
+SCHEDULE = ("epochs", "patience", "evaluate_every")
+"""Settings of a training that decide which epoch is its best; the others decide how it gets there."""
+SOMETHING_ELSE = "holds something else than a run; choose another --out"
 CALMER = "the training diverged: lower learning_rate or raise l2"
 
 
@@ -80,7 +83,7 @@ class Run:
     @classmethod
     def open(cls, path: Path) -> Run:
         """The finished run in a directory."""
-        spec, places = _read_spec(path)
+        spec, places, _ = _read_spec(path)
         if not (path / RESULT).is_file():
             raise DataError(f"{path}: not finished yet; go on with: mcne train {spec.method} … --out {path} --resume")
         return cls(path, spec, places)
@@ -134,25 +137,7 @@ def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSet
     from mcne.training.settings import TrainingSettings, parse
 
     config, settings = parse([entry(method).config, TrainingSettings], given)
-    for name, value in {**vars(config), **vars(settings)}.items():
-        for each in value if isinstance(value, tuple) else [value]:
-            _check_range(name, each)
-    widths, samples = (getattr(config, name, None) for name in ("widths", "neighbor_samples"))
-    if widths is not None and samples is not None and len(widths) != len(samples) + 1:
-        raise UsageError(
-            f"settings widths {list(widths)} and neighbor_samples {list(samples)}: a width is needed for every "
-            "sample, and one more for the vectors that it starts from"
-        )
     return config, settings
-
-
-def _check_range(name: str, value: object) -> None:
-    """Counts and sizes are 1 or more, other numbers 0 or more, and a rate of 0 would learn nothing."""
-    if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-        raise UsageError(f"setting {name}: {value} is out of range; a whole number of 1 or more is needed")
-    if isinstance(value, float) and not (0 <= value <= 1e36 and (value > 0 or name != "learning_rate")):
-        more = "a number above 0" if name == "learning_rate" else "a number of 0 or more"
-        raise UsageError(f"setting {name}: {value} is out of range; {more} is needed")
 
 
 def train(
@@ -176,23 +161,24 @@ def train(
     from mcne.training.settings import to_json
 
     config, settings = settings_of(method, given)
-    spec = RunSpec(method, to_json(config), seed, dataset.fingerprint, split.fingerprint)
-    finished = _open_finished(path, spec, resume=resume, reporter=reporter)
-    if finished is not None:
-        return finished
+    spec, training = RunSpec(method, to_json(config), seed, dataset.fingerprint, split.fingerprint), to_json(settings)
     if settings.tensorboard:
         tensorboard_writer()  # an error before anything is made
-    model: Method = entry(method).make(TrainingData.of(dataset, split), config, seed=seed, device=device)
-    _start(path, vars(spec) | {"training": to_json(settings), "places": dict(places), "version": __version__})
     with _alone(path):
-        position = fit(
-            model,
-            lambda current: _validate(current, dataset, split),
-            names=tuple(dataset.behavior_names),
-            settings=settings,
-            journal=RunJournal(path, identity=spec.identity, settings=settings, reporter=reporter),
-            device=device,
-        )
+        finished = _open_finished(path, spec, training, resume=resume, reporter=reporter)
+        if finished is not None:
+            return finished
+        model: Method = entry(method).make(TrainingData.of(dataset, split), config, seed=seed, device=device)
+        _start(path, vars(spec) | {"training": training, "places": dict(places), "version": __version__})
+        with closing(RunJournal(path, identity=spec.identity, settings=settings, reporter=reporter)) as journal:
+            position = fit(
+                model,
+                lambda current: _validate(current, dataset, split),
+                names=tuple(dataset.behavior_names),
+                settings=settings,
+                journal=journal,
+                device=device,
+            )
         result = {"best_epoch": position.best_epoch, DECIDING_METRIC: position.best_metric, "epochs": position.epoch}
         provenance = {"method": method, "version": __version__, "spec": vars(spec), "result": result}
         _embeddings(model, dataset, provenance).save(path / EMBEDDINGS)
@@ -231,65 +217,95 @@ def _embeddings(model: Method, dataset: SocialDataset, provenance: Mapping[str, 
         raise DivergedError(f"nothing usable was learned ({error}); {CALMER}") from error
 
 
-def _open_finished(path: Path, spec: RunSpec, *, resume: bool, reporter: Reporter) -> Run | None:
+def _open_finished(
+    path: Path, spec: RunSpec, training: Mapping[str, Any], *, resume: bool, reporter: Reporter
+) -> Run | None:
     """The run if it is finished already; otherwise see that ``path`` is free, or this run's."""
+    from mcne.training.journal import aside_of
+
     if (path / SPEC).is_file():
-        there, places = _read_spec(path)
+        there, places, before = _read_spec(path)
         if not resume:
             raise UsageError(f"{path}: a run is there already; go on with --resume, or choose another --out")
-        if there.identity != spec.identity:
+        difference = _difference(_deciding(there, before), _deciding(spec, training))
+        if difference or there.identity != spec.identity:
             raise ArtifactError(
-                f"{path}: holds another run ({_difference(there, spec)}); repeat what it was started with, "
-                "or choose another --out"
+                f"{path}: holds another run ({difference}); repeat what it was started with, or choose another --out"
             )
         if (path / RESULT).is_file():
             reporter.say(f"{path}: finished already")
             return Run(path, spec, places)
         return None
-    if path.exists() and (not path.is_dir() or {each.name for each in path.iterdir()} - {_aside(path / SPEC).name}):
-        raise UsageError(f"{path}: holds something else than a run; choose another --out")
+    if {each.name for each in path.iterdir()} - {aside_of(path / SPEC).name}:
+        raise UsageError(f"{path}: {SOMETHING_ELSE}")
     if resume:
         reporter.say(f"{path}: nothing to resume there, so the training starts anew")
     return None
 
 
 def _start(path: Path, said: Mapping[str, Any]) -> None:
-    """Make the run's directory, unless it was made before."""
+    """Say what is trained here, unless it was said before."""
     if not (path / SPEC).is_file():
-        path.mkdir(parents=True, exist_ok=True)
         _write_json(path / SPEC, said)
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the run's directory: two trainings that write the same metrics would spoil both."""
-    directory = os.open(path, os.O_RDONLY)
+    """Make the run's directory and hold it: two trainings that write the same metrics would spoil both.
+
+    Whatever is looked at in the block is still so when it is written. Directories that stay empty vanish again.
+    """
+    new = [place for place in (path, *path.parents) if not place.exists()]
+    lock = _lock(path)
     try:
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(f"{path}: another process is training there now; wait for it to end") from error
         yield
     finally:
-        os.close(directory)
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
+        os.close(lock)
 
 
-def _read_spec(path: Path) -> tuple[RunSpec, Mapping[str, str]]:
+def _lock(path: Path) -> int:
+    """A descriptor of the directory that holds its lock."""
+    while True:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise UsageError(f"{path}: {SOMETHING_ELSE}") from error
+        lock = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise UsageError(f"{path}: another process is training there now; wait for it to end") from error
+        if path.exists() and os.path.samestat(os.fstat(lock), path.stat()):
+            return lock
+        os.close(lock)  # its last holder removed it, empty as it was
+
+
+def _read_spec(path: Path) -> tuple[RunSpec, Mapping[str, str], Mapping[str, Any]]:
+    """What is trained there, where its data is, and how it is trained."""
     if not (path / SPEC).is_file():
         raise DataError(f"{path}: no {SPEC}, so this is no run; make one with mcne train")
     said = _read_json(path / SPEC)
     try:
         spec = RunSpec(**{name: said[name] for name in ("method", "config", "seed", "dataset", "split")})
-        return spec, dict(said["places"])
+        return spec, dict(said["places"]), dict(said["training"])
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
 
 
-def _difference(there: RunSpec, here: RunSpec) -> str:
-    """What two specs differ in, setting by setting."""
-    old, new = ({**vars(spec), **spec.config} for spec in (there, here))
-    different = [name for name in {**old, **new} if name != "config" and old.get(name) != new.get(name)]
-    if there.method != here.method:  # its settings are then others anyway
+def _deciding(spec: RunSpec, training: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that decides what a training gives, by its name."""
+    named = {name: value for name, value in vars(spec).items() if name != "config"}
+    return named | dict(spec.config) | {name: training.get(name) for name in SCHEDULE}
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What two runs differ in, setting by setting."""
+    different = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if "method" in different:  # its settings are then others anyway
         different = ["method"]
     return ", ".join(f"{name} there {_short(old.get(name))}, here {_short(new.get(name))}" for name in different)
 
@@ -306,15 +322,6 @@ def _read_json(path: Path) -> Any:
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    aside = _aside(path)
-    with aside.open("w", encoding="utf-8") as file:
-        json.dump(data, file, indent=1, sort_keys=True)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    from mcne.training.journal import overwrite
 
-
-def _aside(path: Path) -> Path:
-    """Where a file is written before it is renamed; a killed process may leave it."""
-    return path.with_name(f".{path.name}.partial")
+    overwrite(path, json.dumps(data, indent=1, sort_keys=True).encode() + b"\n")

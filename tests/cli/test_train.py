@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,13 +30,16 @@ from mcne.cli.progress import shown
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.errors import DataError
 from mcne.methods.registry import METHODS
 from mcne.runs import Run as FinishedRun
 from mcne.training import journal
+from mcne.training.contract import TrainingData
 from mcne.training.loop import Position
 
 TINY = ("widths=[8,8,8]", "neighbor_samples=[3,3]", "attention_width=4", "batch_size=64", "epochs=2")
 TINY_ARGS = [part for setting in TINY for part in ("--set", setting)]
+SLOW_ARGS = [*TINY_ARGS, "--set", "batch_size=4", "--set", "epochs=6"]  # seconds, not moments
 
 
 class Result(NamedTuple):
@@ -101,6 +105,41 @@ def outside(*args: object) -> subprocess.Popen[str]:
     """The command line as a process of its own."""
     command = [sys.executable, "-m", "mcne", *map(str, args)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def training_outside(data: Path, path: Path, *args: object) -> Iterator[subprocess.Popen[str]]:
+    """A training that has done its first epoch and takes some seconds for the others."""
+    process = outside("train", "mcne", "--data", data, "--out", path, *args)
+    try:
+        deadline = time.monotonic() + 60
+        while not (path / "metrics.jsonl").is_file():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def kept_in(path: Path) -> dict[str, bytes]:
+    """Every byte that a run promises to be the same."""
+    files = [path / "metrics.jsonl", path / "result.json", *sorted((path / "embeddings").iterdir())]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def fill(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Let the disk be full when a file is flushed to it."""
+    flush = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        for place in (path, journal.aside_of(path)):
+            if place.exists() and os.path.samestat(os.fstat(descriptor), place.stat()):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
 
 
 def fails(result: Result, code: int, *says: str) -> None:
@@ -214,11 +253,32 @@ def test_nothing_to_resume(train: Run) -> None:
         (["--set", "l2=0.5"], "l2 there 0.001, here 0.5"),
         (["--seed", "1"], "seed there 0, here 1"),
         (["--split", "random-1"], "split there "),
+        (["--set", "epochs=3"], "(epochs there 2, here 3)"),
+        (["--set", "patience=3"], "(patience there 10, here 3)"),
+        (["--set", "evaluate_every=2"], "(evaluate_every there 1, here 2)"),
+        (["--set", "epochs=3", "--set", "l2=0.5"], "(l2 there 0.001, here 0.5, epochs there 2, here 3)"),
     ],
 )
-def test_another_run_is_refused(args: list[str], says: str, train: Run) -> None:
+def test_another_run_is_refused(args: list[str], says: str, train: Run, tmp_path: Path) -> None:
     assert train("mcne", *TINY_ARGS).code == 0
+    before = kept_in(tmp_path / "run")
     fails(train("mcne", *TINY_ARGS, *args, "--resume"), 5, "holds another run", says)
+    assert kept_in(tmp_path / "run") == before
+    (tmp_path / "run" / "result.json").unlink()  # not finished
+    fails(train("mcne", *TINY_ARGS, *args, "--resume"), 5, "holds another run", says, "repeat what it was started with")
+
+
+def test_what_may_change_on_resume(train: Run, tmp_path: Path) -> None:
+    assert train("mcne", *TINY_ARGS, "--set", "checkpoint_seconds=0").code == 0
+    before = kept_in(tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "embeddings")
+    shutil.rmtree(max((tmp_path / "run" / "checkpoints").iterdir()))
+    free = ("workers=3", "checkpoint_seconds=5", "keep_checkpoints=7")
+    result = train("mcne", *TINY_ARGS, *(part for setting in free for part in ("--set", setting)), "--resume")
+    assert result.code == 0, result
+    assert "resumed after step" in result.out
+    assert kept_in(tmp_path / "run") == before
 
 
 def test_a_run_of_another_method_is_refused(train: Run) -> None:
@@ -249,12 +309,65 @@ def test_two_trainings_never_share_a_directory(train: Run, tmp_path: Path) -> No
         fails(train("mcne", *TINY_ARGS), 2, "another process is training there now")
     finally:
         os.close(first)
-    assert train("mcne", *TINY_ARGS, "--resume").code == 0
+    assert not any((tmp_path / "run").iterdir())
+    assert train("mcne", *TINY_ARGS).code == 0
+
+
+def test_of_two_first_starts_one_wins(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes when the first has looked at the directory and not yet written there."""
+    assert train("mcne", *TINY_ARGS).code == 0
+    alone = kept_in(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    made, others = TrainingData.of, ["--seed"]
+    seconds: list[Result] = []
+
+    def of(*parts: Any) -> TrainingData:
+        if others:
+            seconds.append(train("mcne", *TINY_ARGS, others.pop(), 1))
+        return made(*parts)
+
+    monkeypatch.setattr(TrainingData, "of", of)
+    first = train("mcne", *TINY_ARGS)
+    fails(seconds[0], 2, "another process is training there now")
+    assert first.code == 0, first
+    assert FinishedRun.open(tmp_path / "run").spec.seed == 0
+    assert kept_in(tmp_path / "run") == alone
+
+
+def test_a_second_process_is_refused_and_spoils_nothing(data: Path, train: Run, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with training_outside(data, path, *SLOW_ARGS) as process:
+        process.send_signal(signal.SIGSTOP)  # so that it cannot end before the others come
+        for args in (["--resume"], ["--seed", 1], ["--set", "epochs=1", "--resume"]):
+            fails(train("mcne", *SLOW_ARGS, *args), 2, str(path), "another process is training there now")
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+    shared = kept_in(path)
+    shutil.rmtree(path)
+    assert train("mcne", *SLOW_ARGS).code == 0
+    assert kept_in(path) == shared
+
+
+def test_directories_made_for_nothing_vanish(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(*_parts: Any) -> TrainingData:
+        raise DataError("nothing to train on")
+
+    monkeypatch.setattr(TrainingData, "of", of)
+    (tmp_path / "there").mkdir()
+    for out in ("there", "not/yet/there"):
+        fails(run("train", "mcne", "--data", data, "--out", tmp_path / out), 4, "nothing to train on")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "there"]
+    assert not any((tmp_path / "there").iterdir())
 
 
 def test_a_damaged_run_is_named(train: Run, tmp_path: Path) -> None:
     assert train("popularity").code == 0
-    for text in ("{", "[]", '{"method": "popularity"}'):
+    untrained = json.loads((tmp_path / "run" / "run.json").read_text())
+    del untrained["training"]
+    for text in ("{", "[]", '{"method": "popularity"}', json.dumps(untrained)):
         (tmp_path / "run" / "run.json").write_text(text)
         fails(train("popularity", "--resume"), 5, "run.json: damaged", "train again")
 
@@ -336,28 +449,20 @@ def test_a_signal_leaves_a_checkpoint_and_resume_equals_never_stopped(
     number: signal.Signals, code: int, data: Path, train: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "run"
-    args = [*TINY_ARGS, "--set", "patience=1000000"]
-    process = outside("train", "mcne", "--data", data, "--out", path, *args, "--set", "epochs=1000000")
-    deadline = time.monotonic() + 60
-    while not (path / "metrics.jsonl").is_file():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
+    with training_outside(data, path, *SLOW_ARGS) as process:
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == code, err
     assert re.fullmatch(rf"stopped by {number.name} after step [\d,]+, with a checkpoint; --resume goes on\n", err)
     assert not (path / "result.json").exists()
     assert len(list((path / "checkpoints").iterdir())) == 1
 
-    epochs = len((path / "metrics.jsonl").read_text().splitlines()) + 2
-    resumed = train("mcne", *args, "--set", f"epochs={epochs}", "--resume")
+    resumed = train("mcne", *SLOW_ARGS, "--resume")
     assert resumed.code == 0, resumed
     assert "resumed after step" in resumed.out
     path.rename(tmp_path / "resumed")
-    assert train("mcne", *args, "--set", f"epochs={epochs}").code == 0
-    for name in ("metrics.jsonl", "result.json", "embeddings/manifest.json"):
-        assert (path / name).read_bytes() == (tmp_path / "resumed" / name).read_bytes(), name
+    assert train("mcne", *SLOW_ARGS).code == 0
+    assert kept_in(path) == kept_in(tmp_path / "resumed")
 
 
 def test_a_full_disk_keeps_the_previous_checkpoint(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,12 +479,24 @@ def test_a_full_disk_keeps_the_previous_checkpoint(train: Run, tmp_path: Path, m
     assert "resumed after step 3" in resumed.out
 
 
-def test_a_full_disk_under_the_metrics(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, _record: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-    monkeypatch.setattr(journal, "_append", full)
-    fails(train("mcne", *TINY_ARGS), 6, str(tmp_path / "run" / "metrics.jsonl"), "No space left on device")
+@pytest.mark.parametrize("name", ["run.json", "metrics.jsonl", "times.jsonl", "result.json"])
+def test_a_full_disk_under_a_file_of_the_run(
+    name: str, train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run"
+    assert train("mcne", *TINY_ARGS).code == 0
+    whole = kept_in(path)
+    shutil.rmtree(path)
+    says = f"{path / name}: No space left on device; see to the disk, then go on with --resume"
+    for resume in ([], ["--resume"]):  # with the metrics the second finds some that it cannot cut
+        with monkeypatch.context() as patch:
+            fill(patch, path / name)
+            fails(train("mcne", *TINY_ARGS, *resume), 6, says)
+        assert not (path / "result.json").exists()
+    resumed = train("mcne", *TINY_ARGS, "--resume")
+    assert resumed.code == 0, resumed
+    assert kept_in(path) == whole
+    assert len((path / "times.jsonl").read_text().splitlines()) >= 2
 
 
 def test_a_damaged_checkpoint_is_passed_over(train: Run, tmp_path: Path) -> None:

@@ -6,10 +6,17 @@ import pytest
 
 pytest.register_assert_rewrite("suite")
 
-from suite import ODD_NETWORKS, Case, LearnerContract, MethodContract, training_data  # noqa: E402
+from suite import (  # noqa: E402
+    ODD_NETWORKS,
+    Case,
+    EmbedderContract,
+    LearnerContract,
+    MethodContract,
+    training_data,
+)
 
 from mcne.methods.registry import METHODS  # noqa: E402
-from mcne.training.contract import Learner  # noqa: E402
+from mcne.training.contract import Embedder, Learner  # noqa: E402
 
 BPR = {"width": 8, "batch_size": 256, "learning_rate": 0.03, "l2": 0.001}
 MCNE = {
@@ -33,18 +40,24 @@ CASES = {
     "mcne-a": Case("mcne-a", MCNE),
     "mcne-f": Case("mcne-f", MCNE),
 }
+EMBEDDERS = {name: case for name, case in CASES.items() if isinstance(case.make(training_data()), Embedder)}
 LEARNERS = {name: case for name, case in CASES.items() if isinstance(case.make(training_data()), Learner)}
 
 
 def test_every_method_is_here() -> None:
     assert {case.method for case in CASES.values()} == set(METHODS)
-    assert len(METHODS) == 5
     assert set(CASES) - set(LEARNERS) == {"popularity"}
+    assert set(CASES) - set(EMBEDDERS) == set()
     assert len(ODD_NETWORKS) == 9
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 class TestMethods(MethodContract):
+    pass
+
+
+@pytest.mark.parametrize("case", EMBEDDERS.values(), ids=EMBEDDERS)
+class TestEmbedders(EmbedderContract):
     pass
 
 

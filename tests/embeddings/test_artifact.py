@@ -38,7 +38,7 @@ def test_scores_of_chosen_items_do_not_depend_on_the_chunk(random_embeddings: An
     users, items = np.arange(40), np.random.default_rng(1).integers(0, 30, (40, 7))
     for behavior in (0, 1):
         at_once = embeddings.scores(behavior, users, items)
-        monkeypatch.setattr("mcne.embeddings.artifact.AT_ONCE", 100)
+        monkeypatch.setattr("mcne.embeddings.ranking.AT_ONCE", 100)
         np.testing.assert_array_equal(at_once, embeddings.scores(behavior, users, items))
         everything = embeddings.scores(behavior, users)
         np.testing.assert_allclose(at_once, np.take_along_axis(everything, items, axis=1), rtol=1e-5, atol=1e-6)

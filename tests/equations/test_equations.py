@@ -23,10 +23,11 @@ from mcne.layers import message as message_module
 from mcne.layers import tensors as tensors_module
 from mcne.layers.losses import bpr_loss, parameter_l2, scored_l2
 from mcne.layers.mask import BinaryMask, FixedMask, disjoint_blocks
-from mcne.layers.message import MessageLayer
+from mcne.layers.message import Links, MessageLayer
 from mcne.layers.network import ConditionalNetwork, TensorHop
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.bpr import BPR, Batch, BPRConfig
+from mcne.methods.dot_ranking import Triples
 from mcne.randomness import Stream
 from mcne.training.contract import TrainingData
 
@@ -183,9 +184,10 @@ def hand_network(*, attention: bool = True, message: str = "neighbor", last_acti
 
 
 def infer(network: ConditionalNetwork, vectors: Tensor, neighbors: Sequence[Sequence[int]]) -> list[Tensor]:
-    indptr = torch.tensor([0, *np.cumsum([len(heard) for heard in neighbors])])
-    indices = torch.tensor([j for heard in neighbors for j in heard], dtype=torch.int64)
-    return network.infer(vectors, indptr=indptr, indices=indices)
+    links = [(i, j, 1 / len(heard)) for i, heard in enumerate(neighbors) for j in heard]
+    receiver, sender, share = (list(column) for column in zip(*links, strict=True)) if links else ([], [], [])
+    rows = (torch.tensor(column, dtype=torch.int64) for column in (receiver, sender))
+    return network.infer(vectors, Links(*rows, torch.tensor(share, dtype=vectors.dtype)))
 
 
 def test_attention_by_hand() -> None:
@@ -376,7 +378,8 @@ def neighbor_lists(graph: Graph) -> list[list[int]]:
 def test_inference_is_the_naive_model_over_all_neighbors(
     message: str, variant: str, edges_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_module, "EDGES_AT_ONCE", edges_at_once)
+    monkeypatch.setattr(message_module, "LINKS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr(message_module, "USERS_AT_ONCE", edges_at_once)
     attention, learned_masks = VARIANTS[variant]
     network = make_network(3, (5, 4, 6), attention=attention, learned_masks=learned_masks, message=message)
     neighbors, vectors = neighbor_lists(random_graph(0, 12, 12)), normal(2, 12, 5)
@@ -650,8 +653,10 @@ def test_the_baseline_ranks_by_inner_product_and_bias(bias: bool) -> None:
     for k in range(2):
         users = [torch.cat([tables["users"][user], torch.ones(1)]) for user in batch.users.tolist()]
         column = tables[f"bias.{k}"] if bias else torch.zeros(len(tables[f"items.{k}"]), 1)
-        items, at = torch.cat([tables[f"items.{k}"], column], dim=1), batch.items[k].tolist()
-        drawn = zip(batch.user[k].tolist(), batch.positive[k].tolist(), batch.negative[k].tolist(), strict=True)
+        items, at = torch.cat([tables[f"items.{k}"], column], dim=1), batch.triples[k].items.tolist()
+        drawn = zip(
+            *(getattr(batch.triples[k], name).tolist() for name in ("user", "positive", "negative")), strict=True
+        )
         triples = [(i, at[p], at[n]) for i, p, negatives in drawn for n in negatives]
         losses.append(naive.ranking_loss(users, items, triples))
         penalties.append(naive.scored_l2(users, items, triples) - 1)
@@ -660,9 +665,9 @@ def test_the_baseline_ranks_by_inner_product_and_bias(bias: bool) -> None:
     close(loss.total, expected)
     close(loss.per_behavior, torch.stack(losses).detach())
     loss.total.backward()
-    handed_out = {"users": batch.users} | {name: batch.items[int(name[-1])] for name in tables if name != "users"}
+    items = [batch.triples[int(name[-1])].items for name in tables if name != "users"]
     gradients = torch.autograd.grad(expected, list(tables.values()))
-    for rows, touched, gradient in zip(handed_out.values(), method.tables.touched(), gradients, strict=True):
+    for rows, touched, gradient in zip([batch.users, *items], method.tables.touched(), gradients, strict=True):
         ours = torch.zeros_like(gradient)
         ours[rows] = touched.grad
         close(ours, gradient)
@@ -684,7 +689,8 @@ def test_the_baseline_by_hand() -> None:
             method.tables.tables["bias.0"][4] = log(3 / 2)
         zero, pair = torch.tensor([0]), torch.tensor([1, 4])
         one = torch.tensor([1])
-        batch = Batch(torch.tensor([6]), (zero, zero), (pair, one), (one, zero), (zero[None], zero[None]))
+        triples = (Triples(zero, pair, one, zero[None]), Triples(zero, one, zero, zero[None]))
+        batch = Batch(torch.tensor([6]), triples)
         assert method.loss(batch).total.item() == pytest.approx((first + log(2)) / 2 + 0.1 * (squares + 5) / 2)
 
 

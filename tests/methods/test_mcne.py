@@ -16,8 +16,10 @@ from equations import naive
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.split import random_split
+from mcne.errors import UsageError
 from mcne.ids import Ids
 from mcne.layers.network import TensorHop
+from mcne.methods.dot_ranking import Triples
 from mcne.methods.mcne import MCNE, MCNEA, MCNEF, Batch, MCNEConfig
 from mcne.training.contract import TrainingData
 
@@ -74,8 +76,13 @@ def naive_loss(method: MCNE, batch: Batch, tables: dict[str, Tensor]) -> tuple[T
     losses, penalties = [], []
     for c in range(len(method.data.names)):
         conditional = [naive.conditional(u, model.masks[-1][c]) for u in last]
-        catalog = batch.items[c].tolist()
-        rows = zip(batch.user[c].tolist(), batch.positive[c].tolist(), batch.negative[c].tolist(), strict=True)
+        catalog = batch.triples[c].items.tolist()
+        rows = zip(
+            batch.triples[c].user.tolist(),
+            batch.triples[c].positive.tolist(),
+            batch.triples[c].negative.tolist(),
+            strict=True,
+        )
         triples = [(i, catalog[p], catalog[n]) for i, p, negatives in rows for n in negatives]
         losses.append(naive.ranking_loss(conditional, tables[f"items.{c}"], triples))
         penalties.append(naive.scored_l2(conditional, tables[f"items.{c}"], triples))
@@ -90,7 +97,7 @@ def naive_loss(method: MCNE, batch: Batch, tables: dict[str, Tensor]) -> tuple[T
 def table_gradients(method: MCNE, batch: Batch) -> dict[str, Tensor]:
     """The gradients of the rows that were handed out, in tables of their own."""
     gradients = {name: torch.zeros_like(table) for name, table in method.tables.tables.items()}
-    handed_out = [batch.users, *batch.items]
+    handed_out = [batch.users, *(each.items for each in batch.triples)]
     for gradient, rows, leaf in zip(gradients.values(), handed_out, method.tables.touched(), strict=True):
         everyone = torch.arange(len(gradient))
         assert leaf.grad is not None
@@ -139,9 +146,9 @@ def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
             trained = set(zip(user.tolist(), item.tolist(), strict=True))
             everything = {u for u in range(14) if sum(u == v for v, _ in trained) == method.data.n_items[c]}
             for u, p, negatives in zip(
-                users[batch.user[c]].tolist(),
-                batch.items[c][batch.positive[c]].tolist(),
-                batch.items[c][batch.negative[c]].tolist(),
+                users[batch.triples[c].user].tolist(),
+                batch.triples[c].items[batch.triples[c].positive].tolist(),
+                batch.triples[c].items[batch.triples[c].negative].tolist(),
                 strict=True,
             ):
                 assert (u, p) in trained
@@ -174,7 +181,8 @@ def test_the_loss_by_hand() -> None:
                 method.tables.tables[f"items.{c}"].copy_(torch.tensor(items[c]))
         rows, zero = torch.tensor([0, 1]), torch.tensor([0])
         hop = TensorHop(zero, torch.tensor([[0]]), torch.tensor([False]))
-        loss = method.loss(Batch(zero, (hop,), (zero, zero), (rows, rows), (zero, zero), (torch.tensor([[1]]),) * 2))
+        triples = (Triples(zero, rows, zero, torch.tensor([[1]])),) * 2
+        loss = method.loss(Batch(zero, (hop,), triples))
         assert loss.per_behavior.tolist() == pytest.approx([log(3 / 2), log(3)], rel=1e-14)
         squares = [[sum(x * x for x in z) for z in catalog] for catalog in items]
         if form == "scored":
@@ -235,7 +243,7 @@ def test_a_step_reads_and_writes_the_rows_of_its_batch_alone() -> None:
     """All other rows are NaN: reading any of them would spread."""
     method = make()
     batch = method.prepare(0, 0)
-    rows = dict(zip(method.tables.tables, [batch.users, *batch.items], strict=True))
+    rows = dict(zip(method.tables.tables, [batch.users, *(each.items for each in batch.triples)], strict=True))
     for name, table in method.tables.tables.items():
         kept = table[rows[name]].clone()
         table.fill_(torch.nan)
@@ -391,3 +399,42 @@ def test_starting_values_depend_on_the_seed_alone() -> None:
     assert len(first) == 4 + 9
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert not any(torch.equal(first[name], other[name]) for name in first)
+
+
+# --- link weights ---
+
+
+@pytest.mark.usefixtures("double")
+def test_inference_weighs_links_as_sampling_does() -> None:
+    """What all neighbors say, by their weights, is what very many draws in proportion to the weights say."""
+    source, target = np.array([0, 0, 0], np.int32), np.array([1, 2, 3], np.int32)
+    graph = undirected(4, source, target, np.array([1000.0, 1.0, 200.0], np.float32))[0]
+    pair = (np.zeros(1, np.int32), np.zeros(1, np.int32))
+    data = TrainingData(graph, ("a",), (2,), (pair,))
+    for kind in (MCNE, MCNEA):
+        for weighted in (True, False):
+            config = replace(CONFIG, widths=(5, 4), neighbor_samples=(40_000,), weighted_neighbors=weighted)
+            method = kind(data, config, seed=0, device=CPU)
+            with torch.no_grad():
+                for weight in method.network.message_layers()[0].parameters():
+                    weight.mul_(80)
+            method.tables.tables["users"].mul_(80)
+            batch = method.prepare(0, 0)
+            sampled = method.network(method.tables.tables["users"][batch.users], batch.hops)
+            torch.testing.assert_close(sampled[0], method.levels()[-1][0], rtol=0.02, atol=0.01)
+            shares = [graph.share(j, 0, weighted=weighted) for j in (1, 2, 3)]
+            expected = [1000 / 1201, 1 / 1201, 200 / 1201] if weighted else [1 / 3] * 3
+            assert shares == pytest.approx(expected)
+
+
+def test_fixed_masks_leave_no_behavior_without_dimensions() -> None:
+    data = dataset()
+    config = replace(CONFIG, widths=(3, 4), neighbor_samples=(2,))
+    training = TrainingData.of(data, random_split(data, seed=0))
+    with pytest.raises(UsageError, match=r"widths: \[3, 4\] with 3 behaviors leaves one without .* needs 4 or more"):
+        MCNEF(training, config, seed=0, device=CPU)
+
+
+def test_a_network_needs_a_layer() -> None:
+    with pytest.raises(UsageError, match="a width is needed for every sample"):
+        MCNEConfig(widths=(8,), neighbor_samples=())

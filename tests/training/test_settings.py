@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
 
 from mcne.errors import UsageError
 from mcne.methods.bpr import BPRConfig
+from mcne.methods.mcne import MCNEConfig
 from mcne.methods.registry import METHODS
-from mcne.training.settings import TrainingSettings, parse, read_pairs, read_toml, to_json
+from mcne.training.settings import (
+    Amount,
+    Count,
+    Range,
+    Rate,
+    Share,
+    TrainingSettings,
+    Whole,
+    parse,
+    read_pairs,
+    read_toml,
+    to_json,
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,18 @@ class Everything:
     rates: tuple[float, ...] = ()
     form: Literal["round", "square"] = "round"
     limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Ranged:
+    count: Count = 1
+    whole: Whole = 0
+    amount: Amount = 0.0
+    rate: Rate = 0.5
+    share: Share = 0.5
+    widths: tuple[Count, ...] = (1, 2)
+    limit: Count | None = None
+    half: Annotated[float | None, "a note", Range("0.5", lambda value: value == 0.5)] = None
 
 
 def one(**given: Any) -> Everything:
@@ -169,6 +195,81 @@ def test_tables_are_unknown_settings(toml: Path) -> None:
         parse([TrainingSettings], read_toml(toml))
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"count": 1, "whole": 0, "amount": 0.0, "rate": 1e-300, "share": 0.0},
+        {"count": 10**30, "whole": 10**30, "amount": 1e36, "rate": 1e36, "share": math.nextafter(1, 0)},
+        {"amount": 0, "rate": 1, "share": 0},
+        {"widths": [1, 10**6], "limit": 1, "half": 0.5},
+        {"widths": [], "limit": None, "half": None},
+        {"amount": -0.0},
+    ],
+    ids=str,
+)
+def test_numbers_in_their_ranges(given: dict[str, Any]) -> None:
+    (made,) = parse([Ranged], given)
+    assert {name: getattr(made, name) for name in given} == {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"count": 0}, "setting count: 0 is out of range; a whole number of 1 or more is needed"),
+        ({"count": -3}, "setting count: -3 is out of range; a whole number of 1 or more is needed"),
+        ({"whole": -1}, "setting whole: -1 is out of range; a whole number of 0 or more is needed"),
+        ({"amount": -1e-9}, "setting amount: -1e-09 is out of range; a number of 0 or more, at most 1e36, is needed"),
+        ({"amount": math.inf}, "setting amount: inf is out of range; a number of 0 or more"),
+        ({"amount": math.nan}, "setting amount: nan is out of range; a number of 0 or more"),
+        ({"amount": -(10**400)}, "setting amount: -inf is out of range; a number of 0 or more"),
+        ({"rate": 0}, "setting rate: 0.0 is out of range; a number above 0, at most 1e36, is needed"),
+        ({"rate": -0.0}, "setting rate: -0.0 is out of range; a number above 0"),
+        ({"rate": 1e300}, "setting rate: 1e+300 is out of range; a number above 0, at most 1e36, is needed"),
+        ({"rate": math.nan}, "setting rate: nan is out of range; a number above 0"),
+        ({"share": 1}, "setting share: 1.0 is out of range; a number of 0 or more, below 1, is needed"),
+        ({"share": -0.1}, "setting share: -0.1 is out of range; a number of 0 or more, below 1, is needed"),
+        ({"share": math.nan}, "setting share: nan is out of range; a number of 0 or more, below 1, is needed"),
+        ({"widths": [8, -1, 8]}, "setting widths: -1 is out of range; a whole number of 1 or more is needed"),
+        ({"widths": 0}, "setting widths: 0 is out of range; a whole number of 1 or more is needed"),
+        ({"limit": 0}, "setting limit: 0 is out of range; a whole number of 1 or more is needed"),
+        ({"half": 0.25}, "setting half: 0.25 is out of range; 0.5 is needed"),
+        ({"count": True}, "setting count: True is bool, int is expected"),
+        ({"rate": "fast"}, "setting rate: 'fast' is str, float is expected"),
+        ({"limit": 1.5}, "setting limit: 1.5 is float, int is expected"),
+    ],
+    ids=str,
+)
+def test_numbers_out_of_their_ranges(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse([Ranged], given)
+    assert str(error.value).startswith(said)
+
+
+def test_every_number_that_can_be_set_has_a_range() -> None:
+    kinds = {TrainingSettings, *(entry.config for entry in METHODS.values())}
+    hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind, include_extras=True).items()}
+    numbers = {name: hint for name, hint in hints.items() if "int" in str(hint) or "float" in str(hint)}
+    assert len(numbers) >= 13
+    assert [name for name, hint in numbers.items() if "Range(" not in str(hint)] == []
+
+
+@pytest.mark.parametrize("samples", [[], [5], [5, 5, 5]], ids=str)
+def test_widths_and_samples_belong_together(samples: list[int]) -> None:
+    given = {"widths": [8, 8, 8], "neighbor_samples": samples}
+    with pytest.raises(UsageError, match=r"settings widths \[8, 8, 8\] and neighbor_samples .*: a width is needed"):
+        parse([MCNEConfig], given)
+    with pytest.raises(UsageError, match="a width is needed for every sample"):
+        MCNEConfig(widths=(8, 8, 8), neighbor_samples=tuple(samples))
+    fitting = given | {"widths": [8] * (len(samples) + 1)}
+    if samples:
+        assert parse([MCNEConfig], fitting)[0].neighbor_samples == tuple(samples)
+    else:
+        with pytest.raises(UsageError, match=r"for every sample \(1 or more\)"):
+            parse([MCNEConfig], fitting)
+
+
 @pytest.mark.parametrize("pair", ["epochs", "=3", "", " = 3"], ids=repr)
 def test_pairs_that_are_none(pair: str) -> None:
     with pytest.raises(UsageError, match=r"a setting like learning_rate=0\.003 is needed"):
@@ -180,6 +281,15 @@ def test_files_that_are_not_toml(content: bytes, toml: Path) -> None:
     toml.write_bytes(content)
     with pytest.raises(UsageError, match=r"settings\.toml: .*; a TOML file of settings is expected"):
         read_toml(toml)
+
+
+def test_values_that_python_will_not_read_are_text(toml: Path) -> None:
+    """More digits than an int may be read from, and more brackets than there is stack."""
+    for value in ("1" * 5000, "[" * 5000):
+        assert read_pairs([f"a={value}"]) == {"a": value}
+        toml.write_text(f"a = {value}\n")
+        with pytest.raises(UsageError, match="a TOML file of settings is expected"):
+            read_toml(toml)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seeds the model alone; the split has its own.")] = 0,
     device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out, with the same settings.")
+    ] = False,
 ) -> None:
     """Train a method; the best epoch on the validation part is kept.
 

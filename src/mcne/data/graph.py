@@ -55,6 +55,18 @@ class Graph:
         """The user at the near end of every stored direction, aligned with ``indices``."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), self.degrees)
 
+    def shares(self, *, weighted: bool) -> NDArray[np.float64]:
+        """Of what a user hears, the share of each neighbor, aligned with ``indices``: all alike, or by weight."""
+        sources = self.sources()
+        weights = self.weights.astype(np.float64) if weighted and self.weights is not None else np.ones(self.n_links)
+        return weights / np.bincount(sources, weights, minlength=self.n_users)[sources]
+
+    def share(self, neighbor: int, user: int, *, weighted: bool) -> float:
+        """The share of one neighbor among all of a user."""
+        near = slice(self.indptr[user], self.indptr[user + 1])
+        weights = self.weights[near] if weighted and self.weights is not None else np.ones(near.stop - near.start)
+        return float(weights[self.indices[near] == neighbor].sum(dtype=np.float64) / weights.sum(dtype=np.float64))
+
     def n_self_links(self) -> int:
         """How many users are linked to themselves."""
         return int(np.count_nonzero(self.sources() == self.indices))

@@ -16,7 +16,7 @@ from mcne import storage
 from mcne.data.graph import Graph
 from mcne.embeddings.arrays import checked
 from mcne.embeddings.explanation import Explanation, explain
-from mcne.embeddings.ranking import AT_ONCE, Ranking, RawId, RawIds, Table, answer, inverse_norms, rows_of
+from mcne.embeddings.ranking import Ranking, RawId, RawIds, Table, answer, inner_products, inverse_norms, rows_of
 from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
@@ -121,15 +121,7 @@ class ConditionalEmbeddings:
         """``⟨u ⊙ m_c, z⟩ + b`` by rows: [n, m] for ``items`` [n, m] of each user, [n, all items] without."""
         space = self.spaces[behavior]
         queries = self._matrix(space)[users] * space.mask  # [n, d]
-        if items is None:
-            scored: NDArray[np.float32] = queries @ space.item_vectors.T
-            return scored if space.item_bias is None else scored + space.item_bias
-        scored = np.empty(items.shape, dtype=np.float32)
-        step = max(1, AT_ONCE // max(1, items.shape[1] * self.width))
-        for start in range(0, len(items), step):
-            part = slice(start, start + step)
-            scored[part] = np.einsum("nd,nmd->nm", queries[part], space.item_vectors[items[part]])
-        return scored if space.item_bias is None else scored + space.item_bias[items]
+        return inner_products(queries, space.item_vectors, bias=space.item_bias, items=items)
 
     # --- queries ---
 

@@ -32,7 +32,7 @@ class Message:
 
     sender_id: int | str
     receiver_id: int | str
-    share: float  # 1 / neighbors of the receiver, who hears their mean
+    share: float  # in what the receiver hears: 1 / its neighbors, or by weight where the network learned so
     attention: tuple[tuple[float, ...], ...]  # [layers][behaviors, then other]; each layer sums to 1
 
 
@@ -152,7 +152,7 @@ def _remark(embeddings: ConditionalEmbeddings, linked: bool) -> str:
 def _message(embeddings: ConditionalEmbeddings, trunk: Trunk, sender: int, receiver: int) -> Message:
     edge = np.array([sender]), np.array([receiver])
     layers = [trunk.weights(layer, *edge)[0] for layer in range(trunk.n_layers)]
-    share = 1 / len(embeddings.graph.neighbors(receiver))
+    share = embeddings.graph.share(sender, receiver, weighted=trunk.weighted)
     ids = embeddings.users
     return Message(ids[sender], ids[receiver], share, tuple(tuple(weights.tolist()) for weights in layers))
 

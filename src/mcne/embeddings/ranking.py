@@ -105,6 +105,25 @@ class Table:
         return errors
 
 
+def inner_products(
+    queries: NDArray[np.float32],
+    vectors: NDArray[np.float32],
+    *,
+    bias: NDArray[np.float32] | None,
+    items: NDArray[Any] | None,
+) -> NDArray[np.float32]:
+    """``⟨q, v⟩ + b`` of ``queries`` [n, d]: with rows ``items`` [n, m] of ``vectors``, or with all of them."""
+    if items is None:
+        scored: NDArray[np.float32] = queries @ vectors.T
+        return scored if bias is None else scored + bias
+    scored = np.empty(items.shape, dtype=np.float32)
+    step = max(1, AT_ONCE // max(1, items.shape[1] * queries.shape[1]))
+    for start in range(0, len(items), step):
+        part = slice(start, start + step)
+        scored[part] = np.einsum("nd,nmd->nm", queries[part], vectors[items[part]])
+    return scored if bias is None else scored + bias[items]
+
+
 def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
     """``1 / ‖v ⊙ m‖`` of each row, 0 where the vector is zero."""
     masked = vectors * mask

@@ -42,6 +42,7 @@ class Trunk:
     masks: tuple[NDArray[np.bool_], ...]  # K+1 × [B, d_k]
     attention: tuple[Attention, ...] | None  # K
     message: MessageKind = "neighbor"
+    weighted: bool = False  # whether a receiver hears its neighbors in proportion to the weights of the links
 
     def __post_init__(self) -> None:
         layers = self.levels if self.attention is None else self.attention
@@ -87,7 +88,12 @@ class Trunk:
 
     def meta(self) -> dict[str, Any]:
         """What the arrays do not say."""
-        return {"layers": self.n_layers, "attention": self.attention is not None, "message": self.message}
+        return {
+            "layers": self.n_layers,
+            "attention": self.attention is not None,
+            "message": self.message,
+            "weighted": self.weighted,
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
@@ -109,6 +115,7 @@ class Trunk:
             tuple(arrays[f"trunk.{k}.masks"] for k in range(len(layers) + 1)),
             attention,
             meta["message"],
+            meta["weighted"],
         )
 
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
+from mcne.layers.tensors import INIT_STD, take
 from mcne.randomness import Stream
 
-Message = Literal["neighbor", "literal"]
-INIT_STD = 0.01
-EDGES_AT_ONCE = 1 << 17
+LINKS_AT_ONCE, USERS_AT_ONCE = 1 << 17, 1 << 16
+
+
+@dataclass(frozen=True)
+class Links:
+    """All links of a network on the device, by receiver; the shares of what a receiver hears add up to 1."""
+
+    receiver: Tensor  # [E] increasing
+    sender: Tensor  # [E]
+    share: Tensor  # [E]
+
+    def pieces(self, size: int) -> Iterator[Links]:
+        """At most ``size`` links at a time."""
+        parts = (torch.split(each, size) for each in (self.receiver, self.sender, self.share))
+        return (Links(*piece) for piece in zip(*parts, strict=True) if len(piece[0]))
 
 
 class MessageLayer(nn.Module):
@@ -26,7 +41,7 @@ class MessageLayer(nn.Module):
     """
 
     def __init__(
-        self, d_in: int, d_out: int, *, attention_width: int, attention: bool, message: Message, stream: Stream
+        self, d_in: int, d_out: int, *, attention_width: int, attention: bool, message: MessageKind, stream: Stream
     ) -> None:
         super().__init__()
         self.message = message
@@ -43,58 +58,47 @@ class MessageLayer(nn.Module):
         ``heard`` is false for receivers without neighbors, whose senders mean nothing.
         """
         own = vectors.index_select(0, receiver)  # [n, d_in]
-        if self.project is None or self.score is None:
-            sent = own if self.message == "literal" else _rows(vectors, sender).mean(dim=1)
+        if self.score is None:
+            sent = own if self.message == "literal" else take(vectors, sender).mean(dim=1)
             messages = sent * masks.mean(dim=0)
         else:
-            first, second = self._project(vectors, own, masks)
+            near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
+            weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             if self.message == "literal":
-                weights = reference.attention(first[:, None], _rows(second, sender), self.score)  # [n, S, B]
                 messages = own * (weights.mean(dim=1) @ masks)
             else:
-                weights = reference.attention(_rows(first, sender), second[:, None], self.score)  # [n, S, B]
-                messages = reference.aggregate(weights, _rows(vectors, sender), masks)
+                messages = reference.aggregate(weights, take(vectors, sender), masks)
         return self._receive(messages * heard[:, None].to(messages.dtype), own)
 
     @torch.no_grad()
-    def receive_all(self, vectors: Tensor, masks: Tensor, *, indptr: Tensor, indices: Tensor) -> Tensor:
-        """The layer for all users, each hearing all its neighbors ``indices[indptr[u]:indptr[u+1]]``, [m, d_out]."""
-        degree = indptr[1:] - indptr[:-1]
-        receivers = torch.repeat_interleave(torch.arange(len(degree), device=indptr.device), degree)  # [E]
-        halves = None if self.project is None else self._project(vectors, vectors, masks)
-        total = torch.zeros_like(vectors)
-        for start in range(0, len(indices), EDGES_AT_ONCE):
-            there, here = indices[start : start + EDGES_AT_ONCE], receivers[start : start + EDGES_AT_ONCE]
-            sender, receiver = (here, there) if self.message == "literal" else (there, here)
+    def receive_all(self, vectors: Tensor, masks: Tensor, links: Links) -> Tensor:
+        """The layer for all users, each hearing all its neighbors, [m, d_out]; a piece at a time, for many users."""
+        near = None if self.score is None else self._project(vectors, masks, near=True)
+        messages = torch.zeros_like(vectors)
+        for piece in links.pieces(LINKS_AT_ONCE):
+            first, end = int(piece.receiver[0]), int(piece.receiver[-1]) + 1
             gate = masks.mean(dim=0)
-            if halves is not None and self.score is not None:
-                gate = reference.attention(halves[0][sender], halves[1][receiver], self.score) @ masks  # [e, d_in]
-            total.index_add_(0, here, vectors[sender] * gate)
-        return self._receive(total / degree.clamp(min=1)[:, None], vectors)
+            if near is not None and self.score is not None:
+                here = self._project(vectors[first:end], masks, near=False)[piece.receiver - first]
+                gate = reference.attention(near[piece.sender], here, self.score) @ masks  # [e, d_in]
+            sent = vectors[piece.receiver if self.message == "literal" else piece.sender]
+            messages.index_add_(0, piece.receiver, sent * gate * piece.share[:, None])
+        pieces = zip(torch.split(messages, USERS_AT_ONCE), torch.split(vectors, USERS_AT_ONCE), strict=True)
+        return torch.cat([self._receive(*piece) for piece in pieces])
 
-    def _project(self, vectors: Tensor, own: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
-        """Both halves of ``W_a [u_s|c, u_r|c]``, each node once per behavior: [nodes, B, t].
+    def _project(self, nodes: Tensor, masks: Tensor, *, near: bool) -> Tensor:
+        """A half of ``W_a [u_s|c, u_r|c]``, each node once per behavior: [nodes, B, t].
 
-        The half of the sender belongs to all users of the level, that of the receiver to the receivers (literally the
-        other way round). ``W (u ⊙ m_c) = (W diag m_c) u`` makes each a single matrix product.
+        Neighbors (``near``) send and so have the first half; literally it is the other way round.
+        ``W (u ⊙ m_c) = (W diag m_c) u`` makes it a single matrix product.
         """
         assert self.project is not None
-        halves = self.project.chunk(2, dim=1)  # 2 × [t, d_in]
-        nodes = (own, vectors) if self.message == "literal" else (vectors, own)
-        first, second = (
-            (node @ (masks[:, None, :] * half).flatten(0, 1).T).view(len(node), len(masks), len(half))
-            for node, half in zip(nodes, halves, strict=True)
-        )
-        return first, second
+        half = self.project.chunk(2, dim=1)[near == (self.message == "literal")]  # [t, d_in]
+        return (nodes @ (masks[:, None, :] * half).flatten(0, 1).T).view(len(nodes), len(masks), len(half))
 
     def _receive(self, messages: Tensor, own: Tensor) -> Tensor:
         """``W [h_N, u]`` of Eq. 6."""
         return torch.cat([messages, own], dim=1) @ self.combine.T
-
-
-def _rows(vectors: Tensor, rows: Tensor) -> Tensor:
-    """``vectors[rows]``, by a function whose gradient adds up fast and in a fixed order."""
-    return vectors.index_select(0, rows.flatten()).view(*rows.shape, *vectors.shape[1:])
 
 
 def _normal(shape: tuple[int, ...], stream: Stream) -> nn.Parameter:

@@ -9,8 +9,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from mcne.embeddings.trunk import MessageKind
 from mcne.layers.mask import BinaryMask, FixedMask
-from mcne.layers.message import Message, MessageLayer
+from mcne.layers.message import Links, MessageLayer
 from mcne.randomness import Stream
 
 
@@ -37,7 +38,7 @@ class ConditionalNetwork(nn.Module):
         attention_width: int,
         attention: bool,
         learned_masks: bool,
-        message: Message,
+        message: MessageKind,
         last_activation: bool,
         stream: Stream,
     ) -> None:
@@ -62,11 +63,11 @@ class ConditionalNetwork(nn.Module):
         return vectors
 
     @torch.no_grad()
-    def infer(self, vectors: Tensor, *, indptr: Tensor, indices: Tensor) -> list[Tensor]:
+    def infer(self, vectors: Tensor, links: Links) -> list[Tensor]:
         """Every level of all users, each hearing all its neighbors: K+1 × [users, d_k]."""
         levels = [vectors]
         for k, layer in enumerate(self.message_layers()):
-            received = layer.receive_all(levels[-1], self._masks()[k](), indptr=indptr, indices=indices)
+            received = layer.receive_all(levels[-1], self._masks()[k](), links)
             levels.append(self._activate(received, k))
         return levels
 

@@ -11,7 +11,11 @@ from torch import Tensor
 
 from mcne.randomness import Stream
 
+INIT_STD = 0.01
+"""Of everything that learns, but masks and biases."""
+
 NUMBERS_AT_ONCE = 1 << 22
+"""Part of what a seed means: pieces of another size would draw other numbers."""
 
 
 def normal_table(rows: int, width: int, *, std: float, stream: Stream) -> Tensor:
@@ -22,6 +26,11 @@ def normal_table(rows: int, width: int, *, std: float, stream: Stream) -> Tensor
         stop = min(start + at_once, rows)
         table[start:stop] = torch.from_numpy(stream.normal((stop - start, width)) * std)
     return table
+
+
+def take(vectors: Tensor, rows: Tensor) -> Tensor:
+    """``vectors[rows]``, by a function whose gradient adds up fast, and on a CPU in a fixed order."""
+    return vectors.index_select(0, rows.flatten()).view(*rows.shape, *vectors.shape[1:])
 
 
 def to_device(array: NDArray[Any], device: torch.device) -> Tensor:

@@ -78,7 +78,4 @@ class NeighborSampler:
 
 def _cumulative(graph: Graph) -> NDArray[np.float64]:
     """Running sums of the weights, those of every user scaled to 1 so that none are lost beside larger ones."""
-    weights = np.ones(graph.n_links) if graph.weights is None else graph.weights.astype(np.float64)
-    sources = graph.sources()
-    totals = np.bincount(sources, weights, minlength=graph.n_users)
-    return np.concatenate([[0.0], np.cumsum(weights / totals[sources])])
+    return np.concatenate([[0.0], np.cumsum(graph.shares(weighted=True))])

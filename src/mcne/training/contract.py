@@ -31,6 +31,11 @@ class TrainingData:
         """Users of the network."""
         return self.graph.n_users
 
+    def only(self, behavior: int) -> TrainingData:
+        """The same network with one of its behaviors."""
+        one = slice(behavior, behavior + 1)
+        return TrainingData(self.graph, self.names[one], self.n_items[one], self.pairs[one])
+
     @classmethod
     def of(cls, dataset: SocialDataset, split: Split) -> TrainingData:
         """The training part of a split."""
@@ -65,6 +70,11 @@ class Method(Protocol):
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over what was learned."""
         ...
+
+
+@runtime_checkable
+class Embedder(Method, Protocol):
+    """A method whose scores are inner products of vectors: it can be served."""
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact that everything downstream reads."""

@@ -1,21 +1,22 @@
 """What a run writes while it trains: metrics, clock times, checkpoints.
 
 ``metrics.jsonl`` holds what the seed decides and nothing else, so that it is the same, byte for byte, however often the
-training was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut.
+training was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. What the disk
+refuses ends the training with a ``DiskError``; everything up to the last checkpoint is safe then.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from mcne.errors import ArtifactError, UsageError
+from mcne.errors import ArtifactError, DiskError, UsageError
 from mcne.training import checkpoint
 from mcne.training.checkpoint import State
 from mcne.training.loop import Position, Record
@@ -45,14 +46,17 @@ class RunJournal:
 
     def __init__(self, path: Path, *, identity: str, settings: TrainingSettings, reporter: Reporter) -> None:
         self._path, self._identity, self._settings, self._reporter = path, identity, settings, reporter
-        self._board = tensorboard_writer()(str(path / TENSORBOARD)) if settings.tensorboard else None
+        self._board_kind = tensorboard_writer() if settings.tensorboard else None
+        self._board: Any = None
 
     def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
         """The newest complete checkpoint; metrics past it are cut."""
         found, complaints = checkpoint.newest(self._path / CHECKPOINTS, run=self._identity, device=device)
         for complaint in complaints:
             self._reporter.say(f"passed over a checkpoint: {complaint}")
-        self._cut(0 if found is None else int(found.position["records"]))
+        records = 0 if found is None else int(found.position["records"])
+        self._cut(records)
+        self._open_board(purge_step=records + 1 if records else 0)  # epochs that are trained again are drawn once
         if found is None:
             return None
         done = int(found.position["steps_done"])
@@ -70,38 +74,91 @@ class RunJournal:
         _append(self._path / METRICS, record)
         speed = examples / seconds if seconds else 0.0
         _append(self._path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
-        if self._board is not None:
-            for name, value in _scalars(record):
-                self._board.add_scalar(name, value, record["epoch"])
-            self._board.flush()
+        self._draw(record)
         self._reporter.epoch(record, seconds=seconds, examples=examples)
 
     def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
         """Show that a step is done."""
         self._reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
 
-    def _cut(self, lines: int) -> None:
-        """Keep the first lines of the metrics, written aside and renamed."""
+    def close(self) -> None:
+        """Nothing more will be recorded."""
+        if self._board is not None:
+            with disk_errors(self._path / TENSORBOARD):
+                self._board.close()
+            self._board = None
+
+    def _open_board(self, **options: int) -> None:
+        if self._board_kind is not None and self._board is None:
+            place = self._path / TENSORBOARD
+            with disk_errors(place):
+                self._board = self._board_kind(str(place), **(options if place.exists() else {}))
+
+    def _draw(self, record: Record) -> None:
+        """Show TensorBoard the numbers of an epoch."""
+        self._open_board()
+        if self._board is not None:
+            with disk_errors(self._path / TENSORBOARD):
+                for name, value in _scalars({name: part for name, part in record.items() if name != "epoch"}):
+                    self._board.add_scalar(name, value, record["epoch"])
+                self._board.flush()
+
+    def _cut(self, records: int) -> None:
+        """Keep the metrics that the checkpoint has seen, and of the times what is whole."""
         path = self._path / METRICS
-        held = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        whole = [line for line in held if line.endswith("\n")]
-        if len(whole) < lines:
+        metrics, times = _whole_lines(path), _whole_lines(self._path / TIMES)
+        if len(metrics) < records:
             raise ArtifactError(
-                f"{path}: holds {len(whole):,} records where the checkpoint has seen {lines:,}; restore it, or train "
-                "again in another directory"
+                f"{path}: holds {len(metrics):,} records where the checkpoint has seen {records:,}; restore it, or "
+                "train again in another directory"
             )
-        if len(held) > lines:
-            aside = path.with_name(f".{path.name}.partial")
-            with aside.open("w", encoding="utf-8") as file:
-                file.write("".join(whole[:lines]))
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
+        _keep(path, metrics[:records])
+        _keep(self._path / TIMES, times)
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """What the disk refuses in a run's directory, as an error that says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(f"{path}: {error.strerror or error}; see to the disk, then go on with --resume") from error
+
+
+def overwrite(path: Path, data: bytes) -> None:
+    """Make ``data`` the content of a file: written aside, flushed to the disk, renamed."""
+    aside = aside_of(path)
+    with disk_errors(path):
+        with aside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+
+
+def aside_of(path: Path) -> Path:
+    """Where a file is written before it is renamed; a killed process may leave it."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file, less one that a death or a full disk has torn."""
+    with disk_errors(path):
+        held = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return [line for line in held if line.endswith(b"\n")]
+
+
+def _keep(path: Path, lines: list[bytes]) -> None:
+    """Cut a file to these of its lines."""
+    kept = b"".join(lines)
+    if path.exists() and path.stat().st_size != len(kept):
+        overwrite(path, kept)
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record, allow_nan=False) + "\n")
+    line = json.dumps(record, allow_nan=False) + "\n"
+    with disk_errors(path), path.open("a", encoding="utf-8") as file:
+        file.write(line)
         file.flush()
         os.fsync(file.fileno())
 
@@ -112,7 +169,7 @@ def _scalars(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, flo
     for name, value in record.items():
         if isinstance(value, Mapping):
             found += _scalars(value, f"{prefix}{name}/")
-        elif isinstance(value, int | float) and name != "epoch":
+        elif isinstance(value, int | float):
             found.append((prefix + name, float(value)))
     return found
 
@@ -132,7 +189,7 @@ class PlainReporter:
     """A line per epoch, for logs and pipes."""
 
     def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
-        self._write, self._epochs, self._started = write, epochs, time.monotonic()
+        self._write, self._epochs = write, epochs
 
     def say(self, line: str) -> None:
         """Something to know."""

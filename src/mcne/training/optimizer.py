@@ -10,6 +10,8 @@ from torch import Tensor
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
+NUMBERS_AT_ONCE = 1 << 18
+"""On a CPU rows are updated a piece at a time, so that what is between two operations stays in cache."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,11 @@ class RowAdam:
         """Update the rows handed out since the last step by their gradients."""
         self.steps += 1
         for touched in self._touched:
-            if touched.values.grad is not None:
-                self._update(touched.table, touched.rows, touched.values.grad)
+            gradient = touched.values.grad
+            if gradient is not None and len(gradient):
+                size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
+                for rows, values in zip(torch.split(touched.rows, size), torch.split(gradient, size), strict=True):
+                    self._update(touched.table, rows, values)
         self._touched.clear()
 
     def _update(self, name: str, rows: Tensor, gradient: Tensor) -> None:

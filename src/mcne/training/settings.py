@@ -1,36 +1,55 @@
-"""Settings as frozen dataclasses, read from TOML and from ``key=value``; unknown keys and wrong types are refused."""
+"""Settings as frozen dataclasses, read from TOML and from ``key=value``.
+
+Unknown keys and wrong types are refused, and so are numbers out of the range that a field's type declares.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from mcne.errors import UsageError, unknown
 
-Settings = TypeVar("Settings")
+LARGEST = 1e36
+"""Beyond any use, and still safe in single precision, which ends at 3.4e38."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which numbers a setting may have; its type carries it by ``Annotated``."""
+
+    needed: str
+    holds: Callable[[float], bool]  # never for what is not a number: every comparison with it fails
+
+
+Count = Annotated[int, Range("a whole number of 1 or more", lambda value: value >= 1)]
+Whole = Annotated[int, Range("a whole number of 0 or more", lambda value: value >= 0)]
+Amount = Annotated[float, Range("a number of 0 or more, at most 1e36,", lambda value: 0 <= value <= LARGEST)]
+Rate = Annotated[float, Range("a number above 0, at most 1e36,", lambda value: 0 < value <= LARGEST)]
+Share = Annotated[float, Range("a number of 0 or more, below 1,", lambda value: 0 <= value < 1)]
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
     """How long and how carefully to train; nothing here changes what a step computes."""
 
-    epochs: int = 200
-    patience: int = 10  # evaluations without a better one
-    evaluate_every: int = 1  # epochs
-    workers: int = 1  # threads that prepare steps ahead
-    checkpoint_seconds: float = 60.0
-    keep_checkpoints: int = 2
+    epochs: Count = 200
+    patience: Count = 10  # evaluations without a better one
+    evaluate_every: Count = 1  # epochs
+    workers: Count = 1  # threads that prepare steps ahead
+    checkpoint_seconds: Amount = 60.0
+    keep_checkpoints: Count = 2
     tensorboard: bool = False
 
 
 def parse(kinds: Sequence[type[Any]], given: Mapping[str, Any]) -> list[Any]:
     """One instance of each dataclass from flat ``given`` values; each key belongs to the one that has it."""
-    hints = {kind: get_type_hints(kind) for kind in kinds}
+    hints = {kind: get_type_hints(kind, include_extras=True) for kind in kinds}
     known = [name for kind in kinds for name in hints[kind]]
     for name in given:
         if name not in known:
@@ -48,7 +67,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; a TOML file of settings is expected") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: {error}; a TOML file of settings is expected") from error
 
 
@@ -62,7 +81,7 @@ def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"--set {pair}: a setting like learning_rate=0.003 is needed")
         try:
             given[name] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             given[name] = text
     return given
 
@@ -76,6 +95,8 @@ def to_json(settings: Any) -> dict[str, Any]:
 def _convert(name: str, value: Any, kind: Any) -> Any:
     """``value`` as the field's type, or an error that names what is allowed."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _in_range(name, _convert(name, value, arguments[0]), arguments[1:])
     if origin is Literal:
         if value not in arguments:
             raise UsageError(f"setting {name}: {unknown('value', value, arguments)}")
@@ -85,8 +106,16 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
     if origin is tuple:
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(_convert(name, each, arguments[0]) for each in values)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if kind is float and type(value) is int:
+        return float(str(value))  # infinite where float(value) would be an OverflowError
     if type(value) is not kind:
         raise UsageError(f"setting {name}: {value!r} is {type(value).__name__}, {kind.__name__} is expected")
+    return value
+
+
+def _in_range(name: str, value: Any, declared: Sequence[Any]) -> Any:
+    """``value``, unless its type declares a range that it is out of."""
+    for each in declared:
+        if isinstance(each, Range) and value is not None and not each.holds(value):
+            raise UsageError(f"setting {name}: {value} is out of range; {each.needed} is needed")
     return value

@@ -1,0 +1,162 @@
+"""What methods share that rank items by inner products and learn them by BPR: item tables, triples, loss, artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.trunk import Trunk
+from mcne.evaluation.dot import DotScorer
+from mcne.layers.losses import bpr_loss, scored_l2
+from mcne.layers.tensors import INIT_STD, normal_table, take, to_device, to_numpy
+from mcne.randomness import Stream
+from mcne.sampling.triples import TripleSampler
+from mcne.training.contract import StepLoss, TrainingData
+
+Rows = Callable[[str, Tensor], Tensor]
+"""Rows of a table by name, as :meth:`mcne.training.optimizer.RowAdam.rows` gives them."""
+
+
+@dataclass(frozen=True)
+class Triples:
+    """The triples of one behavior in a step, on the device."""
+
+    user: Tensor  # [b] rows of the step's distinct users
+    items: Tensor  # [m] distinct items of the catalog
+    positive: Tensor  # [b] rows of items
+    negative: Tensor  # [b, N] rows of items
+
+
+class DotRanking:
+    """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        *,
+        width: int,
+        bias: bool,
+        negatives: int,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.data, self.width, self.bias, self.device = data, width, bias, device
+        self._seed = seed
+        self._sampler = TripleSampler(
+            data.pairs,
+            n_users=data.n_users,
+            n_items=data.n_items,
+            negatives=negatives,
+            batch_size=batch_size,
+            seed=seed,
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
+        return self._sampler.n_steps
+
+    def tables(self) -> dict[str, Tensor]:
+        """The initial item tables."""
+        made = {}
+        for k, (name, size) in enumerate(zip(self.data.names, self.data.n_items, strict=True)):
+            stream = Stream(self._seed, "initialize", "items", name)
+            made[f"items.{k}"] = normal_table(size, self.width, std=INIT_STD, stream=stream)
+            if self.bias:
+                made[f"bias.{k}"] = torch.zeros(size, 1)
+        return made
+
+    def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[Triples, ...]]:
+        """The distinct users of a step, increasing, and the triples of every behavior."""
+        drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
+        users = np.unique(np.concatenate([triples.user for triples in drawn]))
+        return users, tuple(
+            Triples(
+                *(
+                    to_device(array, self.device)
+                    for array in (np.searchsorted(users, each.user), each.items, each.positive, each.negative)
+                )
+            )
+            for each in drawn
+        )
+
+    def loss(self, rows: Rows, triples: Sequence[Triples], users: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Eq. 7 of each behavior, [C], and the L2 of what was scored, averaged over behaviors, [] (reading 8).
+
+        ``users`` holds for every behavior the vectors of the step's users on it, ``u|c``.
+        """
+        ranking, decay = [], []
+        for k, at in enumerate(triples):
+            items = rows(f"items.{k}", at.items)  # [m, d]
+            user = users[k].index_select(0, at.user)  # [b, d]
+            positive, negative = take(items, at.positive), take(items, at.negative)  # [b, d] and [b, N, d]
+            up, down = (user * positive).sum(-1), torch.bmm(negative, user[:, :, None])[:, :, 0]
+            penalty = scored_l2(user, positive, negative)
+            if self.bias:
+                bias = rows(f"bias.{k}", at.items)  # [m, 1]
+                own, others = take(bias, at.positive), take(bias, at.negative)  # [b, 1] and [b, N, 1]
+                up, down = up + own[:, 0], down + others[:, :, 0]
+                penalty = penalty + scored_l2(torch.zeros_like(own), own, others)
+            ranking.append(bpr_loss(up, down))
+            decay.append(penalty)
+        return torch.stack(ranking), torch.stack(decay).mean()
+
+    def scorer(
+        self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None
+    ) -> DotScorer:
+        """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
+        every = np.ones((len(self.data.names), self.width), dtype=bool)
+        items, bias = self._arrays(tables)
+        return DotScorer(to_numpy(vectors), every if masks is None else masks, items, bias)
+
+    def embeddings(
+        self,
+        tables: Mapping[str, Tensor],
+        vectors: Tensor,
+        *,
+        dataset: SocialDataset,
+        provenance: Mapping[str, Any],
+        masks: NDArray[np.bool_] | None = None,
+        trunk: Trunk | None = None,
+    ) -> ConditionalEmbeddings:
+        """The artifact of the same scores, which holds copies of all it is made of."""
+        every = np.ones((len(self.data.names), self.width), dtype=bool)
+        items, bias = self._arrays(tables)
+        spaces = tuple(
+            BehaviorSpace.of(
+                behavior,
+                dataset.n_users,
+                mask=(every if masks is None else masks)[k],
+                item_vectors=items[k].copy(),
+                item_bias=None if bias is None else bias[k].copy(),
+            )
+            for k, behavior in enumerate(dataset.behaviors)
+        )
+        own = to_numpy(vectors).copy()
+        return ConditionalEmbeddings(dataset.users, own, spaces, dataset.graph, trunk, provenance)
+
+    def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+        """Item vectors and biases of all behaviors."""
+        behaviors = range(len(self.data.names))
+        items = tuple(to_numpy(tables[f"items.{k}"]) for k in behaviors)
+        return items, tuple(to_numpy(tables[f"bias.{k}"])[:, 0] for k in behaviors) if self.bias else None
+
+
+def examples(triples: Sequence[Triples]) -> int:
+    """Positive pairs of a step."""
+    return sum(len(each.user) for each in triples)
+
+
+def step_loss(ranking: Tensor, penalty: Tensor, triples: Sequence[Triples]) -> StepLoss:
+    """The mean over behaviors plus a penalty (Eq. 8)."""
+    return StepLoss(ranking.mean() + penalty, ranking.detach(), examples(triples))
