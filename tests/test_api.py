@@ -20,6 +20,7 @@ from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.methods.mcne import MCNEConfig
+from mcne.training import checkpoint
 from mcne.training.journal import RunJournal
 from mcne.training.settings import TrainingSettings
 
@@ -117,6 +118,43 @@ def test_progress_is_a_line_per_epoch_on_stderr(data: SocialDataset, capsys: pyt
     assert [line.split(",")[0] for line in shown.err.splitlines()] == ["epoch 1/2", "epoch 2/2"]
     mcne.MCNE(**TINY).fit(data, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_no_checkpoint_is_written_where_nothing_is_kept(
+    data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved, save = list[Path](), checkpoint.save
+
+    def counted(directory: Path, *args: Any, **options: Any) -> None:
+        saved.append(directory)
+        save(directory, *args, **options)
+
+    monkeypatch.setattr(checkpoint, "save", counted)
+    often = mcne.MCNE(**TINY, checkpoint_seconds=0)
+    often.fit(data, progress=False)
+    assert saved == []
+    often.fit(data, out=tmp_path / "run", progress=False)
+    assert len(saved) > 2  # epochs
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_wrong_setting_is_wrong_even_where_it_is_not_used(kept: bool, data: SocialDataset, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"setting checkpoint_seconds: -1\.0 is out of range"):
+        mcne.MCNE(**TINY, checkpoint_seconds=-1.0).fit(data, out=tmp_path / "run" if kept else None)
+
+
+def test_a_seed_of_numpy_is_a_seed(data: SocialDataset, tmp_path: Path) -> None:
+    plain = mcne.MCNE(**TINY, seed=3).fit(data, progress=False)
+    other = mcne.MCNE(**TINY, seed=np.int64(3)).fit(data, out=tmp_path / "run", progress=False)  # type: ignore[arg-type]
+    assert other.embeddings.fingerprint == plain.embeddings.fingerprint
+    again = mcne.MCNE(**TINY, seed=3).fit(data, out=tmp_path / "run", resume=True, progress=False)
+    assert again.embeddings.fingerprint == plain.embeddings.fingerprint
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(None, "NoneType"), (1.0, "float"), ("1", "str")])
+def test_other_seeds_are_refused(seed: Any, kind: str, data: SocialDataset) -> None:
+    with pytest.raises(UsageError, match=f"seed: {seed!r} is {kind}; a whole number is needed"):
+        mcne.MCNE(seed=seed).fit(data)
 
 
 def test_what_cannot_be_fitted(data: SocialDataset) -> None:

@@ -7,6 +7,7 @@ questions on. Nothing here needs torch until :meth:`MCNE.fit`.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import signal
 import sys
 import tempfile
@@ -28,6 +29,8 @@ from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 
 DATASET = "data"
 """Where a run that was trained from Python keeps its dataset and split, so that commands can evaluate it."""
+NEVER = 1e9
+"""Seconds between checkpoints of a run that vanishes: none could ever be used."""
 
 
 def load(path: str | Path) -> ConditionalEmbeddings:
@@ -94,14 +97,15 @@ class MCNE:
         """
         if not isinstance(data, SocialDataset):
             raise UsageError(f"fit takes a SocialDataset, not {type(data).__name__}; see SocialDataset.from_frames")
-        parts = random_split(data, seed=self.seed) if split is None else split
+        seed = _whole(self.seed)
+        parts = random_split(data, seed=seed) if split is None else split
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
                 f"the split is of dataset {parts.dataset_fingerprint[:12]}, but this is {data.fingerprint[:12]}; "
                 "make one of this dataset"
             )
         with _directory(out) as path:
-            run = self._train(data, parts, path, resume=resume, progress=progress)
+            run = self._train(data, parts, path, seed=seed, keep=out is not None, resume=resume, progress=progress)
             if out is not None:
                 data.save(path / DATASET)
                 parts.save(path / DATASET / DIRECTORY / run.places["split"])
@@ -185,22 +189,34 @@ class MCNE:
             raise UsageError("this MCNE is not trained yet; call fit(data) first, or open a trained one with mcne.load")
         return self._trained
 
-    def _train(self, data: SocialDataset, split: Split, path: Path, *, resume: bool, progress: bool) -> runs.Run:
+    def _train(
+        self, data: SocialDataset, split: Split, path: Path, *, seed: int, keep: bool, resume: bool, progress: bool
+    ) -> runs.Run:
         from mcne.training.journal import PlainReporter, SilentReporter
 
         said = partial(print, file=sys.stderr)
+        given = {name: value for name, value in self.get_params().items() if name not in ("seed", "device")}
+        runs.settings_of("mcne", given)  # a wrong one is a mistake even where it is not used
         return runs.train(
             "mcne",
             data,
             split,
             path,
-            given={name: value for name, value in self.get_params().items() if name not in ("seed", "device")},
-            seed=self.seed,
+            given=given if keep else given | {"checkpoint_seconds": NEVER},
+            seed=seed,
             device=runs.choose_device(self.device),
             resume=resume,
             places={"dataset": DATASET, "split": "fitted"},
             reporter=PlainReporter(said, epochs=self.epochs) if progress else SilentReporter(),
         )
+
+
+def _whole(seed: object) -> int:
+    """A seed of any integer type, such as NumPy's, as a plain number."""
+    try:
+        return int(operator.index(seed))  # type: ignore[arg-type]  # which is the question
+    except TypeError as error:
+        raise UsageError(f"seed: {seed!r} is {type(seed).__name__}; a whole number is needed") from error
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Every ``mcne data`` command on good input: what it prints, writes and imports."""
+"""Every ``mcne data`` command on good input: what it prints, writes and imports; and what is a problem for a doctor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mcne
+from mcne.cli import doctor
 from mcne.cli.main import main
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
@@ -514,6 +515,29 @@ def test_parquet_is_what_is_exported_by_default(tiny: Path, tmp_path: Path, ok: 
     ok("data", "export", tiny, "--out", tmp_path / "out")
     links = pq.read_table(tmp_path / "out" / "links.parquet")
     assert links.to_pydict() == {"source_id": [1, 1, 3], "target_id": [2, 3, 4]}
+
+
+# doctor
+
+
+@pytest.mark.parametrize(
+    ("driver", "torch", "said"),
+    [
+        ("nowhere", {"cuda": "12.8", "gpus": []}, False),
+        ("", {"cuda": "12.8", "gpus": []}, True),
+        ("", {"cuda": "12.8", "gpus": ["H200"]}, False),
+        ("", {"cuda": None, "gpus": []}, False),
+    ],
+)
+def test_a_cuda_build_without_a_gpu_is_a_problem_only_beside_a_driver(
+    driver: str, torch: dict[str, Any], said: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ok: Ok
+) -> None:
+    """Without one it is what pip installs on any Linux."""
+    told = torch | {"version": "2.11", "threads": 1, "import_seconds": 1.0, "gigaflops": 1.0}
+    monkeypatch.setattr(doctor, "_torch", lambda: told)
+    monkeypatch.setattr(doctor, "DRIVER", tmp_path / driver)
+    assert ("problem: a CUDA build of PyTorch and a driver, but no GPU in sight" in ok("doctor")) == said
+    assert json.loads(ok("doctor", "--json"))["driver"] == (not driver)
 
 
 # from beginning to end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import log
 from typing import Any
 
@@ -250,15 +251,16 @@ def make_network(
     seed: int = 0,
 ) -> ConditionalNetwork:
     """A network whose weights are large enough for every part to matter."""
+    stream = Stream(seed, "network")
     network = ConditionalNetwork(
         rows,
         widths,
         attention_width=attention_width,
         attention=attention,
-        learned_masks=learned_masks,
+        masks=partial(BinaryMask, stream=stream) if learned_masks else FixedMask,
         message=message,
         last_activation=last_activation,
-        stream=Stream(seed, "network"),
+        stream=stream,
     )
     with torch.no_grad():
         for layer in network.message_layers():
@@ -698,15 +700,16 @@ def test_the_baseline_by_hand() -> None:
 
 
 def test_weights_start_normal_with_the_printed_spread() -> None:
+    stream = Stream(4, "network")
     network = ConditionalNetwork(
         3,
         (40, 30, 20),
         attention_width=50,
         attention=True,
-        learned_masks=True,
+        masks=partial(BinaryMask, stream=stream),
         message="neighbor",
         last_activation=True,
-        stream=Stream(4, "network"),
+        stream=stream,
     )
     drawn = [weight.detach().numpy().ravel() for layer in network.layers for weight in layer.parameters()]
     assert [len(weights) for weights in drawn] == [2400, 4000, 50, 1200, 3000, 50]

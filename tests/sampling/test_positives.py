@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from mcne.randomness import Stream
-from mcne.sampling.positives import Positives
+from mcne.sampling.positives import BLOCK, Positives
 
 
 def epoch_rows(positives: Positives, behavior: int, epoch: int = 0) -> list[int]:
@@ -68,23 +69,57 @@ def test_any_order_of_calls_gives_the_same_rows() -> None:
         assert positives.rows(*asked[at]).tolist() == expected[asked[at]]
 
 
-def test_a_long_behavior_is_shuffled_once_per_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [1, 3, 7, BLOCK // 2, BLOCK // 2 + 1, BLOCK - 1, BLOCK, BLOCK + 1])
+def test_the_cycles_of_a_block_are_shuffled_one_by_one(size: int) -> None:
+    """By a stream for each block, which is a stream for each cycle where none fits in twice."""
+    longest, per_block = 3 * BLOCK + 100, max(1, BLOCK // size)
+    rows = epoch_rows(Positives([longest, size], batch_size=777, seed=2), 1, epoch=4)
+    expected: list[int] = []
+    for block in range(-(-longest // (size * per_block))):
+        stream = Stream(2, "positives", 1, 4, block)
+        for _ in range(per_block):
+            expected += stream.permutation(size).tolist()
+    assert rows == expected[:longest]
+
+
+def test_the_cycles_of_a_block_are_independent() -> None:
+    rows = np.array(epoch_rows(Positives([30_000, 3], batch_size=30_000, seed=0), 1)).reshape(-1, 3)
+    orders = Counter(map(tuple, rows.tolist()))
+    assert len(orders) == 6
+    assert stats.chisquare(list(orders.values())).pvalue > 1e-4
+    follows = Counter(zip(map(tuple, rows[:-1].tolist()), map(tuple, rows[1:].tolist()), strict=True))
+    assert len(follows) == 36
+    assert stats.chisquare(list(follows.values())).pvalue > 1e-4
+
+
+@pytest.fixture
+def shuffled(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How often a stream was asked for how many words."""
+    asked: Counter[int] = Counter()
+    original = Stream.bits
+
+    def bits(stream: Stream, shape: int | tuple[int, ...]) -> np.ndarray:
+        asked[int(np.prod(shape))] += 1
+        return original(stream, shape)
+
+    monkeypatch.setattr(Stream, "bits", bits)
+    return asked
+
+
+def test_a_long_behavior_is_shuffled_once_per_epoch(shuffled: Counter[int]) -> None:
     """However often a short one starts again meanwhile: else each step would cost a shuffle of all pairs."""
-    shuffled: Counter[int] = Counter()
-    original = Stream.permutation
-
-    def permutation(stream: Stream, size: int) -> np.ndarray:
-        shuffled[size] += 1
-        return original(stream, size)
-
-    monkeypatch.setattr(Stream, "permutation", permutation)
-    positives = Positives([1000, 3, 400], batch_size=100, seed=0)
+    positives = Positives([10_000, 3, 4000], batch_size=100, seed=0)
     for epoch in range(2):
         for step in range(positives.n_steps):
             for behavior in range(3):
                 positives.rows(behavior, epoch, step)
-    assert shuffled[1000] == 2
-    assert shuffled[400] == 2 * 3
+    assert shuffled == {10_000: 2, 1023: 2 * 10, 4000: 2 * 3}
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_step_never_takes_a_stream_for_each_of_many_short_cycles(size: int, shuffled: Counter[int]) -> None:
+    assert len(Positives([1_000_000, size], batch_size=100_000, seed=0).rows(1, 0, 3)) == 100_000
+    assert sum(shuffled.values()) <= 100_000 / (BLOCK - size) + 2
 
 
 def test_nothing_to_learn_from_is_no_step() -> None:

@@ -267,6 +267,25 @@ def test_other_artifacts_are_no_checkpoints(tmp_path: Path) -> None:
     assert "holds mcne split; expected: mcne checkpoint" in complaints[0]
 
 
+@pytest.mark.parametrize(("more", "age"), [(1, "a newer"), (-1, "an older")])
+def test_another_format_is_no_damage(more: int, age: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the training would start anew, and its first checkpoint would remove the good ones."""
+    version = checkpoint.VERSION + more
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "VERSION", version)
+        for step in (1, 2):
+            save(tmp_path, step)
+    before = tree(tmp_path)
+    said = f": mcne checkpoint format {version} is of {age} mcne .* go on with the mcne that wrote it, or choose"
+    with pytest.raises(ArtifactError, match=SECOND + said):
+        found(tmp_path)
+    damage(tmp_path / SECOND)
+    with pytest.raises(ArtifactError, match=FIRST + said):
+        found(tmp_path)
+    damage(tmp_path / SECOND)  # flips it back
+    assert tree(tmp_path) == before
+
+
 # full disks
 
 

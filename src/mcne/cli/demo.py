@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcne.errors import UsageError
+from mcne.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,14 +48,21 @@ SHOWN = 5
 
 
 def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = Path("demo")) -> None:
-    """Make a synthetic social network, train three methods on it, compare them, and ask the best."""
+    """Make a synthetic social network, train three methods on it, compare them, and ask MCNE."""
     from rich.console import Console
 
     if out.exists():
         raise UsageError(f"{out}: already exists; nothing is ever replaced: choose another --out, or remove it")
     console = Console(highlight=False)
     dataset, planted, split = _network(console, out / "network")
-    runs = {method: _train(console, method, dataset, split, out) for method in SETTINGS}
+    try:
+        runs = {method: _train(console, method, dataset, split, out) for method in SETTINGS}
+    except Interrupted as error:  # which advises --resume
+        number = error.exit_code - 128
+        raise Interrupted(
+            f"stopped by {signal.Signals(number).name}; the demo cannot be resumed: remove {out}, then start again",
+            signal_number=number,
+        ) from error
     _compare(console, runs, dataset, split)
     _ask(console, runs["mcne"].embeddings, dataset, planted, out)
 
@@ -157,15 +166,15 @@ def _ask(
     _head(console, "Next")
     run = out / "runs" / "mcne"
     for command in (
-        f"similar {run} --user {user} --behavior {first}",
-        f"recommend {run} --user {user} --behavior {second} -k 20",
-        f"explain {run} --user {user} --other {friend} --json",
-        f"evaluate {run} --protocol full",
-        f"export {run} --format word2vec --out {out / 'vectors'}",
-        "data prepare files --interactions FILE --links FILE --out mydata",
-        "train mcne --data mydata --out myrun",
+        ["similar", run, "--user", user, "--behavior", first],
+        ["recommend", run, "--user", user, "--behavior", second, "-k", 20],
+        ["explain", run, "--user", user, "--other", friend, "--json"],
+        ["evaluate", run, "--protocol", "full"],
+        ["export", run, "--format", "word2vec", "--out", out / "vectors"],
+        ["data", "prepare", "files", "--interactions", "FILE", "--links", "FILE", "--out", "mydata"],
+        ["train", "mcne", "--data", "mydata", "--out", "myrun"],
     ):
-        _say(console, f"  {_program()} {command}")
+        _say(console, f"  {shlex.join([*_program(), *map(str, command)])}")
 
 
 def _similar(embeddings: ConditionalEmbeddings, planted: Planted, row: int, behavior: str) -> list[str]:
@@ -181,14 +190,14 @@ def _closest_friend(embeddings: ConditionalEmbeddings, row: int) -> int | str:
     return embeddings.users[int(friends[(embeddings.vectors[friends] @ embeddings.vectors[row]).argmax()])]
 
 
-def _program() -> str:
+def _program() -> list[str]:
     """How this program can be called: by its name where that is found, otherwise by its path."""
     if shutil.which("mcne"):
-        return "mcne"
+        return ["mcne"]
     path = Path(sys.argv[0])
     if path.name == "__main__.py":
-        return "python -m mcne"
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+        return ["python", "-m", "mcne"]
+    return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)]
 
 
 def _head(console: Console, title: str) -> None:

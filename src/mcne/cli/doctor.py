@@ -25,6 +25,8 @@ OPTIONAL = {
     "tensorboard": "--set tensorboard=true",
 }
 SIDE, REPEATS = 512, 8
+DRIVER = Path("/proc/driver/nvidia")
+"""What there is on Linux where NVIDIA's driver is loaded."""
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
@@ -57,6 +59,7 @@ def examine() -> dict[str, Any]:
         "cores": _cores(),
         "memory": _memory(),
         "packages": {name: _version(name) for name in (*CORE, *OPTIONAL)},
+        "driver": DRIVER.exists(),
         "torch": _torch(),
         "disk": {place: shutil.disk_usage(place).free for place in (str(Path.cwd()), tempfile.gettempdir())},
     }
@@ -118,8 +121,8 @@ def _problems(found: Mapping[str, Any]) -> Iterator[str]:
     torch = found["torch"]
     if "error" in torch:
         yield f"PyTorch cannot be imported: {torch['error']}"
-    elif torch["cuda"] and not torch["gpus"]:
-        yield "a CUDA build of PyTorch, but no GPU in sight: look at the driver with nvidia-smi"
+    elif torch["cuda"] and found["driver"] and not torch["gpus"]:  # such a build is the usual one, also without a GPU
+        yield "a CUDA build of PyTorch and a driver, but no GPU in sight: look at the driver with nvidia-smi"
     elif torch["threads"] > found["cores"]:
         yield f"PyTorch uses {torch['threads']} threads on {found['cores']} cores: set OMP_NUM_THREADS={found['cores']}"
     for place, free in found["disk"].items():

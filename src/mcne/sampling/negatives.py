@@ -28,7 +28,8 @@ class Unseen:
     def draw(self, users: NDArray[Any], positives: NDArray[Any], *, count: int, stream: Stream) -> NDArray[np.int64]:
         """``count`` items per user, with replacement, [n, count].
 
-        A user who has touched every item gets its positive back: such a triple says nothing, and moves nothing.
+        A user who has touched every item gets its positive back: such a triple ranks nothing, so that of its loss
+        only the regularization moves anything.
         """
         low, high = self._indptr[users], self._indptr[users + 1]
         unseen = self.n_items - (high - low)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from mcne.randomness import Stream
 
+BLOCK = 1024
+"""Shorter cycles share a stream up to so many pairs: one for each would take longer than the step."""
+
 
 class Positives:
     """Which training pairs of each behavior belong to a step: a function of seed, epoch and step alone."""
@@ -34,14 +37,22 @@ class Positives:
         size = self.sizes[behavior]
         if not size:
             return np.zeros(0, dtype=np.int64)
-        start = step * self.batch_size
-        positions = np.arange(start, min(start + self.batch_size, max(self.sizes)))
-        cycles, within = np.divmod(positions, size)
-        rows = np.empty(len(positions), dtype=np.int64)
-        for cycle in np.unique(cycles):
-            mine = cycles == cycle
-            rows[mine] = self._order[behavior](epoch, int(cycle))[within[mine]]
+        start, length = step * self.batch_size, _cycles(size) * size
+        stop = min(start + self.batch_size, max(self.sizes))
+        rows = np.empty(max(0, stop - start), dtype=np.int64)
+        for block in range(start // length, -(-stop // length)):
+            first, last = max(start, block * length), min(stop, (block + 1) * length)
+            order = self._order[behavior](epoch, block)
+            rows[first - start : last - start] = order[first - block * length : last - block * length]
         return rows
 
-    def _shuffle(self, behavior: int, epoch: int, cycle: int) -> NDArray[np.int64]:
-        return Stream(self._seed, "positives", behavior, epoch, cycle).permutation(self.sizes[behavior])
+    def _shuffle(self, behavior: int, epoch: int, block: int) -> NDArray[np.int64]:
+        """The orders of a block's cycles, one after the other."""
+        size = self.sizes[behavior]
+        keys = Stream(self._seed, "positives", behavior, epoch, block).bits((_cycles(size), size))
+        return np.argsort(keys, axis=1, kind="stable").astype(np.int64, copy=False).ravel()
+
+
+def _cycles(size: int) -> int:
+    """How many cycles of a behavior are shuffled together."""
+    return max(1, BLOCK // size)

@@ -53,14 +53,24 @@ def save(directory: Path, position: Mapping[str, Any], state: State, *, run: str
 
 
 def newest(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
-    """The newest complete checkpoint, and what is wrong with any newer one that was passed over."""
+    """The newest complete checkpoint, and what is wrong with any newer one that was passed over.
+
+    Only damage is passed over. One of another format is sound, and the next :func:`save` would remove it.
+    """
     complaints = []
     for path in reversed(_found(directory)):
         try:
-            saved = storage.read(path, KIND, VERSION)
+            version = storage.read_manifest(path, KIND)["version"]
+            saved = storage.read(path, KIND, version)
         except (ArtifactError, DataError) as error:
             complaints.append(str(error))
             continue
+        if version != VERSION:
+            newer = "a newer" if version > VERSION else "an older"
+            raise ArtifactError(
+                f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
+                "go on with the mcne that wrote it, or choose another directory"
+            )
         if saved.meta["run"] != run:
             raise ArtifactError(
                 f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {run[:12]}): other data, "

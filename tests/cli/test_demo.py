@@ -1,0 +1,87 @@
+"""``mcne demo``: stopped, and in places that a shell would split."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from mcne.cli import demo as demo_command
+from mcne.cli.main import main
+from mcne.training.journal import RunJournal
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The command line, in this process, with a demo of moments."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    mcne = {"epochs": 1, "widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 1024}
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(demo_command, "USERS", 500)
+    monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
+
+    def command(*args: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["/my tools/mcne", *map(str, args)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        texts = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
+        return Result(int(left.value.code or 0), *texts)
+
+    yield command
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def test_help_says_who_is_asked(run: Run) -> None:
+    shown = run("demo", "--help").out
+    assert "compare them, and ask MCNE." in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_it_says_to_start_again(
+    number: signal.Signals, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no --resume, and refuses a directory that exists."""
+
+    def stopped(_self: RunJournal, _record: dict[str, Any], **_options: Any) -> None:
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(RunJournal, "record", stopped)
+    result = run("demo", "--out", tmp_path / "demo")
+    said = f"stopped by {number.name}; the demo cannot be resumed: remove {tmp_path / 'demo'}, then start again\n"
+    assert (result.code, result.err) == (128 + number, said)
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_what_it_advises_can_be_pasted_into_a_shell(
+    found: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_command.shutil, "which", lambda _name: "/bin/mcne" if found else None)
+    out = tmp_path / "my demo; it's"
+    result = run("demo", "--out", out)
+    assert (result.code, result.err) == (0, ""), result
+    _, advised = result.out.split("\nNext\n")
+    commands = [shlex.split(line) for line in advised.splitlines()]
+    assert [command[:2] for command in commands] == [
+        ["mcne" if found else "/my tools/mcne", name]
+        for name in ("similar", "recommend", "explain", "evaluate", "export", "data", "train")
+    ]
+    assert all(Path(command[2]) == out / "runs" / "mcne" for command in commands[:5])
+    for command in commands[:5]:
+        assert run(*command[1:]).code == 0, command
+    assert any((out / "vectors").iterdir())
