@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from rich.console import Console
 
+from mcne import runs
 from mcne.cli import demo as demo_command
 from mcne.cli import train as train_command
 from mcne.cli.main import main
@@ -35,6 +37,7 @@ from mcne.methods.registry import METHODS
 from mcne.runs import Run as FinishedRun
 from mcne.training import journal
 from mcne.training.contract import TrainingData
+from mcne.training.journal import SilentReporter
 from mcne.training.loop import Position
 
 TINY = ("widths=[8,8,8]", "neighbor_samples=[3,3]", "attention_width=4", "batch_size=64", "epochs=2")
@@ -190,7 +193,7 @@ def test_settings_of_a_file_and_of_the_command_line(train: Run, tmp_path: Path) 
     assert result.code == 0, result
     said = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (said["config"]["learning_rate"], said["config"]["l2"], said["config"]["widths"]) == (0.01, 1.0, [8, 8, 8])
-    assert (said["training"]["epochs"], said["seed"]) == (1, 0)
+    assert (said["schedule"]["epochs"], said["seed"]) == (1, 0)
 
 
 def test_a_random_split_is_made_on_demand(train: Run, data: Path, tmp_path: Path) -> None:
@@ -366,7 +369,7 @@ def test_directories_made_for_nothing_vanish(
 def test_a_damaged_run_is_named(train: Run, tmp_path: Path) -> None:
     assert train("popularity").code == 0
     untrained = json.loads((tmp_path / "run" / "run.json").read_text())
-    del untrained["training"]
+    del untrained["schedule"]
     for text in ("{", "[]", '{"method": "popularity"}', json.dumps(untrained)):
         (tmp_path / "run" / "run.json").write_text(text)
         fails(train("popularity", "--resume"), 5, "run.json: damaged", "train again")
@@ -438,7 +441,7 @@ def test_a_training_that_diverges_in_its_last_step(split: str, run: Run, train: 
     """No loss sees it; with validation the scores do, and without the embeddings refuse it."""
     run("data", "split", data, "--name", "two", "--ratios", "80,0,20")
     args = ("--set", "learning_rate=1e18", "--set", "batch_size=100000", "--set", "epochs=1", "--split", split)
-    fails(train("mcne", *TINY_ARGS, *args), 3, "the training diverged: lower learning_rate", "not ")
+    fails(train("mcne", *TINY_ARGS, *args), 3, "the training diverged", "lower learning_rate", "not ")
 
 
 # being stopped
@@ -542,12 +545,12 @@ def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.Mo
         "mask_density_1": 0.25,
         "mask_flips": 1234.0,
     }
-    with shown(console, title="mcne", behaviors=["[b]read", "watch"], epochs=3) as reporter:
+    with shown(console, title="mcne", epochs=3) as reporter:
         reporter.say("[b]hello")
-        reporter.step(position, n_steps=4, examples=100, loss=lambda: [0.5, 0.6])
+        reporter.step(position, n_steps=4, examples=100, loss=lambda: {"[b]read": 0.5, "watch": 0.6})
         reporter.epoch(record, seconds=1.0, examples=400)
         position = Position(epoch=1, step=1, steps_done=5, best_metric=0.25, best_epoch=1)
-        reporter.step(position, n_steps=4, examples=100, loss=lambda: [0.4, 0.3])
+        reporter.step(position, n_steps=4, examples=100, loss=lambda: {"[b]read": 0.4, "watch": 0.3})
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.getvalue())
     frames = [[line.rstrip() for line in frame.splitlines()] for frame in plain.split("mcne  ")]
     *_, live = (frame for frame in frames if "to go" in frame[-1])
@@ -570,11 +573,98 @@ def test_losses_are_looked_at_only_when_shown() -> None:
     """Looking waits for the device, so it must not happen in every step."""
     console = Console(file=io.StringIO(), force_terminal=True)
 
-    def loss() -> list[float]:
+    def loss() -> dict[str, float]:
         pytest.fail("looked at too early")
 
-    with shown(console, title="mcne", behaviors=["read"], epochs=1) as reporter:
+    with shown(console, title="mcne", epochs=1) as reporter:
         reporter.step(Position(step=1, steps_done=1), n_steps=4, examples=1, loss=loss)
+
+
+# a model for each behavior
+
+
+def test_separate_models_are_those_of_each_behavior_alone(train: Run, run: Run, data: Path, tmp_path: Path) -> None:
+    assert train("bpr", "--separate", "--set", "epochs=2", "--set", "width=4").code == 0
+    together = FinishedRun.open(tmp_path / "run")
+    dataset, split = together.data()
+    embeddings = together.embeddings
+    assert together.spec.mode == "separate"
+    assert embeddings.width == 4 * len(dataset.behaviors)
+    assert not (embeddings.spaces[0].mask & embeddings.spaces[1].mask).any()
+    users = np.arange(dataset.n_users)
+    metrics = []
+    for k, name in enumerate(dataset.behavior_names):
+        one = dataset.only(k)
+        alone = runs.train(
+            "bpr",
+            one,
+            split.only(k, one),
+            tmp_path / name,
+            given={"epochs": 2, "width": 4},
+            seed=0,
+            device=torch.device("cpu"),
+            resume=False,
+            places={},
+            reporter=SilentReporter(),
+        )
+        expected = alone.embeddings.scores(0, users)
+        np.testing.assert_allclose(embeddings.scores(k, users), expected, rtol=1e-5, atol=1e-6)
+        metrics.append(alone.result["ndcg@5"])
+    assert together.result["ndcg@5"] == pytest.approx(np.mean(metrics))
+    assert run("evaluate", tmp_path / "run").code == 0
+    assert "finished already" in train("bpr", "--separate", "--set", "epochs=2", "--set", "width=4", "--resume").out
+    fails(train("bpr", "--set", "epochs=2", "--set", "width=4", "--resume"), 5, "mode there separate, here joint")
+
+
+def test_a_separate_training_goes_on_where_it_was(train: Run, tmp_path: Path) -> None:
+    """The first behavior is finished, the second was never begun."""
+    args = ("bpr", "--separate", "--set", "epochs=2", "--set", "width=4")
+    assert train(*args).code == 0
+    whole = FinishedRun.open(tmp_path / "run").fingerprint
+    for name in ("result.json", "embeddings", "behaviors/1"):
+        place = tmp_path / "run" / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    resumed = train(*args, "--resume")
+    assert resumed.code == 0
+    assert resumed.out.count("finished already") == 1
+    assert FinishedRun.open(tmp_path / "run").fingerprint == whole
+
+
+# where things are
+
+
+def test_moved_data_is_found_after_a_resume(train: Run, run: Run, data: Path, tmp_path: Path) -> None:
+    assert train("bpr", *("--set", "epochs=1")).code == 0
+    (tmp_path / "run" / "result.json").unlink()
+    moved = data.rename(data.with_name("moved"))
+    again = ("train", "bpr", "--data", moved, "--out", tmp_path / "run", "--set", "epochs=1", "--resume")
+    assert run(*again).code == 0
+    assert run("evaluate", tmp_path / "run").code == 0
+
+
+def test_a_run_that_died_before_its_result_is_finished_whatever_it_left(train: Run, tmp_path: Path) -> None:
+    assert train("bpr", *("--set", "epochs=1")).code == 0
+    path = tmp_path / "run"
+    (path / "result.json").unlink()
+    (path / "embeddings" / "vectors.npy").write_bytes(b"of another machine")
+    assert train("bpr", *("--set", "epochs=1"), "--resume").code == 0
+    assert FinishedRun.open(path).embeddings.width == 100
+
+
+def test_another_machine_is_told(train: Run, tmp_path: Path) -> None:
+    assert train("bpr", *("--set", "epochs=1")).code == 0
+    path = tmp_path / "run"
+    (path / "result.json").unlink()
+    said = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(said | {"machine": said["machine"] | {"device": "cuda"}}))
+    resumed = train("bpr", *("--set", "epochs=1"), "--resume")
+    assert "started on device cuda" in resumed.out
+    assert "last bits may differ" in resumed.out
+
+
+def test_nothing_to_train_on(train: Run, run: Run, data: Path) -> None:
+    run("data", "split", data, "--name", "none", "--ratios", "0.0001,50,50")
+    fails(train("bpr", "--split", "none"), 4, "no interactions in the training part")
 
 
 # the demo

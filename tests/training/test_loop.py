@@ -235,7 +235,8 @@ def test_an_epoch_without_steps() -> None:
 def test_progress_is_shown_after_every_step() -> None:
     notes = Notes()
     train(Counter(), scripted(*RISING), notes, settings(epochs=2))
-    one_epoch = [(1, [1.0, 2.0]), (2, [1.5, 2.0]), (3, [2.0, 2.0])]  # the mean of the epoch so far
+    means = [(1.0, 2.0), (1.5, 2.0), (2.0, 2.0)]  # of the epoch so far
+    one_epoch = [(step, {"Books": a, "Travel": b}) for step, (a, b) in enumerate(means, start=1)]
     assert notes.shown == [(epoch, step, 3, 4, loss) for epoch in (0, 1) for step, loss in one_epoch]
 
 
@@ -320,7 +321,7 @@ def test_without_validation_the_newest_is_the_best_and_patience_has_no_end() -> 
 )
 def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_path: Path) -> None:
     method = Counter(before=lambda batch: loss if batch == (1, 2) else None)
-    with pytest.raises(DivergedError, match=rf"{said} in epoch 2, step 3 .*lower learning_rate") as error:
+    with pytest.raises(DivergedError, match=rf"{said} in epoch 2, step 3; .*lower learning_rate") as error:
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=0))
     assert error.value.exit_code == 3
     assert method.count == 5

@@ -355,7 +355,7 @@ def _last_checkpoint(path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "how", "stride"),
-    [("bpr", "exits", 1), ("bpr", "raises", 2), ("mcne", "exits", 9), ("mcne", "raises", 15)],
+    [("bpr", "exits", 1), ("bpr", "raises", 2), ("mcne", "exits", 9), ("mcne", "raises", 14)],
 )
 def test_death_at_every_file_event_of_a_run(method: str, how: str, stride: int, tmp_path: Path) -> None:
     """From ``run.json`` to ``result.json``, with a checkpoint at every step and after every epoch.

@@ -158,7 +158,7 @@ def test_settings_are_frozen() -> None:
         ({"on": "yes"}, "setting on: 'yes' is str, bool is expected"),
         ({"name": 5}, "setting name: 5 is int, str is expected"),
         ({"widths": [1, 2.5]}, "setting widths: 2.5 is float, int is expected"),
-        ({"widths": "12"}, "setting widths: '12' is str, int is expected"),
+        ({"widths": "12"}, "setting widths: '12' is str, a list is expected, as in [64, 32]"),
         ({"widths": [[1]]}, "setting widths: [1] is list, int is expected"),
         ({"limit": "none"}, "setting limit: 'none' is str, int is expected"),
         ({"form": "squared"}, "setting form: unknown value 'squared'; did you mean 'square'? (round, square)"),

@@ -120,7 +120,7 @@ def _reporter(console: Console, method: str, dataset: SocialDataset, *, epochs: 
     if not console.is_terminal:
         yield SilentReporter()
         return
-    with shown(console, title=method, behaviors=dataset.behavior_names, epochs=epochs) as reporter:
+    with shown(console, title=method, epochs=epochs) as reporter:
         yield reporter
 
 

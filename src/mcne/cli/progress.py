@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -15,20 +15,20 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.training.journal import PlainReporter, Reporter
-from mcne.training.loop import Position
+from mcne.training.loop import Losses, Position
 
 REFRESH_SECONDS = 0.125
-DECIDING = "ndcg@5"
 
 
 @contextmanager
-def shown(console: Console, *, title: str, behaviors: Sequence[str], epochs: int) -> Iterator[Reporter]:
+def shown(console: Console, *, title: str, epochs: int) -> Iterator[Reporter]:
     """The reporter that suits what ``console`` writes to, for as long as the training takes."""
     if not console.is_terminal:
         yield PlainReporter(typer.echo, epochs=epochs)
         return
-    reporter = LiveReporter(console, title=title, behaviors=behaviors, epochs=epochs)
+    reporter = LiveReporter(console, title=title, epochs=epochs)
     try:
         yield reporter
     finally:
@@ -38,9 +38,9 @@ def shown(console: Console, *, title: str, behaviors: Sequence[str], epochs: int
 class LiveReporter:
     """Loss per behavior, validation metric, mask density and flips, examples per second, time to go."""
 
-    def __init__(self, console: Console, *, title: str, behaviors: Sequence[str], epochs: int) -> None:
+    def __init__(self, console: Console, *, title: str, epochs: int) -> None:
         self._live = Live(console=console, auto_refresh=False)
-        self._title, self._behaviors, self._epochs = title, list(behaviors), epochs
+        self._title, self._epochs = title, epochs
         self._started = self._refreshed = time.monotonic()
         self._steps = self._examples = 0
         self._place = ""
@@ -51,7 +51,7 @@ class LiveReporter:
         """Something to know, above what lives."""
         self._live.console.print(Text(line))
 
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """Count; a few times a second, look at the losses (which waits for the device) and show everything."""
         self._steps += 1
         self._examples += examples
@@ -61,8 +61,7 @@ class LiveReporter:
         self._refreshed = now
         self._place = f"epoch {position.epoch + 1:,} of {self._epochs:,}, step {position.step:,} of {n_steps:,}"
         self._share = position.step / n_steps
-        losses = zip(self._behaviors, loss(), strict=True)
-        self._said["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in losses)
+        self._said["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
         if position.best_metric is not None:
             self._said["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
         elapsed = now - self._started
@@ -73,7 +72,7 @@ class LiveReporter:
 
     def epoch(self, record: Mapping[str, Any], *, seconds: float, examples: int) -> None:
         """Take over the metric and the masks."""
-        metric = record.get("validation", {}).get("mean", {}).get(DECIDING)
+        metric = record.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)
         if metric is not None:
             self._said["validation"] = f"NDCG@5 {metric:.4f}"
         density = [f"{value:.2f}" for name, value in record.items() if name.startswith("mask_density")]

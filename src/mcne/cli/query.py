@@ -65,7 +65,7 @@ def evaluate(
 
     opened = Run.open(run)
     dataset, split = opened.data()
-    summary = measure(opened.embeddings, dataset, split, part="test", protocol=protocol.value).summary()
+    summary = measure(opened.scorer(dataset, split), dataset, split, part="test", protocol=protocol.value).summary()
     if as_json:
         _print_json(summary)
         return

@@ -36,6 +36,9 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seeds the model alone; the split has its own.")] = 0,
     device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
+    separate: Annotated[
+        bool, typer.Option("--separate", help="A model for each behavior instead of one for all.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out, with the same settings.")
     ] = False,
@@ -55,7 +58,7 @@ def train(
     chosen = runs.choose_device(device.value)
     dataset = SocialDataset.load(data)
     parts = runs.split_of(data, dataset, split)
-    with shown(Console(), title=method, behaviors=dataset.behavior_names, epochs=settings.epochs) as reporter:
+    with shown(Console(), title=method, epochs=settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
         run = runs.train(
             method,
@@ -68,15 +71,20 @@ def train(
             resume=resume,
             places={"dataset": str(data.absolute()), "split": split},
             reporter=reporter,
+            mode="separate" if separate else "joint",
         )
     typer.echo(outcome(run))
-    typer.echo(f"saved {out} {run.embeddings.fingerprint}")
+    typer.echo(f"saved {out} {run.fingerprint}")
 
 
 def outcome(run: Run) -> str:
     """How a training ended, in a line."""
+    from mcne.evaluation.protocol import DECIDING_METRIC
+
     result = run.result
-    metric, epochs = result["ndcg@5"], result["epochs"]
+    metric, epochs = result[DECIDING_METRIC], result["epochs"]
+    if run.spec.mode == "separate":
+        return "a model for each behavior" + ("" if metric is None else f"; validation NDCG@5 {metric:.4f}")
     if not epochs:
         return "nothing to learn step by step" + ("" if metric is None else f"; validation NDCG@5 {metric:.4f}")
     if metric is None:

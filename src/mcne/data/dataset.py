@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -197,6 +197,10 @@ class SocialDataset:
         """What became of every row read when the dataset was prepared."""
         kept = self.provenance.get("report")
         return None if kept is None else PreparationReport.from_json(kept)
+
+    def only(self, behavior: int) -> SocialDataset:
+        """The same users and network with one of the behaviors."""
+        return replace(self, behaviors=(self.behaviors[behavior],))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -57,6 +57,11 @@ class Split:
         mine = self.parts[k] == part
         return behavior.user[mine], behavior.item[mine]
 
+    def only(self, k: int, dataset: SocialDataset) -> Split:
+        """The same split of behavior ``k`` alone, which is all that ``dataset`` has."""
+        negatives = {part: {kind: (each[k],) for kind, each in kinds.items()} for part, kinds in self.negatives.items()}
+        return Split((self.parts[k],), negatives, dataset.fingerprint, self.settings, self.notes)
+
     def save(self, path: str | Path) -> str:
         """Write the split and return its content hash; a different split of that name is never replaced."""
         provenance = {"notes": list(self.notes)}

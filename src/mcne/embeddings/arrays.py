@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from mcne.storage import frozen
 
 
+class NotFiniteError(ValueError):
+    """An array with a value that is infinite or no number."""
+
+
 def checked(array: NDArray[Any], what: str, *, dtype: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
     """A read-only view of an array of this type and shape (``None``: any length) whose values are finite."""
     fits = len(shape) == array.ndim and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
@@ -17,5 +21,5 @@ def checked(array: NDArray[Any], what: str, *, dtype: type[np.generic], shape: t
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise ValueError(f"{what}: {np.dtype(dtype)} [{wanted}] expected, got {array.dtype} {list(array.shape)}")
     if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):  # no array of flags is made
-        raise ValueError(f"{what}: not all values are finite")
+        raise NotFiniteError(f"{what}: not all values are finite")
     return frozen(array)

@@ -27,6 +27,9 @@ Part = Literal["validation", "test"]
 ProtocolName = Literal["sampled", "popular", "full"]
 
 CUTOFFS = (5, 10, 20)
+DECIDING_METRIC = "ndcg@5"
+"""On the validation part, averaged over behaviors, it chooses epochs and settings."""
+
 NEGATIVES = {"sampled": "uniform", "popular": "popular"}  # protocol -> the kind kept with the split
 SAMPLED_AT_ONCE = 1 << 16  # scores asked for in one call: a scorer may gather a vector for each
 FULL_AT_ONCE = 1 << 22  # few enough to stay in cache, enough for a fast product

@@ -17,9 +17,10 @@ from typing import Any, Protocol
 import torch
 
 from mcne.errors import ArtifactError, DiskError, UsageError
+from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.training import checkpoint
 from mcne.training.checkpoint import State
-from mcne.training.loop import Position, Record
+from mcne.training.loop import Losses, Position, Record
 from mcne.training.settings import TrainingSettings
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
@@ -32,7 +33,7 @@ class Reporter(Protocol):
         """Something to know."""
         ...
 
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """A step is done."""
         ...
 
@@ -77,7 +78,7 @@ class RunJournal:
         self._draw(record)
         self._reporter.epoch(record, seconds=seconds, examples=examples)
 
-    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """Show that a step is done."""
         self._reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
 
@@ -195,7 +196,7 @@ class PlainReporter:
         """Something to know."""
         self._write(line)
 
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """Nothing between epochs."""
 
     def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
@@ -209,7 +210,7 @@ class SilentReporter:
     def say(self, line: str) -> None:
         """Nothing."""
 
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """Nothing."""
 
     def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
@@ -218,11 +219,11 @@ class SilentReporter:
 
 def describe_epoch(record: Record, *, seconds: float, examples: int, epochs: int) -> str:
     """An epoch in a line: losses, the metric that decides, masks, speed."""
-    parts = [f"epoch {record['epoch']}/{epochs}"]
+    parts = [f"epoch {record['epoch']}/{epochs}"] if record["epoch"] else []  # 0: of a method that needs none
     parts += [f"{name} {value:.4f}" for name, value in record.get("loss", {}).items()]
-    metric = record.get("validation", {}).get("mean", {}).get("ndcg@5")
+    metric = record.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)
     if metric is not None:
-        parts.append(f"validation ndcg@5 {metric:.4f}")
+        parts.append(f"validation {DECIDING_METRIC} {metric:.4f}")
     density = [value for name, value in record.items() if name.startswith("mask_density")]
     if density:
         parts.append(f"mask density {'/'.join(f'{value:.2f}' for value in density)}, {record['mask_flips']:.0f} flips")

@@ -28,6 +28,8 @@ from mcne.training.contract import Learner, Method, StepLoss
 from mcne.training.settings import TrainingSettings
 
 Record = dict[str, Any]
+Losses = Callable[[], Mapping[str, float]]
+"""The mean of each behavior so far in the epoch, looked at when asked for: that waits for the device."""
 
 
 @dataclass
@@ -58,8 +60,8 @@ class Journal(Protocol):
         """Keep the metrics of an epoch, and apart from them how long it took."""
         ...
 
-    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
-        """Show that a step is done; ``loss`` gives the mean of each behavior so far in this epoch."""
+    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
+        """Show that a step is done."""
         ...
 
 
@@ -86,7 +88,7 @@ def fit(
         evaluated = evaluate(method)
         journal.record({"epoch": 0, "validation": dict(evaluated.details)}, seconds=0.0, examples=0)
         return Position(best_metric=evaluated.metric, best_epoch=0, records=1)
-    with _signals() as stop:
+    with hold_signals() as stop:
         return _Training(method, evaluate, names, settings, journal, device).run(stop)
 
 
@@ -148,8 +150,8 @@ class _Training:
         )
         return loss.examples
 
-    def _mean_losses(self) -> list[float]:
-        return [float(value) for value in self.losses / max(1, self.position.step)]
+    def _mean_losses(self) -> dict[str, float]:
+        return dict(zip(self.names, (self.losses / max(1, self.position.step)).tolist(), strict=True))
 
     def _refuse_divergence(self, loss: StepLoss) -> None:
         if bool(torch.isfinite(loss.total.detach())):
@@ -157,14 +159,13 @@ class _Training:
         bad = [name for name, value in zip(self.names, loss.per_behavior.tolist(), strict=True) if value - value != 0]
         where = ", ".join(bad) or "the regularization"
         raise DivergedError(
-            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, step {self.position.step + 1} "
-            "(before the update, so the last checkpoint is sound); lower learning_rate or raise l2"
+            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, step {self.position.step + 1}; "
+            "train again elsewhere with a lower learning_rate or a higher l2"
         )
 
     def _end_epoch(self, *, seconds: float, examples: int) -> None:
         position = self.position
-        record: Record = {"epoch": position.epoch + 1}
-        record["loss"] = dict(zip(self.names, self._mean_losses(), strict=True))
+        record: Record = {"epoch": position.epoch + 1, "loss": self._mean_losses()}
         is_last = position.epoch + 1 == self.settings.epochs
         if is_last or (position.epoch + 1) % self.settings.evaluate_every == 0:
             evaluated = self.evaluate(self.method)
@@ -222,8 +223,8 @@ class _Stop:
 
 
 @contextmanager
-def _signals() -> Iterator[_Stop]:
-    """SIGINT and SIGTERM become a wish to stop after the current step; only the main thread can hear them."""
+def hold_signals() -> Iterator[_Stop]:
+    """SIGINT and SIGTERM become a wish to stop, heard when it is convenient; only the main thread can hear them."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

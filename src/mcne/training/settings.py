@@ -47,6 +47,9 @@ class TrainingSettings:
     tensorboard: bool = False
 
 
+EXAMPLES = {int: "64", float: "0.005", bool: "true or false", str: '"text"'}
+
+
 def parse(kinds: Sequence[type[Any]], given: Mapping[str, Any]) -> list[Any]:
     """One instance of each dataclass from flat ``given`` values; each key belongs to the one that has it."""
     hints = {kind: get_type_hints(kind, include_extras=True) for kind in kinds}
@@ -104,12 +107,16 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
     if origin in (Union, types.UnionType):
         return None if value is None else _convert(name, value, next(a for a in arguments if a is not type(None)))
     if origin is tuple:
+        if isinstance(value, str):
+            raise UsageError(f"setting {name}: {value!r} is str, a list is expected, as in [64, 32]")
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(_convert(name, each, arguments[0]) for each in values)
     if kind is float and type(value) is int:
         return float(str(value))  # infinite where float(value) would be an OverflowError
     if type(value) is not kind:
-        raise UsageError(f"setting {name}: {value!r} is {type(value).__name__}, {kind.__name__} is expected")
+        raise UsageError(
+            f"setting {name}: {value!r} is {type(value).__name__}, {kind.__name__} is expected, as in {EXAMPLES[kind]}"
+        )
     return value
 
 

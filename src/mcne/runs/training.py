@@ -1,0 +1,304 @@
+"""Train a method and leave a finished run, however often it takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne import __version__, storage
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split, random_split, split_names
+from mcne.embeddings.arrays import NotFiniteError
+from mcne.embeddings.joined import side_by_side
+from mcne.errors import ArtifactError, DataError, DivergedError, UsageError, unknown
+from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
+from mcne.evaluation.scorer import Scorer
+from mcne.runs.place import SOMETHING_ELSE, alone
+from mcne.runs.record import (
+    BEHAVIORS,
+    EMBEDDINGS,
+    LEARNED,
+    LEARNED_KIND,
+    LEARNED_VERSION,
+    RESULT,
+    SPEC,
+    Mode,
+    Run,
+    RunSpec,
+    read_spec,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from mcne.training.contract import Method
+    from mcne.training.journal import Reporter
+    from mcne.training.loop import Evaluated
+    from mcne.training.settings import TrainingSettings
+
+DEVICES = ("auto", "cpu", "cuda")
+SCHEDULE = ("epochs", "patience", "evaluate_every")
+"""Settings of a training that decide which epoch is its best; the others decide how it gets there."""
+CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
+
+
+def choose_device(name: str) -> torch.device:
+    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one."""
+    import torch
+
+    if name not in DEVICES:
+        raise UsageError(unknown("device", name, DEVICES))
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("device cuda: PyTorch sees no GPU here; use --device cpu, or install a CUDA build of PyTorch")
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+
+
+def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
+    """A split kept with a dataset; ``random-N`` is made with seed N where it is not there yet."""
+    kept, names = data / DIRECTORY, split_names(data)
+    kind, _, number = name.rpartition("-")
+    if name not in names:
+        if kind != "random" or not number.isdecimal():
+            known = unknown("split", name, [*names, "random-N"])
+            raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
+        random_split(dataset, seed=int(number)).save(kept / name)
+    return Split.load(kept / name, dataset)
+
+
+def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
+    """What a method and its training were told, checked: the method's own config, and how to train."""
+    from mcne.methods.registry import entry
+    from mcne.training.settings import TrainingSettings, parse
+
+    config, settings = parse([entry(method).config, TrainingSettings], given)
+    return config, settings
+
+
+def train(
+    method: str,
+    dataset: SocialDataset,
+    split: Split,
+    path: Path,
+    *,
+    given: Mapping[str, Any],
+    seed: int,
+    device: torch.device,
+    resume: bool,
+    places: Mapping[str, str],
+    reporter: Reporter,
+    mode: Mode = "joint",
+) -> Run:
+    """Train a method, one model of all behaviors or one of each, and leave a finished run at ``path``."""
+    from mcne.training.journal import tensorboard_writer
+    from mcne.training.settings import to_json
+
+    config, settings = settings_of(method, given)
+    schedule = {name: getattr(settings, name) for name in SCHEDULE}
+    spec = RunSpec(method, mode, to_json(config), schedule, seed, dataset.fingerprint, split.fingerprint)
+    _check(dataset, split, mode)
+    if settings.tensorboard:
+        tensorboard_writer()  # an error before anything is made
+    with alone(path):
+        if _is_finished(path, spec, device, resume=resume, reporter=reporter, places=places):
+            return Run(path, spec, places)
+        work = _Work(dataset, split, path, spec, config, settings, device, reporter, dict(places))
+        if mode == "separate":
+            work.train_separately(given)
+        else:
+            work.train_jointly()
+    return Run(path, spec, places)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A training that has its directory to itself."""
+
+    dataset: SocialDataset
+    split: Split
+    path: Path
+    spec: RunSpec
+    config: Any
+    settings: TrainingSettings
+    device: torch.device
+    reporter: Reporter
+    places: dict[str, str]
+
+    def train_jointly(self) -> None:
+        from mcne.methods.registry import entry
+        from mcne.training.contract import TrainingData
+        from mcne.training.journal import RunJournal
+        from mcne.training.loop import fit, hold_signals
+
+        data = TrainingData.of(self.dataset, self.split)
+        model: Method = entry(self.spec.method).make(data, self.config, seed=self.spec.seed, device=self.device)
+        self._start()
+        journal = RunJournal(self.path, identity=self.spec.identity, settings=self.settings, reporter=self.reporter)
+        with closing(journal):
+            position = fit(
+                model,
+                lambda current: _validate(current, self.dataset, self.split),
+                names=tuple(self.dataset.behavior_names),
+                settings=self.settings,
+                journal=journal,
+                device=self.device,
+            )
+        result = {"best_epoch": position.best_epoch, DECIDING_METRIC: position.best_metric, "epochs": position.epoch}
+        with hold_signals():  # what is left is short, and a run that ends now would have to be trained again
+            self._keep(model, result)
+            self._finish(result)
+
+    def train_separately(self, given: Mapping[str, Any]) -> None:
+        """A run of its own for every behavior, then all side by side."""
+        self._start()
+        parts = []
+        for k, name in enumerate(self.dataset.behavior_names):
+            one = self.dataset.only(k)
+            self.reporter.say(f"{name}:")
+            parts.append(
+                train(
+                    self.spec.method,
+                    one,
+                    self.split.only(k, one),
+                    self.path / BEHAVIORS / str(k),
+                    given=given,
+                    seed=self.spec.seed,
+                    device=self.device,
+                    resume=True,
+                    places=self.places,
+                    reporter=self.reporter,
+                )
+            )
+        metrics = [part.result[DECIDING_METRIC] for part in parts if part.result[DECIDING_METRIC] is not None]
+        result = {
+            "best_epoch": [part.result["best_epoch"] for part in parts],
+            DECIDING_METRIC: sum(metrics) / len(metrics) if metrics else None,
+            "epochs": [part.result["epochs"] for part in parts],
+        }
+        if all((part.path / EMBEDDINGS).exists() for part in parts):
+            self._replace(EMBEDDINGS)
+            together = side_by_side([part.embeddings for part in parts], self._provenance(result))
+            together.save(self.path / EMBEDDINGS)
+        self._finish(result)
+
+    def _start(self) -> None:
+        """Say what is trained here and where its data is now."""
+        said = vars(self.spec) | {"places": self.places, "machine": _machine(self.device), "version": __version__}
+        if not (self.path / SPEC).is_file() or read_spec(self.path)[1]["places"] != self.places:
+            _write_json(self.path / SPEC, said)
+
+    def _keep(self, model: Method, result: Mapping[str, Any]) -> None:
+        """What was learned: vectors where scores are inner products of them, else everything that scores depend on."""
+        from mcne.training.contract import Embedder
+
+        learned = {name: value.detach().cpu().numpy() for name, value in model.learned().items()}
+        bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not np.all(np.isfinite(value))]
+        if bad:
+            raise DivergedError(f"what was learned is not finite ({', '.join(bad)}); {CALMER}")
+        if isinstance(model, Embedder):
+            try:
+                embeddings = model.embeddings(self.dataset, self._provenance(result))
+            except NotFiniteError as error:  # derived from what was learned, which was still finite
+                raise DivergedError(f"{error}; {CALMER}") from error
+            self._replace(EMBEDDINGS)
+            embeddings.save(self.path / EMBEDDINGS)
+            return
+        self._replace(LEARNED)
+        meta = {"run": self.spec.identity}
+        storage.write(self.path / LEARNED, LEARNED_KIND, LEARNED_VERSION, meta=meta, provenance={}, arrays=learned)
+
+    def _replace(self, name: str) -> None:
+        """Remove what a training left that died before it could say that it was finished."""
+        if (self.path / name).exists():
+            shutil.rmtree(self.path / name)
+
+    def _provenance(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        said = {"method": self.spec.method, "version": __version__, "spec": vars(self.spec), "result": dict(result)}
+        return said | {"machine": _machine(self.device)}
+
+    def _finish(self, result: Mapping[str, Any]) -> None:
+        _write_json(self.path / RESULT, result)
+
+
+@dataclass(frozen=True)
+class _Finite:
+    """A scorer whose answers must be finite: a training may leave its range in a last step that no loss sees."""
+
+    scorer: Scorer
+    names: list[str]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        scores = self.scorer.scores(behavior, users, items)
+        if not np.all(np.isfinite(scores)):
+            raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
+        return scores
+
+
+def _validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
+    """The metric that decides, on the validation part alone."""
+    from mcne.training.loop import Evaluated
+
+    scorer = _Finite(model.scorer(), dataset.behavior_names)
+    found = evaluate(scorer, dataset, split, part="validation", protocol="sampled")
+    return Evaluated(found.overall(DECIDING_METRIC), found.summary())
+
+
+def _check(dataset: SocialDataset, split: Split, mode: Mode) -> None:
+    """There must be something to learn from, and numbers must be those that artifacts hold."""
+    import torch
+
+    if torch.get_default_dtype() != torch.float32:
+        raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
+    counts = [int(np.count_nonzero(part == 0)) for part in split.parts]
+    empty = [name for name, count in zip(dataset.behavior_names, counts, strict=True) if not count]
+    if empty and (mode == "separate" or len(empty) == len(counts)):
+        raise DataError(f"{', '.join(empty)}: no interactions in the training part, so nothing can be learned there")
+
+
+def _is_finished(
+    path: Path, spec: RunSpec, device: torch.device, *, resume: bool, reporter: Reporter, places: Mapping[str, str]
+) -> bool:
+    """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
+    from mcne.training.journal import aside_of
+
+    if not (path / SPEC).is_file():
+        if {each.name for each in path.iterdir()} - {aside_of(path / SPEC).name}:
+            raise UsageError(f"{path}: {SOMETHING_ELSE}")
+        if resume and BEHAVIORS not in path.parts:
+            reporter.say(f"{path}: nothing to resume there, so the training starts anew")
+        return False
+    there, said = read_spec(path)
+    if not resume:
+        raise UsageError(f"{path}: a run is there already; go on with --resume, or choose another --out")
+    if there.identity != spec.identity:
+        raise ArtifactError(
+            f"{path}: holds another run ({there.difference(spec)}); repeat what it was started with, or choose "
+            "another --out"
+        )
+    if (path / RESULT).is_file():
+        reporter.say(f"{path}: finished already")
+        return True
+    if said["machine"] != _machine(device):
+        before, now = (", ".join(f"{k} {v}" for k, v in each.items()) for each in (said["machine"], _machine(device)))
+        reporter.say(f"started on {before}, going on with {now}: last bits may differ from a run that never stopped")
+    return False
+
+
+def _machine(device: torch.device) -> dict[str, Any]:
+    """What last bits may depend on beside the spec."""
+    import torch
+
+    return {"device": device.type, "threads": torch.get_num_threads(), "torch": str(torch.__version__)}
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    from mcne.training.journal import overwrite
+
+    overwrite(path, json.dumps(data, indent=1, sort_keys=True).encode() + b"\n")
