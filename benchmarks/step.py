@@ -49,13 +49,13 @@ def _against_literal() -> Figure:
 
 
 def _against_size() -> list[Figure]:
-    """On networks of the same degree law, 20 friends each on average.
+    """On networks of the same degree law, 10 links from each user on average.
 
-    A step with the paper's batch samples 100,000 links, enough to meet a third of the smaller network and so many a
-    user twice: the larger one has more distinct users to compute. The cost of size itself is what a batch costs that
+    A step with the paper's batch samples some 80,000 links, enough to meet a fifth of the smaller network and so many
+    a user twice: the larger one has more distinct users to compute. The cost of size itself is what a batch costs that
     is small beside both networks, and what each distinct user and link costs in a batch that is not.
     """
-    networks = [generate(SyntheticConfig(users=users, records_per_user=1.0))[0] for users in SIZES]
+    networks = [generate(SyntheticConfig(users=users, links_per_user=5.0, records_per_user=1.0))[0] for users in SIZES]
     small = _medians([_model(network, batch_size=SMALL_BATCH) for network in networks])
     paper = _medians([_model(network) for network in networks])
     each = [seconds / parts for seconds, parts in paper]

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from mcne import __version__
-from mcne.cli import data, demo, doctor, query, train
+from mcne.cli import compare, data, demo, doctor, query, train
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("evaluate")(query.evaluate)
+app.command("compare")(compare.compare)
 app.command("recommend")(query.recommend)
 app.command("similar")(query.similar)
 app.command("explain")(query.explain)

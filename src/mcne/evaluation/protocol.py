@@ -41,6 +41,8 @@ class BehaviorEvaluation:
 
     users: NDArray[np.int32]  # [n] rows, increasing
     counts: NDArray[np.int64]  # [n] items scored, one at least
+    items: NDArray[np.int32]  # [t] the items scored, users one after the other
+    ranks: NDArray[np.int64]  # [t] their places; from the largest cutoff on only known to lie beyond it
     metrics: Mapping[str, NDArray[np.float64]]  # "recall@5" -> [n]
     pooled: Mapping[str, float | None]  # "pooled_recall@5" -> over all items of all users; None without users
 
@@ -64,6 +66,7 @@ class Evaluation:
     part: Part
     protocol: ProtocolName
     seed: int
+    cutoffs: tuple[int, ...]
     behaviors: Mapping[str, BehaviorEvaluation]
 
     def mean(self, behavior: str, metric: str) -> float | None:
@@ -109,20 +112,21 @@ def evaluate(
     behavior that the user has in no earlier part (in validation, test items are items like any other). ``seed``
     decides ties and nothing else. A scorer that answers NaN anywhere is refused with ``ValueError``.
     """
-    _check(dataset, split, part=part, protocol=protocol, cutoffs=cutoffs)
+    check_request(dataset, split, part=part, protocol=protocol, cutoffs=cutoffs)
     results = {}
     for k, behavior in enumerate(dataset.behaviors):
-        task = _Task(scorer, behavior, k, split, part, protocol)
+        task = Task(scorer, behavior, k, split, part, protocol)
         user, item = split.of(behavior, k, PARTS.index(part))
         users, counts = np.unique(user, return_counts=True)
         above, equal = _compare(task, users, item=item, counts=counts, last=max(cutoffs))
         ties = Stream(seed, "ties", part, protocol, behavior.name)
         ranks = above + _places_in_ties(user, above, equal=equal, stream=ties)
-        results[behavior.name] = _measure(ranks, users, counts=counts, cutoffs=cutoffs)
-    return Evaluation(part, protocol, seed, results)
+        results[behavior.name] = measure(user, item, ranks=ranks, cutoffs=cutoffs)
+    return Evaluation(part, protocol, seed, tuple(cutoffs), results)
 
 
-def _check(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cutoffs: Sequence[int]) -> None:
+def check_request(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cutoffs: Sequence[int]) -> None:
+    """Refuse a part, protocol or cutoff that does not exist, and a split of another dataset."""
     if part not in PARTS[1:]:
         raise UsageError(unknown("part", part, PARTS[1:]))
     if protocol not in (*NEGATIVES, "full"):
@@ -137,7 +141,7 @@ def _check(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cu
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class Task:
     """What is ranked in one behavior."""
 
     scorer: Scorer
@@ -148,18 +152,19 @@ class _Task:
     protocol: ProtocolName
 
 
-def _measure(
-    ranks: NDArray[np.int64], users: NDArray[np.int32], *, counts: NDArray[np.int64], cutoffs: Sequence[int]
+def measure(
+    user: NDArray[np.int32], item: NDArray[np.int32], *, ranks: NDArray[np.int64], cutoffs: Sequence[int]
 ) -> BehaviorEvaluation:
-    """Every metric at every cutoff."""
+    """Every metric at every cutoff, from the scored pairs [t] (users never decreasing) and the items' places [t]."""
+    users, counts = np.unique(user, return_counts=True)
     starts = offsets(counts)
     metrics = {f"{name}@{k}": metric(ranks, starts, cutoff=k) for name, metric in METRICS.items() for k in cutoffs}
     pooled = {f"pooled_recall@{k}": pooled_recall(ranks, cutoff=k) for k in cutoffs}
-    return BehaviorEvaluation(users, counts, metrics, pooled)
+    return BehaviorEvaluation(users, counts, item, ranks, metrics, pooled)
 
 
 def _compare(
-    task: _Task, users: NDArray[np.int32], *, item: NDArray[np.int32], counts: NDArray[np.int64], last: int
+    task: Task, users: NDArray[np.int32], *, item: NDArray[np.int32], counts: NDArray[np.int64], last: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How many candidates score above each scored item, and how many equally (itself included): [t] and [t].
 
@@ -173,7 +178,7 @@ def _compare(
         pair = np.where(inside, starts[rows, None] + place, 0)
         own = np.where(inside, item[pair], -1)
         if task.protocol == "full":
-            scores, column = _catalog_scores(task, users[rows]), own
+            scores, column = catalog_scores(task, users[rows]), own
         else:
             scores, column = _list_scores(task, users[rows], rows=rows, own=own), np.broadcast_to(place, own.shape)
         for j in place.tolist():
@@ -191,7 +196,7 @@ def _count(true: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.asarray(np.bitwise_count(np.packbits(true, axis=1)).sum(axis=1, dtype=np.int64))
 
 
-def _chunks(task: _Task, counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _chunks(task: Task, counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Rows of ``counts``, those with the most items first, in chunks of bounded size."""
     order = np.argsort(-counts, kind="stable")
     full = task.protocol == "full"
@@ -203,7 +208,7 @@ def _chunks(task: _Task, counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64
         start += size
 
 
-def _catalog_scores(task: _Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
+def catalog_scores(task: Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
     """Scores of all items [n, n_items], NaN for those that the user has in an earlier part."""
     scores = _scores(task, users, None)
     item, part = task.behavior.item, task.split.parts[task.k]
@@ -214,7 +219,7 @@ def _catalog_scores(task: _Task, users: NDArray[np.int32]) -> NDArray[np.float32
 
 
 def _list_scores(
-    task: _Task, users: NDArray[np.int32], *, rows: NDArray[np.int64], own: NDArray[np.int32]
+    task: Task, users: NDArray[np.int32], *, rows: NDArray[np.int64], own: NDArray[np.int32]
 ) -> NDArray[np.float32]:
     """Scores of the user's items and then of its negatives [n, m + COUNT], NaN where either list is shorter."""
     negatives = task.split.negatives[task.part][NEGATIVES[task.protocol]][task.k].items[rows]
@@ -224,7 +229,7 @@ def _list_scores(
     return scores
 
 
-def _scores(task: _Task, users: NDArray[np.int32], items: NDArray[np.int32] | None) -> NDArray[np.float32]:
+def _scores(task: Task, users: NDArray[np.int32], items: NDArray[np.int32] | None) -> NDArray[np.float32]:
     """A copy of the scorer's answer, in which NaN may then mean "no candidate": it compares with nothing."""
     scores = np.array(task.scorer.scores(task.k, users, items), dtype=np.float32)
     expected = (len(users), task.behavior.n_items) if items is None else items.shape

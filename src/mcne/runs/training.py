@@ -150,7 +150,13 @@ class _Work:
                 journal=journal,
                 device=self.device,
             )
-        result = {"best_epoch": position.best_epoch, DECIDING_METRIC: position.best_metric, "epochs": position.epoch}
+        numbers = [value.numel() for value in model.learned().values() if value.is_floating_point()]
+        result = {
+            "best_epoch": position.best_epoch,
+            DECIDING_METRIC: position.best_metric,
+            "epochs": position.epoch,
+            "parameters": sum(numbers),
+        }
         with hold_signals():  # what is left is short, and a run that ends now would have to be trained again
             self._keep(model, result)
             self._finish(result)
@@ -181,6 +187,7 @@ class _Work:
             "best_epoch": [part.result["best_epoch"] for part in parts],
             DECIDING_METRIC: sum(metrics) / len(metrics) if metrics else None,
             "epochs": [part.result["epochs"] for part in parts],
+            "parameters": sum(part.result["parameters"] for part in parts),
         }
         if all((part.path / EMBEDDINGS).exists() for part in parts):
             self._replace(EMBEDDINGS)

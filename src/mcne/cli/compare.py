@@ -1,0 +1,59 @@
+"""``mcne compare``: methods on the same splits, with the same budget of search, in one table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcne.cli.train import Devices
+
+JOBS_ON_A_GPU = 8
+"""Trainings that share a GPU: each alone leaves most of it idle."""
+
+
+def compare(
+    plan: Annotated[Path, typer.Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")],
+    data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
+    out: Annotated[Path, typer.Option("--out", help="The comparison's directory; what is done there stays done.")],
+    only: Annotated[list[str] | None, typer.Option("--only", help="One method of the plan (repeatable).")] = None,
+    merge: Annotated[
+        list[Path] | None, typer.Option("--merge", help="Take over the finished cells of another machine (repeatable).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Trainings side by side; by default the cores, or 8 on a GPU.")
+    ] = None,
+    device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
+    table_only: Annotated[bool, typer.Option("--table", help="Train nothing: the table of what is done.")] = False,
+) -> None:
+    """Train and evaluate every method of a plan, and write table.md, table.html and table.json.
+
+    Interrupted anywhere, the same command goes on; finished cells are never trained again.
+    """
+    from mcne.comparison.execution import Comparison
+    from mcne.comparison.plan import Plan
+    from mcne.comparison.summary import summarize
+    from mcne.comparison.tables import write
+    from mcne.errors import DataError
+    from mcne.runs import choose_device
+
+    read = Plan.read(plan, only=tuple(only or ()))
+    chosen = choose_device(device.value)
+    comparison = Comparison.open(read, data, out)
+    for other in merge or []:
+        typer.echo(f"{other}: {comparison.merge(other)} finished cells taken over")
+    failed: dict[str, str] = {}
+    if not table_only:
+        for method, candidates in read.candidates.items():
+            typer.echo(f"{method}: {len(candidates)} of at most {read.search} configurations")
+        side_by_side = jobs or (JOBS_ON_A_GPU if chosen.type == "cuda" else os.cpu_count() or 1)
+        failed = comparison.run(jobs=side_by_side, device=chosen.type, say=typer.echo)
+    summary = summarize(comparison)
+    if not summary.rows:
+        raise DataError(f"{out}: no method is finished yet; run without --table")
+    for path in write(summary, out):
+        typer.echo(f"wrote {path}")
+    if failed:
+        raise DataError(f"{len(failed)} cells failed, the first: {next(iter(failed.values()))}; see {out}/failed.json")
