@@ -59,6 +59,41 @@ class FixedMask(nn.Module):
         """Fixed masks have nothing to clamp."""
 
 
+class OpenMask(nn.Module):
+    """Every entry one: all behaviors have all dimensions, as if there were no masks."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.binary: Tensor
+        self.register_buffer("binary", torch.ones(rows, width), persistent=False)  # nothing to keep of it
+
+    def forward(self) -> Tensor:
+        """The binary masks, [rows, width]."""
+        return self.binary
+
+    def clamp(self) -> None:
+        """Open masks have nothing to clamp."""
+
+
+class SoftMask(nn.Module):
+    """Learnable gates ``σ(M_r)``, a row per behavior: :class:`BinaryMask` with a sigmoid in place of its threshold."""
+
+    def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
+        super().__init__()
+        drawn = torch.from_numpy(stream.uniform((rows, width)) - 0.5)
+        self.real = nn.Parameter(drawn.to(torch.get_default_dtype()))
+
+    def forward(self) -> Tensor:
+        """The gates, [rows, width]."""
+        return torch.sigmoid(self.real)
+
+    def clamp(self) -> None:
+        """A sigmoid turns back by its own gradient: nothing to clamp."""
+
+
+Mask = BinaryMask | FixedMask | OpenMask | SoftMask
+
+
 def disjoint_blocks(rows: int, width: int) -> Tensor:
     """Row ``c`` is one on the columns from ⌊c·d/B⌋ to ⌊(c+1)·d/B⌋."""
     blocks = torch.zeros(rows, width)

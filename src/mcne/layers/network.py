@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mcne.embeddings.trunk import MessageKind
-from mcne.layers.mask import BinaryMask, FixedMask
+from mcne.layers.mask import Mask
 from mcne.layers.message import Links, MessageLayer
 from mcne.randomness import Stream
 
@@ -28,6 +28,7 @@ class ConditionalNetwork(nn.Module):
     """From initial vectors to the last level, whose masked vectors are the conditional representations.
 
     Legend: B = C+1 mask rows, the last for "all other behaviors" (reading 3); K layers and K+1 mask levels (reading 2).
+    ``masks`` makes the masks of a level, given B and its width; before the weights, so both may draw from one stream.
     """
 
     def __init__(
@@ -37,16 +38,14 @@ class ConditionalNetwork(nn.Module):
         *,
         attention_width: int,
         attention: bool,
-        learned_masks: bool,
+        masks: Callable[[int, int], Mask],
         message: MessageKind,
         last_activation: bool,
         stream: Stream,
     ) -> None:
         super().__init__()
         self.last_activation = last_activation
-        self.masks = nn.ModuleList(
-            BinaryMask(rows, width, stream=stream) if learned_masks else FixedMask(rows, width) for width in widths
-        )
+        self.masks = nn.ModuleList(masks(rows, width) for width in widths)
         self.layers = nn.ModuleList(
             MessageLayer(
                 d_in, d_out, attention_width=attention_width, attention=attention, message=message, stream=stream
@@ -80,8 +79,8 @@ class ConditionalNetwork(nn.Module):
         """The masks of every level, K+1 × [B, d_k]."""
         return [mask().detach() for mask in self._masks()]
 
-    def _masks(self) -> list[BinaryMask | FixedMask]:
-        return [mask for mask in self.masks if isinstance(mask, BinaryMask | FixedMask)]
+    def _masks(self) -> list[Mask]:
+        return [mask for mask in self.masks if isinstance(mask, Mask)]
 
     def message_layers(self) -> list[MessageLayer]:
         """The layers, the first first."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from mcne.embeddings.trunk import Attention, MessageKind, Trunk
 from mcne.errors import UsageError
 from mcne.evaluation.dot import DotScorer
 from mcne.layers.losses import parameter_l2
+from mcne.layers.mask import BinaryMask, FixedMask, Mask
 from mcne.layers.message import Links
 from mcne.layers.network import ConditionalNetwork, TensorHop
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
@@ -67,7 +69,6 @@ class MCNE:
     """The paper's model behind the training contract."""
 
     attention = True
-    learned_masks = True
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
@@ -81,15 +82,16 @@ class MCNE:
             seed=seed,
             device=device,
         )
+        stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
             len(data.names) + 1,
             config.widths,
             attention_width=config.attention_width,
             attention=self.attention,
-            learned_masks=self.learned_masks,
+            masks=self.masks(stream),
             message=config.message,
             last_activation=config.last_activation,
-            stream=Stream(seed, "initialize", "network"),
+            stream=stream,
         ).to(device)
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
@@ -98,6 +100,10 @@ class MCNE:
         self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
         self._flips = torch.zeros((), dtype=torch.int64, device=device)
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=config.weighted_neighbors)
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """How the masks of a level are made, from their number and width."""
+        return partial(BinaryMask, stream=stream)
 
     @property
     def n_steps(self) -> int:
@@ -215,7 +221,6 @@ class MCNEF(MCNE):
     """MCNE-F: disjoint fixed masks instead of learned ones, and no attention (reading 14)."""
 
     attention = False
-    learned_masks = False
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         rows = len(data.names) + 1
@@ -225,3 +230,7 @@ class MCNEF(MCNE):
                 f"mcne-f needs {rows} or more at every level"
             )
         super().__init__(data, config, seed=seed, device=device)
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """Blocks of dimensions, which need no chance."""
+        return FixedMask
