@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,6 @@ from mcne.evaluation.coverage import coverage
 from mcne.evaluation.protocol import (
     CUTOFFS,
     DECIDING_METRIC,
-    BehaviorEvaluation,
     Evaluation,
     ProtocolName,
     evaluate,
@@ -32,7 +31,7 @@ from mcne.evaluation.protocol import (
 from mcne.evaluation.slices import sliced
 from mcne.runs import choose_device, split_of, train
 
-RESULT, RUN = "cell.json", "run"
+RESULT, RANKS, RUN = "cell.json", "ranks.parquet", "run"
 SLICE_METRICS = ("recall@5", "ndcg@5", "recall@20", "ndcg@20")
 
 
@@ -49,12 +48,12 @@ def read_result(directory: Path) -> dict[str, Any]:
 
 def read_evaluation(directory: Path, protocol: ProtocolName, dataset: SocialDataset) -> Evaluation:
     """The evaluation of a finished cell on the test part, from the places of its items."""
-    pairs = pq.read_table(directory / f"{protocol}-ranks.parquet")
+    pairs = pq.read_table(directory / RANKS)
     behaviors = {}
     for name in dataset.behavior_names:
         mine = pairs.filter(pc.equal(pairs["behavior"], name))
-        user, item, rank = (mine[column].to_numpy() for column in ("user", "item", "rank"))
-        behaviors[name] = measure(user, item, ranks=rank, cutoffs=CUTOFFS)
+        user, item, rank = (mine[column].to_numpy() for column in ("user", "item", protocol))
+        behaviors[name] = measure(user, item, ranks=rank.astype(np.int64), cutoffs=CUTOFFS)
     return Evaluation("test", protocol, 0, CUTOFFS, behaviors)
 
 
@@ -103,9 +102,7 @@ def run_cell(
             "slices": {name: _slices(found, dataset, split) for name, found in evaluations.items()},
             "coverage": coverage(scorer, dataset, split) if "full" in protocols else None,
         }
-        for name, found in evaluations.items():
-            pq.write_table(_users(found), directory / f"{name}.parquet", compression="zstd")
-            pq.write_table(_ranks(found), directory / f"{name}-ranks.parquet", compression="zstd")
+        pq.write_table(_ranks(evaluations), directory / RANKS, compression="zstd")
     said = {"cell": _said(cell), "split_name": split_name, "device": where.type} | result
     overwrite(directory / RESULT, json.dumps(said, indent=1, allow_nan=False).encode() + b"\n")
     shutil.rmtree(directory / RUN)
@@ -133,29 +130,15 @@ def _slices(found: Evaluation, dataset: SocialDataset, split: Split) -> dict[str
     return kept
 
 
-def _users(found: Evaluation) -> pa.Table:
-    """A row for every behavior and user: how many items were scored, and every metric."""
-    return _stacked(
-        found,
-        lambda each: (
-            {"user": each.users, "items": each.counts.astype(np.int32)}
-            | {metric: values.astype(np.float32) for metric, values in each.metrics.items()}
-        ),
-    )
-
-
-def _ranks(found: Evaluation) -> pa.Table:
-    """A row for every scored item: its place in the user's list, from 0."""
-    return _stacked(
-        found,
-        lambda each: {"user": np.repeat(each.users, each.counts), "item": each.items, "rank": each.ranks},
-    )
-
-
-def _stacked(found: Evaluation, columns: Callable[[BehaviorEvaluation], Mapping[str, Any]]) -> pa.Table:
-    """The columns of every behavior below each other, the behavior's name before them."""
+def _ranks(evaluations: Mapping[ProtocolName, Evaluation]) -> pa.Table:
+    """A row for every scored item of a user: its place, from 0, under each protocol."""
     parts = []
-    for name, behavior in found.behaviors.items():
-        table = pa.table(dict(columns(behavior)))
-        parts.append(table.add_column(0, "behavior", pa.array([name] * len(table), pa.string()).dictionary_encode()))
+    for name, behavior in next(iter(evaluations.values())).behaviors.items():
+        columns: dict[str, Any] = {
+            "behavior": pa.array([name] * len(behavior.items), pa.string()).dictionary_encode(),
+            "user": np.repeat(behavior.users, behavior.counts),
+            "item": behavior.items,
+        }
+        places = {protocol: found.behaviors[name].ranks.astype(np.int32) for protocol, found in evaluations.items()}
+        parts.append(pa.table(columns | places))
     return pa.concat_tables(parts).unify_dictionaries()

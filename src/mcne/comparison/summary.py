@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from mcne.comparison.cell import is_done, read_evaluation, read_result
 from mcne.comparison.execution import Comparison
 from mcne.comparison.plan import Candidate
-from mcne.evaluation.protocol import ProtocolName
-from mcne.evaluation.significance import Comparisons, averaged, compare
+from mcne.evaluation.protocol import Evaluation, ProtocolName
+from mcne.evaluation.significance import Comparisons, UserScores, averaged, compare
 
 TESTED = ("recall@5", "ndcg@5")
 
@@ -68,7 +69,27 @@ class Summary:
 
     comparison: Comparison
     rows: tuple[Row, ...]  # in the order of the plan
-    tests: Mapping[tuple[str, str], Mapping[str, Comparisons]]  # (protocol, metric) -> rival of the reference
+    scores: Mapping[tuple[str, str], Mapping[str, UserScores]]  # (protocol, metric) -> method with all repetitions
+
+    def tests(self, protocol: str, metric: str) -> dict[str, Comparisons]:
+        """The reference against every other method that has all repetitions."""
+        scores = dict(self.scores[protocol, metric])
+        reference = scores.pop(self.comparison.plan.reference, None)
+        return {} if reference is None or not scores else compare(reference, scores)
+
+    def users(self) -> pa.Table:
+        """Every metric that is tested, by method, behavior and user, averaged over repetitions."""
+        parts = []
+        for method in next(iter(self.scores.values()), {}):
+            for behavior in self.behaviors:
+                mine = {key: scores[method].behaviors.get(behavior) for key, scores in self.scores.items()}
+                held = {key: found for key, found in mine.items() if found is not None}
+                if held:
+                    first = next(iter(held.values()))
+                    names = {"method": [method] * len(first.users), "behavior": [behavior] * len(first.users)}
+                    columns = {f"{protocol} {metric}": each.scores for (protocol, metric), each in held.items()}
+                    parts.append(pa.table({**names, "user": first.users, "weight": first.weights} | columns))
+        return pa.concat_tables(parts) if parts else pa.table({})
 
     @property
     def behaviors(self) -> list[str]:
@@ -87,24 +108,20 @@ def summarize(comparison: Comparison) -> Summary:
             searched = comparison.plan.candidates[method]
             validation = comparison.validation(candidate) if len(searched) > 1 else results[0]["validation"]
             rows.append(Row(candidate, len(searched), validation, len(results), tuple(results)))
-    return Summary(comparison, tuple(rows), _tests(comparison, rows))
+    return Summary(comparison, tuple(rows), _scores(comparison, rows))
 
 
-def _tests(comparison: Comparison, rows: Sequence[Row]) -> dict[tuple[str, str], Mapping[str, Comparisons]]:
-    """The reference against every method that has all repetitions."""
+def _scores(comparison: Comparison, rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, UserScores]]:
+    """What is tested, of every method that has all repetitions."""
     whole = [row.candidate for row in rows if row.repetitions == comparison.plan.repetitions]
-    reference = comparison.plan.reference
-    if reference not in [candidate.method for candidate in whole] or len(whole) < 2:
-        return {}
-    found: dict[tuple[str, str], Mapping[str, Comparisons]] = {}
+    found: dict[tuple[str, str], dict[str, UserScores]] = {}
     for protocol in comparison.plan.protocols:
         evaluations = {candidate.method: _evaluations(comparison, candidate, protocol) for candidate in whole}
         for metric in TESTED:
-            scores = {method: averaged(each, metric) for method, each in evaluations.items()}
-            found[protocol, metric] = compare(scores.pop(reference), scores)
+            found[protocol, metric] = {method: averaged(each, metric) for method, each in evaluations.items()}
     return found
 
 
-def _evaluations(comparison: Comparison, candidate: Candidate, protocol: ProtocolName) -> list[Any]:
+def _evaluations(comparison: Comparison, candidate: Candidate, protocol: ProtocolName) -> list[Evaluation]:
     cells = [comparison.cell(candidate, r, is_search=False) for r in range(comparison.plan.repetitions)]
     return [read_evaluation(comparison.directory(cell), protocol, comparison.dataset) for cell in cells]

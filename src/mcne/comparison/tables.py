@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from mcne.comparison.summary import Row, Spread, Summary
 from mcne.evaluation.protocol import CUTOFFS
 from mcne.evaluation.slices import SLICES
@@ -73,7 +75,7 @@ def tables(summary: Summary) -> list[Table]:
 
 
 def write(summary: Summary, out: Path) -> list[Path]:
-    """``table.md``, ``table.html`` and the numbers behind them as ``table.json``."""
+    """``table.md``, ``table.html``, their cells as ``table.json``, and ``users.parquet`` behind the tests."""
     plan, comparison = summary.comparison.plan, summary.comparison
     made = tables(summary)
     data, splits = comparison.dataset, [print_[:12] for print_ in dict.fromkeys(comparison.splits)]
@@ -96,7 +98,8 @@ def write(summary: Summary, out: Path) -> list[Path]:
     for name, text in (("table.md", markdown), ("table.html", page), ("table.json", numbers + "\n")):
         (out / name).write_text(text, encoding="utf-8")
         written.append(out / name)
-    return written
+    pq.write_table(summary.users(), out / "users.parquet", compression="zstd")
+    return [*written, out / "users.parquet"]
 
 
 def _quality(summary: Summary, protocol: str) -> Table:
@@ -167,7 +170,7 @@ def _tests(summary: Summary, protocol: str) -> list[Table]:
     reference = summary.comparison.plan.reference
     rows = []
     for metric in TWO:
-        for rival, found in summary.tests.get((protocol, metric), {}).items():
+        for rival, found in summary.tests(protocol, metric).items():
             test = found.overall
             effect = "–" if test.effect_size is None else f"{test.effect_size:+.2f}"
             interval = f"{100 * test.low:+.2f} … {100 * test.high:+.2f}"
