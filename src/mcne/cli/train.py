@@ -11,7 +11,10 @@ import typer
 if TYPE_CHECKING:
     from mcne.runs import Run
 
-METHODS_HELP = "popularity, bpr, mcne, mcne-a or mcne-f."
+METHODS_HELP = (
+    "popularity, userknn, itemknn, ease, bpr, libfm, nfm, node2vec, node2vec-b, line, line-b, graphsage, pinsage, "
+    "lightgcn, lightgcn-trust, shared-bottom, soft-gate, mcne, mcne-a or mcne-f."
+)
 """The names of the registry, which this cannot import: it needs torch."""
 
 

@@ -1,0 +1,117 @@
+"""What methods share to which users and items alike are nodes of one graph: the graph, its triples, its artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.graph import Graph, undirected
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.evaluation.dot import DotScorer
+from mcne.layers.tensors import take
+from mcne.methods.dot_ranking import DotRanking
+from mcne.training.contract import TrainingData
+
+
+def joint_graph(data: TrainingData, *, trust: bool) -> Graph:
+    """Users first, then the items of every behavior in order; linked by the training pairs, and with ``trust`` so are
+    users by the network's links.
+
+    All links count the same. Links to oneself are left out: what a node is, a method adds to what it hears.
+    """
+    first = _first_nodes(data)
+    sources = [user for user, _ in data.pairs]
+    targets = [item + first[k] for k, (_, item) in enumerate(data.pairs)]
+    if trust:
+        user = data.graph.sources()
+        others = user != data.graph.indices
+        sources.append(user[others])
+        targets.append(data.graph.indices[others])
+    return undirected(int(first[-1]), np.concatenate(sources), np.concatenate(targets))[0]
+
+
+@dataclass(frozen=True)
+class NodeTriples:
+    """The triples of one behavior in a step, on the device; all are rows of the step's distinct nodes."""
+
+    user: Tensor  # [b]
+    positive: Tensor  # [b]
+    negative: Tensor  # [b, N]
+
+    def of(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What ``vectors`` [m, d] of the distinct nodes are to the triples: [b, d], [b, d] and [b, N, d]."""
+        return take(vectors, self.user), take(vectors, self.positive), take(vectors, self.negative)
+
+
+def triple_scores(user: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+    """``⟨u, z⟩`` of the positives, [b], and of the negatives, [b, N]."""
+    return (user * positive).sum(-1), torch.bmm(negative, user[:, :, None])[:, :, 0]
+
+
+class NodeRanking:
+    """Ranking by ``⟨z_u, z_i⟩`` where a method gives one vector, of ``width``, to every node of the joint graph."""
+
+    def __init__(
+        self, data: TrainingData, *, width: int, negatives: int, batch_size: int, seed: int, device: torch.device
+    ) -> None:
+        self.data, self._device = data, device
+        self._first = _first_nodes(data)
+        self._items = DotRanking(
+            data,
+            width=width,
+            bias=False,
+            negatives=negatives,
+            batch_size=batch_size,
+            seed=seed,
+            device=torch.device("cpu"),  # what is drawn becomes nodes on the host, and goes to the device after that
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Users and items of all behaviors."""
+        return int(self._first[-1])
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes."""
+        return self._items.n_steps
+
+    def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[NodeTriples, ...]]:
+        """The distinct nodes of a step, increasing, and the triples of every behavior."""
+        users, drawn = self._items.draw(epoch, step)
+        nodes, triples, row = [users], [], len(users)
+        for first, each in zip(self._first, drawn, strict=False):
+            nodes.append(first + each.items.numpy())
+            parts = (each.user, row + each.positive, row + each.negative)
+            triples.append(NodeTriples(*(part.to(self._device, non_blocking=True) for part in parts)))
+            row += len(each.items)
+        return np.concatenate(nodes), tuple(triples)
+
+    def scorer(self, vectors: Tensor) -> DotScorer:
+        """The scores by the ``vectors`` [nodes, d] of all nodes."""
+        users, tables = self._split(vectors)
+        return self._items.scorer(tables, users)
+
+    def embeddings(
+        self, vectors: Tensor, *, dataset: SocialDataset, provenance: Mapping[str, Any]
+    ) -> ConditionalEmbeddings:
+        """The artifact of the same scores: every behavior has all dimensions."""
+        users, tables = self._split(vectors)
+        return self._items.embeddings(tables, users, dataset=dataset, provenance=provenance)
+
+    def _split(self, vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """The vectors of users, and of items by the names of their tables."""
+        users, *items = torch.split(vectors, [self.data.n_users, *self.data.n_items])
+        return users, {f"items.{k}": table for k, table in enumerate(items)}
+
+
+def _first_nodes(data: TrainingData) -> NDArray[np.int64]:
+    """The node of each behavior's first item, and at the end the number of nodes, [C + 1]."""
+    return np.cumsum([data.n_users, *data.n_items], dtype=np.int64)

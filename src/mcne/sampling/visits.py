@@ -1,0 +1,67 @@
+"""Whom short walks from a node visit most: the neighborhoods of PinSage (Ying et al., KDD 2018, section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.compressed import run_starts
+from mcne.data.graph import Graph
+from mcne.randomness import Stream
+from mcne.sampling.walks import Walker
+
+NODES_AT_ONCE = 4096
+"""Part of what a seed means: pieces of another size would draw other numbers."""
+
+
+@dataclass(frozen=True)
+class Visited:
+    """For every node those whom its walks visited most, and their shares in the visits to them.
+
+    Where fewer were visited the node itself stands, with the share 0. The other shares add up to 1, but for a node
+    without links, which has none.
+    """
+
+    node: NDArray[np.int64]  # [nodes, size]
+    share: NDArray[np.float32]  # [nodes, size], never increasing along a row
+
+
+def most_visited(graph: Graph, *, size: int, walks: int, length: int, restart: float, seed: int) -> Visited:
+    """The ``size`` nodes most visited by ``walks`` walks from each node.
+
+    A walk takes at most ``length`` steps to a uniform neighbor, and before each but the first it is given up with the
+    chance ``restart``. Coming back to the start is no visit. Equally visited nodes are ordered at random.
+    """
+    walker, starts = Walker(graph), np.flatnonzero(graph.degrees)
+    node = np.repeat(np.arange(graph.n_users, dtype=np.int64)[:, None], size, axis=1)
+    share = np.zeros(node.shape, dtype=np.float32)
+    for piece in range(-(-len(starts) // NODES_AT_ONCE)):
+        stream = Stream(seed, "visits", piece)
+        some = starts[piece * NODES_AT_ONCE : (piece + 1) * NODES_AT_ONCE]
+        trail = walker.walk(np.repeat(some, walks), length + 1, stream=stream)[:, 1:]  # [some × walks, length]
+        goes_on = np.cumprod(stream.uniform((len(trail), length - 1)) >= restart, axis=1, dtype=bool)
+        row = np.repeat(np.arange(len(some)), walks)[:, None]
+        counts = trail != some[row]
+        counts[:, 1:] &= goes_on
+        keys = (row * graph.n_users + trail)[counts]
+        row, at, visited, count = _ranked(keys, graph.n_users, size=size, stream=stream)
+        node[some[row], at] = visited
+        share[some[row], at] = count / np.bincount(row, count, minlength=len(some))[row]
+    return Visited(node, share)
+
+
+def _ranked(
+    keys: NDArray[np.int64], n_nodes: int, *, size: int, stream: Stream
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of visits ``row * n_nodes + node`` the most frequent of each row: row, place, node and count of each."""
+    keys = np.sort(keys)
+    first = np.flatnonzero(run_starts(keys))
+    row, visited = np.divmod(keys[first], n_nodes)
+    count = np.diff(first, append=len(keys))
+    order = np.lexsort((stream.bits(len(first)), -count, row))
+    row, visited, count = row[order], visited[order], count[order]
+    place = np.arange(len(row)) - np.flatnonzero(run_starts(row))[np.cumsum(run_starts(row)) - 1]
+    kept = place < size
+    return row[kept], place[kept], visited[kept], count[kept]

@@ -1,0 +1,135 @@
+"""Random walks of the second order (Grover and Leskovec, KDD 2016, section 3.2), thousands at a time.
+
+At ``v``, coming from ``t``, the next user is ``x`` in proportion to ``w_vx`` times 1/p if x is t, 1 if x is linked to
+t, and 1/q otherwise. Nothing is kept per pair of links: candidates are drawn by ``w_vx``, and accepted or drawn anew.
+The way back is no candidate but chosen by its exact weight, so that whatever p is, at least min(q, 1/q) of the
+candidates are accepted, and all of them where q is 1.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.graph import Graph
+from mcne.randomness import Stream
+
+BLOCK = 4096
+"""Walks that are drawn together. Part of what a seed means."""
+
+
+class Walker:
+    """Walks on a graph; ``weighted`` takes links in proportion to their weights."""
+
+    def __init__(self, graph: Graph, *, p: float = 1.0, q: float = 1.0, weighted: bool = False) -> None:
+        self._indptr, self._indices = graph.indptr.astype(np.int64), graph.indices
+        self._p, self._q = p, q
+        self._cumulative = None
+        if weighted and graph.weights is not None:
+            self._cumulative = np.concatenate([[0.0], np.cumsum(graph.shares(weighted=True))])
+        if p != 1 or q != 1:
+            # Sorted by target and then by source, the links stand where their opposites stand.
+            self._opposite = np.empty(graph.n_links, dtype=np.int64)
+            self._opposite[np.argsort(graph.indices, kind="stable")] = np.arange(graph.n_links)
+            self._sources = graph.sources()
+            self._keys = self._sources * np.int64(graph.n_users) + graph.indices  # increasing
+
+    def walk(self, starts: NDArray[Any], length: int, *, stream: Stream) -> NDArray[np.int32]:
+        """A walk of ``length`` users from every start, [n, length]; every start must have a neighbor."""
+        walks = np.empty((len(starts), length), dtype=np.int32)
+        walks[:, 0] = starts
+        link = np.zeros(0, dtype=np.int64)
+        for k in range(1, length):
+            if k == 1 or (self._p == 1 and self._q == 1):
+                link = self._any_link(walks[:, k - 1], stream)
+            else:
+                link = self._next_link(link, stream)
+            walks[:, k] = self._indices[link]
+        return walks
+
+    def _any_link(self, users: NDArray[np.int32], stream: Stream) -> NDArray[np.int64]:
+        """A link of every user, by weight alone."""
+        start, end = self._indptr[users], self._indptr[users + 1]
+        low, high = self._weight_before(start), self._weight_before(end)
+        return np.clip(self._at(low + stream.uniform(len(users)) * (high - low)), start, end - 1)
+
+    def _next_link(self, came: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
+        """The links to go on by, after the links ``came`` by."""
+        back = self._opposite[came]
+        here = self._sources[back]
+        start, end = self._indptr[here], self._indptr[here + 1]
+        low, high = self._weight_before(start), self._weight_before(end)
+        below, above = self._weight_before(back), self._weight_before(back + 1)
+        others = (high - low) - (above - below)  # the weight of all links but the one back
+        limit = max(1.0, 1 / self._q)
+        share_back = (above - below) / self._p / ((above - below) / self._p + others * limit)
+        taken, left = back.copy(), np.arange(len(came))
+        while len(left):
+            returns, which, accept = stream.uniform((3, len(left)))
+            goes_on = returns >= share_back[left]
+            left, which, accept = left[goes_on], which[goes_on], accept[goes_on]
+            target = low[left] + which * others[left]
+            target += np.where(target < below[left], 0, (above - below)[left])  # over the link back
+            candidate = np.clip(self._at(target), start[left], end[left] - 1)
+            accepted = accept * limit < self._bias(came[left], candidate)
+            taken[left[accepted]] = candidate[accepted]
+            left = left[~accepted]
+        return taken
+
+    def _bias(self, came: NDArray[np.int64], candidate: NDArray[np.int64]) -> NDArray[np.float64]:
+        """1 where the candidate leads to a neighbor of where the walk came from, otherwise 1/q."""
+        if self._q == 1:
+            return np.ones(len(came))
+        keys = self._sources[came] * np.int64(len(self._indptr) - 1) + self._indices[candidate]
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, 1.0, 1 / self._q)
+
+    def _weight_before(self, link: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The running sum of weights before a link, which without weights is its place."""
+        before: NDArray[np.float64] = link.astype(np.float64) if self._cumulative is None else self._cumulative[link]
+        return before
+
+    def _at(self, weight: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The links in which the running sum of weights reaches ``weight``."""
+        if self._cumulative is None:
+            return weight.astype(np.int64)
+        return (np.searchsorted(self._cumulative, weight, side="right") - 1).astype(np.int64)
+
+
+class WalkCorpus:
+    """``walks_per_node`` walks from every user with friends, shuffled, handed out by the batch again and again.
+
+    Which walks belong to a batch is a function of the seed and of the batch's number alone, and takes time and memory
+    that depend on the batch alone, beside one order of the users for every pass.
+    """
+
+    def __init__(
+        self, walker: Walker, users: NDArray[Any], *, walks_per_node: int, length: int, batch_size: int, seed: int
+    ) -> None:
+        """Take the users to start from, each of whom must have a neighbor."""
+        self._walker, self._users = walker, users
+        self._walks_per_node, self._length, self._batch_size, self._seed = walks_per_node, length, batch_size, seed
+        self._order = lru_cache(maxsize=2)(self._shuffle)
+        self._block = lru_cache(maxsize=8)(self._draw)
+
+    def batch(self, number: int) -> NDArray[np.int32]:
+        """The walks of a batch, [batch, length]; none where nobody has friends."""
+        at, stop = number * self._batch_size, (number + 1) * self._batch_size
+        pieces = [np.zeros((0, self._length), dtype=np.int32)]
+        while len(self._users) and at < stop:
+            turn, place = divmod(at, len(self._users))
+            block, first = divmod(place, BLOCK)
+            piece = self._block(turn % self._walks_per_node, block)[first : first + stop - at]
+            pieces.append(piece)
+            at += len(piece)
+        return np.concatenate(pieces)
+
+    def _draw(self, turn: int, block: int) -> NDArray[np.int32]:
+        starts = self._order(turn)[block * BLOCK : (block + 1) * BLOCK]
+        return self._walker.walk(starts, self._length, stream=Stream(self._seed, "walks", turn, block))
+
+    def _shuffle(self, turn: int) -> NDArray[Any]:
+        return self._users[Stream(self._seed, "walk starts", turn).permutation(len(self._users))]
