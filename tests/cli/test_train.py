@@ -157,18 +157,44 @@ def fails(result: Result, code: int, *says: str) -> None:
 # what it does
 
 
+SMALL = {"epochs": "2", "width": "8", "widths": "[8, 8, 8]", "neighbor_samples": "[3, 3]", "attention_width": "4"}
+WITHOUT_VECTORS = {"userknn", "itemknn", "ease", "nfm"}
+
+
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_trains_and_says_how_it_ended(method: str, train: Run, tmp_path: Path) -> None:
-    args = {"popularity": [], "bpr": ["--set", "width=8", "--set", "epochs=2"]}.get(method, TINY_ARGS)
-    result = train(method, *args)
+def test_every_method_trains_and_says_how_it_ended(method: str, train: Run, run: Run, tmp_path: Path) -> None:
+    known = {"epochs", *METHODS[method].config.__dataclass_fields__}
+    settings = [part for name, value in SMALL.items() if name in known for part in ("--set", f"{name}={value}")]
+    result = train(method, *settings)
     assert (result.code, result.err) == (0, ""), result
     lines = result.out.splitlines()
     assert lines[0] == f"{method} on small: 60 users, split random-0, seed 0, cpu"
     assert "validation NDCG@5 0." in lines[-2]
     kept = FinishedRun.open(tmp_path / "run")
-    assert lines[-1] == f"saved {tmp_path / 'run'} {kept.embeddings.fingerprint}"
-    assert kept.spec.method == kept.embeddings.method == method
+    assert lines[-1] == f"saved {tmp_path / 'run'} {kept.fingerprint}"
+    assert kept.spec.method == method
     assert kept.data()[0].name == "small"
+    assert run("evaluate", tmp_path / "run", "--json").code == 0
+    asked = run("recommend", tmp_path / "run", "--user", 0, "--behavior", "read")
+    if method in WITHOUT_VECTORS:
+        fails(asked, 2, f"{method} does not rank by inner products of vectors", "train another method")
+    else:
+        assert kept.embeddings.method == method
+        assert asked.code == 0
+
+
+def test_what_a_run_without_vectors_evaluates_to_is_what_it_had_learned(train: Run, tmp_path: Path) -> None:
+    """The method is made again from its arrays, here for each behavior apart."""
+    assert train("ease", "--separate").code == 0
+    kept = FinishedRun.open(tmp_path / "run")
+    dataset, split = kept.data()
+    one = dataset.only(1)
+    again = METHODS["ease"].make(
+        TrainingData.of(one, split.only(1, one)), METHODS["ease"].config(), seed=0, device=torch.device("cpu")
+    )
+    users = np.arange(60)
+    assert kept.scorer(dataset, split).scores(1, users).tobytes() == again.scorer().scores(0, users).tobytes()
+    assert kept.fingerprint == FinishedRun.open(tmp_path / "run").fingerprint
 
 
 def test_the_help_names_every_method() -> None:

@@ -39,6 +39,7 @@ GRAPHSAGE = {
     "learning_rate": 0.03,
     "l2": 0.001,
 }
+PINSAGE = {"widths": [16, 12, 10], "neighbors": 4, "walks": 20, "batch_size": 256, "learning_rate": 0.01, "l2": 0.001}
 LIGHTGCN = {"width": 8, "layers": 2, "batch_size": 256, "learning_rate": 0.03, "l2": 0.0001}
 
 CASES = {
@@ -62,6 +63,8 @@ CASES = {
     "line-b": Case("line-b", LINE | {"beta": 0.5}),
     "graphsage": Case("graphsage", GRAPHSAGE),
     "graphsage without bias": Case("graphsage", GRAPHSAGE | {"bias": False, "weighted_neighbors": True}),
+    "pinsage": Case("pinsage", PINSAGE, first_loss=1.0),
+    "pinsage with BPR": Case("pinsage", PINSAGE | {"loss": "bpr", "widths": [16, 10], "walk_length": 1}),
     "lightgcn": Case("lightgcn", LIGHTGCN),
     "lightgcn-trust": Case("lightgcn-trust", LIGHTGCN | {"negatives": 3}),
     "shared-bottom": Case("shared-bottom", MCNE),

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
-from mcne.methods.pointwise import Pairs, UserFeatures, UserSide, UserSums, logistic_loss, pair_l2, pairs_of
+from mcne.methods.pointwise import UserFeatures, UserSide, interactions, logistic_loss, pair_l2, pairs_of
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import RowAdam, adam_memory, load_adam
@@ -276,7 +276,7 @@ class NFM:
         sums = self.users.sums(self.tables.rows, batch.features)
         alone = self.tables.rows("constant", self._only)[0] + sums.weights  # [n] w₀ + b_u
         behaviors = pairs_of(self.tables.rows, batch.triples)
-        pooled = torch.cat([_pooled(sums, pairs).flatten(0, 1) for pairs in behaviors])  # [P, k] of all behaviors
+        pooled = torch.cat([interactions(sums, pairs).flatten(0, 1) for pairs in behaviors])  # [P, k] of all
         deep = self.network(pooled, batch.kept)
         fit, decay = [], []
         for pairs, part in zip(behaviors, deep.split([each.item.numel() for each in behaviors]), strict=True):
@@ -327,9 +327,3 @@ class NFM:
         """Take over what both optimizers remembered."""
         self.tables.load_memory(memory)
         load_adam(self._adam, memory)
-
-
-def _pooled(sums: UserSums, pairs: Pairs) -> Tensor:
-    """``s_u ⊙ v_i + c_u`` of each pair, [b, 1+N, k]."""
-    vectors, constant = (each.index_select(0, pairs.user)[:, None] for each in (sums.vectors, sums.pairs))
-    return vectors * pairs.vectors + constant

@@ -41,7 +41,7 @@ Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01
 
 @dataclass(frozen=True)
 class Node2vecConfig:
-    """Settings: the walks, window, negatives and width of the paper, and BPR's own for the items.
+    """Settings: the walks, window and negatives of the paper, MCNE's width, and BPR's own for the items.
 
     Ours: ``walk_batch``, the walks of a step. They are taken in turn from the paper's ``walks_per_node`` walks of every
     user, which are passed over again and again for as long as the training goes on.

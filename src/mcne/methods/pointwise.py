@@ -125,11 +125,17 @@ def pairs_of(rows: Rows, triples: Sequence[Triples]) -> list[Pairs]:
     return made
 
 
+def interactions(sums: UserSums, pairs: Pairs) -> Tensor:
+    """``s_u ⊙ v_i + c_u`` of each pair, [b, 1+N, k]."""
+    vectors, constant = (each.index_select(0, pairs.user)[:, None] for each in (sums.vectors, sums.pairs))
+    return vectors * pairs.vectors + constant
+
+
 def logistic_loss(scores: Tensor, item: Tensor) -> Tensor:
     """The mean of ``−ln σ(s)`` over positives and ``−ln σ(−s)`` over zeros, 0 of none.
 
     ``scores`` and ``item`` [b, 1+N], the positive first. A zero that is the positive itself, drawn for a user who
-    has every item, is no example.
+    has every item, is no example; it still counts where pairs are decayed or normalized.
     """
     real = (item[:, 1:] != item[:, :1]).to(scores.dtype)
     losses = functional.softplus(-scores[:, 0]).sum() + (functional.softplus(scores[:, 1:]) * real).sum()

@@ -16,6 +16,7 @@ from mcne.methods.line import LINE, LINEB, LINEBConfig, LINEConfig
 from mcne.methods.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
 from mcne.methods.nfm import NFM, NFMConfig
 from mcne.methods.node2vec import Node2vec, Node2vecB, Node2vecBConfig, Node2vecConfig
+from mcne.methods.pinsage import PinSage, PinSageConfig
 from mcne.methods.popularity import Popularity, PopularityConfig
 from mcne.methods.shared_bottom import SharedBottom, SoftGate
 from mcne.methods.user_knn import UserKNN, UserKNNConfig
@@ -42,6 +43,7 @@ METHODS = {
     "line": Entry(LINE, LINEConfig),
     "line-b": Entry(LINEB, LINEBConfig),
     "graphsage": Entry(GraphSage, GraphSageConfig),
+    "pinsage": Entry(PinSage, PinSageConfig),
     "lightgcn": Entry(LightGCN, LightGCNConfig),
     "lightgcn-trust": Entry(LightGCNTrust, LightGCNConfig),
     "shared-bottom": Entry(SharedBottom, MCNEConfig),

@@ -17,6 +17,15 @@ NODES_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
+class WeightedHop:
+    """What one layer computes: from the nodes of the level below, whose rows it holds, to ``n`` nodes above."""
+
+    receiver: NDArray[np.int64]  # [n]
+    sender: NDArray[np.int64]  # [n, size]
+    share: NDArray[np.float32]  # [n, size] of what the receiver hears
+
+
+@dataclass(frozen=True)
 class Visited:
     """For every node those whom its walks visited most, and their shares in the visits to them.
 
@@ -26,6 +35,20 @@ class Visited:
 
     node: NDArray[np.int64]  # [nodes, size]
     share: NDArray[np.float32]  # [nodes, size], never increasing along a row
+
+    def around(self, nodes: NDArray[np.int64], *, layers: int) -> tuple[NDArray[np.int64], tuple[WeightedHop, ...]]:
+        """The nodes, increasing, whose initial vectors ``layers`` layers need to give ``nodes``, and the hops to those.
+
+        Each layer has each node once. To mark nodes is faster than to sort them, which are most of the network soon.
+        """
+        hops: list[WeightedHop] = []
+        for _ in range(layers):
+            needed = np.zeros(len(self.node), dtype=bool)
+            needed[nodes] = needed[self.node[nodes]] = True
+            row = np.cumsum(needed) - 1
+            hops.insert(0, WeightedHop(row[nodes], row[self.node[nodes]], self.share[nodes]))
+            nodes = np.flatnonzero(needed)
+        return nodes, tuple(hops)
 
 
 def most_visited(graph: Graph, *, size: int, walks: int, length: int, restart: float, seed: int) -> Visited:
