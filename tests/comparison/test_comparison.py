@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 from mcne import runs
+from mcne.cli.main import main
 from mcne.comparison import execution
 from mcne.comparison.cell import read_evaluation, read_result, run_cell
 from mcne.comparison.execution import Comparison
@@ -281,9 +283,19 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     assert weights @ scores == pytest.approx(recall.mean)
 
 
-def test_the_command(plan: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Callable) -> None:  # type: ignore[type-arg]
-    from mcne.cli.main import main
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """The command line takes over signals, which belong to the other tests afterwards."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
+
+@pytest.mark.usefixtures("own_signals")
+def test_the_command(
+    plan: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def call(*args: object) -> int:
         monkeypatch.setattr("sys.argv", ["mcne", "compare", *map(str, args)])
         with pytest.raises(SystemExit) as left:

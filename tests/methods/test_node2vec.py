@@ -116,7 +116,7 @@ def test_circles_of_friends_are_found_and_who_has_none_stays_as_it_was(weighted:
     method = make(replace(CONFIG, weighted_neighbors=weighted), weighted=weighted)
     before = method.tables.tables["users"].clone()
     assert circle_auc(before) == pytest.approx(0.5, abs=0.05)
-    train(method, 20)
+    train(method, 10)
     after = method.tables.tables["users"]
     assert circle_auc(after) > 0.95
     assert torch.equal(after[N_USERS - ALONE :], before[N_USERS - ALONE :])
