@@ -43,7 +43,7 @@ from mcne.training.settings import Amount, Count, Rate
 class GraphSageConfig:
     """Settings: the walks and negatives of the authors, the widths and samples of MCNE, and BPR's own for the items.
 
-    A walk of 5 users gives 4 pairs, so ``walk_batch`` 128 is the authors' batch of 512 pairs, which share its negatives.
+    A walk of 5 users gives 4 pairs, so ``walk_batch`` 128 is the authors' batch of 512 pairs. They share negatives.
     Ours: ``l2``, stronger than BPR's own, because over vectors of norm 1 items learn single users by heart.
     """
 
