@@ -64,7 +64,7 @@ CASES = {
     "graphsage": Case("graphsage", GRAPHSAGE),
     "graphsage without bias": Case("graphsage", GRAPHSAGE | {"bias": False, "weighted_neighbors": True}),
     "pinsage": Case("pinsage", PINSAGE, first_loss=1.0),
-    "pinsage with BPR": Case("pinsage", PINSAGE | {"loss": "bpr", "widths": [16, 10], "walk_length": 1}),
+    "pinsage with BPR": Case("pinsage", PINSAGE | {"loss": "bpr", "bias": True, "widths": [16, 10], "walk_length": 1}),
     "lightgcn": Case("lightgcn", LIGHTGCN),
     "lightgcn-trust": Case("lightgcn-trust", LIGHTGCN | {"negatives": 3}),
     "shared-bottom": Case("shared-bottom", MCNE),

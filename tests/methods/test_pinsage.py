@@ -45,6 +45,8 @@ def make(config: PinSageConfig = CONFIG, *, seed: int = 0) -> PinSage:
     """A method whose biases matter, and whose vectors are large beside them."""
     method = PinSage(training_data(), config, seed=seed, device=CPU)
     method.tables.tables["nodes"].mul_(10)
+    if config.bias:
+        method.tables.tables["bias"].copy_(torch.linspace(-0.2, 0.3, 11)[:, None])
     with torch.no_grad():
         for name, weight in method.network.named_parameters():
             if name.endswith("bias"):
@@ -127,13 +129,16 @@ def test_all_nodes_are_those_of_naive_loops() -> None:
 
 
 @pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("loss", ["margin", "bpr"])
-def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph(loss: str) -> None:
-    method = make(replace(CONFIG, loss=loss, margin=0.05))
+def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph(loss: str, bias: bool) -> None:
+    method = make(replace(CONFIG, loss=loss, margin=0.05, bias=bias))
     batch = method.prepare(1, 0)
     assert len(batch.nodes) < 11  # a part of the graph
     nodes = method.tables.tables["nodes"].clone().requires_grad_()
     given = naive_network(method.network, nodes, neighbors())
+    added = method.tables.tables["bias"].clone() if bias else torch.zeros(11, 1)
+    added.requires_grad_()
     losses, penalties, hinges = [], [], []
     seeds = batch.nodes
     for hop in batch.hops:
@@ -143,11 +148,12 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
         rows = (seeds[at].tolist() for at in (each.user, each.positive, each.negative))
         for u, p, drawn in zip(*rows, strict=True):
             for n in drawn:
-                difference = given[u] @ given[p] - given[u] @ given[n]
+                difference = given[u] @ given[p] + added[p, 0] - given[u] @ given[n] - added[n, 0]
                 hinge = torch.clamp(0.05 - difference, min=0)
                 hinges.append(hinge.item())
                 ranking = ranking + (hinge if loss == "margin" else -torch.log(torch.sigmoid(difference))) / 8
                 penalty = penalty + (given[u].square() + given[p].square() + given[n].square()).sum() / 8
+                penalty = penalty + (added[p, 0].square() + added[n, 0].square()) / 8
         losses.append(ranking)
         penalties.append(penalty)
     assert 0 < sum(hinge > 0 for hinge in hinges) < len(hinges)
@@ -157,14 +163,24 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
     torch.testing.assert_close(ours.per_behavior, torch.stack(losses).detach(), rtol=1e-10, atol=0)
     assert ours.examples == 8
     parameters = list(method.network.parameters())
-    gradients = torch.autograd.grad(expected, [*parameters, nodes])
+    tables = [nodes, added] if bias else [nodes]
+    gradients = torch.autograd.grad(expected, [*parameters, *tables])
     torch.autograd.backward(ours.total)
-    (touched,) = method.tables.touched()
-    table = torch.zeros_like(nodes)
-    table[batch.nodes] = touched.grad
-    for mine, naive in zip([*(each.grad for each in parameters), table], gradients, strict=True):
+    found = [each.grad for each in parameters]
+    for table, rows, touched in zip(tables, (batch.nodes, seeds), method.tables.touched(), strict=False):
+        found.append(torch.zeros_like(table).index_add(0, rows, touched.grad))
+    for mine, naive in zip(found, gradients, strict=True):
         torch.testing.assert_close(mine, naive, rtol=1e-8, atol=1e-12)
         assert naive.abs().max() > 0
+
+
+@pytest.mark.usefixtures("double")
+def test_the_bias_of_an_item_is_added_to_its_scores() -> None:
+    with_bias, without = make(replace(CONFIG, bias=True)), make()
+    for k, first in enumerate((6, 9)):
+        added = with_bias.tables.tables["bias"][first : first + training_data().n_items[k], 0].numpy()
+        scores = with_bias.scorer().scores(k, np.arange(6)) - without.scorer().scores(k, np.arange(6))
+        np.testing.assert_allclose(scores, np.tile(added, (6, 1)), atol=1e-6)
 
 
 def test_a_step_moves_only_the_nodes_around_its_triples() -> None:

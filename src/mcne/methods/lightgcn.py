@@ -113,6 +113,7 @@ class LightGCN:
         self.ranking = NodeRanking(
             data,
             width=config.width,
+            bias=False,
             negatives=config.negatives,
             batch_size=config.batch_size,
             seed=seed,

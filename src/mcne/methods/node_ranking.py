@@ -56,17 +56,28 @@ def triple_scores(user: Tensor, positive: Tensor, negative: Tensor) -> tuple[Ten
 
 
 class NodeRanking:
-    """Ranking by ``⟨z_u, z_i⟩`` where a method gives one vector, of ``width``, to every node of the joint graph."""
+    """Ranking by ``⟨z_u, z_i⟩`` where a method gives one vector, of ``width``, to every node of the joint graph.
+
+    With ``bias`` a method also gives every node a number, and those of items are added to their scores.
+    """
 
     def __init__(
-        self, data: TrainingData, *, width: int, negatives: int, batch_size: int, seed: int, device: torch.device
+        self,
+        data: TrainingData,
+        *,
+        width: int,
+        bias: bool,
+        negatives: int,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
     ) -> None:
         self.data, self._device = data, device
         self._first = _first_nodes(data)
         self._items = DotRanking(
             data,
             width=width,
-            bias=False,
+            bias=bias,
             negatives=negatives,
             batch_size=batch_size,
             seed=seed,
@@ -94,22 +105,31 @@ class NodeRanking:
             row += len(each.items)
         return np.concatenate(nodes), tuple(triples)
 
-    def scorer(self, vectors: Tensor) -> DotScorer:
-        """The scores by the ``vectors`` [nodes, d] of all nodes."""
-        users, tables = self._split(vectors)
+    def scorer(self, vectors: Tensor, bias: Tensor | None = None) -> DotScorer:
+        """The scores by the ``vectors`` [nodes, d] and the ``bias`` [nodes, 1] of all nodes."""
+        users, tables = self._split(vectors, bias)
         return self._items.scorer(tables, users)
 
     def embeddings(
-        self, vectors: Tensor, *, dataset: SocialDataset, provenance: Mapping[str, Any]
+        self,
+        vectors: Tensor,
+        bias: Tensor | None = None,
+        *,
+        dataset: SocialDataset,
+        provenance: Mapping[str, Any],
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores: every behavior has all dimensions."""
-        users, tables = self._split(vectors)
+        users, tables = self._split(vectors, bias)
         return self._items.embeddings(tables, users, dataset=dataset, provenance=provenance)
 
-    def _split(self, vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The vectors of users, and of items by the names of their tables."""
-        users, *items = torch.split(vectors, [self.data.n_users, *self.data.n_items])
-        return users, {f"items.{k}": table for k, table in enumerate(items)}
+    def _split(self, vectors: Tensor, bias: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The vectors of users, and what items have by the names of their tables."""
+        sizes = [self.data.n_users, *self.data.n_items]
+        users, *items = torch.split(vectors, sizes)
+        tables = {f"items.{k}": table for k, table in enumerate(items)}
+        if bias is not None:
+            tables |= {f"bias.{k}": table for k, table in enumerate(torch.split(bias, sizes)[1:])}
+        return users, tables
 
 
 def _first_nodes(data: TrainingData) -> NDArray[np.int64]:

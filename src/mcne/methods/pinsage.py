@@ -39,7 +39,8 @@ TABLE_STD = 0.1
 class PinSageConfig:
     """Settings. Of the origin are two layers and the margin loss, of MCNE the widths and the number of neighbors.
 
-    The origin states neither the margin nor the walks, and all else is ours: ``l2`` is per triple, on what it scores.
+    The origin states neither the margin nor the walks, and all else is ours: ``l2`` is per triple, on what it scores;
+    ``bias`` adds a learned number to every item's score, as BPR has it.
     A walk is given up with the chance ``restart`` after each of its steps, and after ``walk_length`` in any case.
     """
 
@@ -50,6 +51,7 @@ class PinSageConfig:
     restart: Share = 0.5
     loss: Literal["margin", "bpr"] = "margin"
     margin: Amount = 1.0
+    bias: bool = False
     negatives: Count = 5
     batch_size: Count = 1024
     learning_rate: Rate = 0.003
@@ -82,6 +84,7 @@ class Batch:
     """A step's inputs."""
 
     nodes: Tensor  # [n₀] nodes whose free vectors are needed
+    scored: Tensor  # [n_K] nodes of the last level
     hops: tuple[TensorHop, ...]
     triples: tuple[NodeTriples, ...]  # of the last level's nodes
 
@@ -131,6 +134,7 @@ class PinSage:
         self.ranking = NodeRanking(
             data,
             width=config.widths[-1],
+            bias=config.bias,
             negatives=config.negatives,
             batch_size=config.batch_size,
             seed=seed,
@@ -139,7 +143,8 @@ class PinSage:
         self.network = Network(config.widths, stream=Stream(seed, "initialize", "network")).to(device)
         stream = Stream(seed, "initialize", "nodes")
         nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
-        self.tables = RowAdam({"nodes": nodes.to(device)}, learning_rate=config.learning_rate)
+        tables = {"nodes": nodes} | ({"bias": torch.zeros(len(nodes), 1)} if config.bias else {})
+        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
         self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
         self._visited = most_visited(
             joint_graph(data, trust=True),
@@ -159,17 +164,25 @@ class PinSage:
         """Draw the triples of all behaviors, and find the neighborhood of their nodes."""
         seeds, triples = self.ranking.draw(epoch, step)
         nodes, hops = self._visited.around(seeds, layers=len(self.network.layers))
-        return Batch(to_device(nodes, self.device), tuple(TensorHop.of(hop, self.device) for hop in hops), triples)
+        moved = tuple(TensorHop.of(hop, self.device) for hop in hops)
+        return Batch(to_device(nodes, self.device), to_device(seeds, self.device), moved, triples)
 
     def loss(self, batch: Batch) -> StepLoss:
         """Margin loss or BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
         self.tables.forget()
         given = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
+        bias = self.tables.rows("bias", batch.scored) if self.config.bias else None  # [n_K, 1]
         ranking, decay = [], []
         for each in batch.triples:
             triple = each.of(given)
-            ranking.append(self._ranking_loss(*triple_scores(*triple)))
-            decay.append(scored_l2(*triple))
+            positive, negative = triple_scores(*triple)
+            penalty = scored_l2(*triple)
+            if bias is not None:
+                _, own, others = each.of(bias)  # [b, 1] and [b, N, 1]
+                positive, negative = positive + own[:, 0], negative + others[:, :, 0]
+                penalty = penalty + scored_l2(torch.zeros_like(own), own, others)
+            ranking.append(self._ranking_loss(positive, negative))
+            decay.append(penalty)
         losses = torch.stack(ranking)
         total = losses.mean() + self.config.l2 * torch.stack(decay).mean()
         return StepLoss(total, losses.detach(), sum(len(each.user) for each in batch.triples))
@@ -186,12 +199,13 @@ class PinSage:
         return {}
 
     def scorer(self) -> DotScorer:
-        """Inner products of what the network gives to all nodes."""
-        return self.ranking.scorer(self.vectors())
+        """Inner products of what the network gives to all nodes, plus the bias."""
+        return self.ranking.scorer(self.vectors(), self.tables.tables.get("bias"))
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact: every behavior has all dimensions."""
-        return self.ranking.embeddings(self.vectors(), dataset=dataset, provenance=provenance)
+        bias = self.tables.tables.get("bias")
+        return self.ranking.embeddings(self.vectors(), bias, dataset=dataset, provenance=provenance)
 
     @torch.no_grad()
     def vectors(self) -> Tensor:
@@ -202,7 +216,7 @@ class PinSage:
         return given
 
     def learned(self) -> dict[str, Tensor]:
-        """The free vectors, the weights of the network, and the neighbors that were drawn for it."""
+        """The tables, the weights of the network, and the neighbors that were drawn for it."""
         network = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         drawn = {f"visited.{name}": torch.from_numpy(value) for name, value in vars(self._visited).items()}
         return dict(self.tables.tables) | network | drawn
@@ -212,7 +226,7 @@ class PinSage:
         return self.tables.memory() | adam_memory(self._adam)
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over free vectors, weights and neighbors."""
+        """Take over tables, weights and neighbors."""
         self.tables.load_tables(learned)
         self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
         self._visited = Visited(*(to_numpy(learned[f"visited.{name}"]).copy() for name in ("node", "share")))
