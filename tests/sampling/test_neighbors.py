@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mcne.data.graph import Graph, undirected
-from mcne.sampling.neighbors import Hop, Neighborhood, NeighborSampler, by_marking, by_sorting
+from mcne.sampling.neighbors import Hop, Neighborhood, NeighborSampler
 
 
 def graph_of(n_users: int, links: list[tuple[int, int]], weights: list[float] | None = None) -> Graph:
@@ -183,14 +183,6 @@ def test_no_seeds_no_links_and_no_layers() -> None:
         assert as_lists(around) == [[0, 2], [[[0, 1], [], [False, False]]]]
         assert np.all(around.hops[0].sender < 2)
     assert as_lists(NeighborSampler(alone, []).sample(np.array([1]), seed=0, epoch=0, step=0)) == [[1], []]
-
-
-@given(st.lists(st.lists(st.integers(0, 19)), min_size=1, max_size=3))
-def test_distinct_users_are_the_same_marked_or_sorted(lists: list[list[int]]) -> None:
-    needed = [np.array(each, np.int64) for each in lists]
-    marked, sorted_ = by_marking(20, *needed), by_sorting(*needed)
-    assert marked[0].tolist() == sorted_[0].tolist() == sorted({user for each in lists for user in each})
-    assert [rows.tolist() for rows in marked[1]] == [rows.tolist() for rows in sorted_[1]]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

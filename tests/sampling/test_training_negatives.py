@@ -15,7 +15,7 @@ from mcne.data.graph import undirected
 from mcne.data.split import TEST, TRAIN, VALIDATION, supplied_split
 from mcne.ids import Ids
 from mcne.randomness import Stream
-from mcne.sampling.negatives import Unseen, _count_at_most
+from mcne.sampling.negatives import Unseen
 from mcne.sampling.triples import TripleSampler
 from mcne.training.contract import TrainingData
 
@@ -57,19 +57,6 @@ def test_the_kth_unseen_item_is_that_of_a_list(case: tuple[list[set[int]], int])
     drawn = unseen_of(seen, n_items).draw(users, positives, count=count, stream=Chosen(numbers))
     expected = [[items[k % len(items)] if items else -7 for k in range(count)] for items in left]
     assert drawn.tolist() == expected
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(-3, 9)), st.data())
-def test_bisection_counts_like_a_loop(values: list[int], data: st.DataObject) -> None:
-    bounds = sorted(data.draw(st.lists(st.integers(0, len(values)), min_size=2, max_size=2)))
-    ordered = np.array(
-        values[: bounds[0]] + sorted(values[bounds[0] : bounds[1]]) + values[bounds[1] :], dtype=np.int64
-    )
-    low, high = (np.array([[bound]]) for bound in bounds)
-    asked = np.arange(-5, 12)[None]
-    expected = [sum(value <= bound for value in ordered[bounds[0] : bounds[1]]) for bound in asked[0]]
-    assert _count_at_most(ordered, low, high, asked).tolist() == [expected]
 
 
 def test_draws_are_uniform_and_independent_per_user_and_column() -> None:

@@ -103,7 +103,7 @@ class Comparison:
     def _run(
         self, cells: Iterable[Cell], what: str, *, jobs: int, device: str, say: Callable[[str], None]
     ) -> dict[str, str]:
-        everything = list(cells)
+        everything = list({cell.name: cell for cell in cells}.values())  # two rows may have one in common
         missing = [cell for cell in everything if not is_done(self.directory(cell))]
         say(f"{what}: {len(everything) - len(missing)} of {len(everything)} cells are done")
         if not missing:

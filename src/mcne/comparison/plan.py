@@ -19,7 +19,7 @@ from mcne.training.settings import read_toml
 
 KEYS = ("title", "command", "split", "repetitions", "search", "protocols", "reference")
 TABLES = ("training", "methods", "paper")
-METHOD_KEYS = ("modes", "settings", "search")
+METHOD_KEYS = ("method", "modes", "settings", "search")
 MODES = get_args(Mode)
 PROTOCOLS = get_args(ProtocolName)
 
@@ -67,9 +67,9 @@ class Plan:
     repetitions: int
     search: int  # candidates of a method at most
     protocols: tuple[ProtocolName, ...]
-    reference: str  # the method that others are tested against
-    candidates: Mapping[str, tuple[Candidate, ...]]
-    paper: Mapping[str, Mapping[str, tuple[float, float]]]  # method -> behavior -> Recall@5 and NDCG@5 in percent
+    reference: str  # the row that others are tested against
+    candidates: Mapping[str, tuple[Candidate, ...]]  # by row: a method, or a name given to one with other settings
+    paper: Mapping[str, Mapping[str, tuple[float, float]]]  # row -> behavior -> Recall@5 and NDCG@5 in percent
 
     @classmethod
     def read(cls, path: Path, *, only: tuple[str, ...] = ()) -> Plan:
@@ -113,15 +113,16 @@ class Plan:
 
 
 def _candidates(
-    path: Path, method: str, table: Mapping[str, Any], training: Mapping[str, Any], most: int
+    path: Path, row: str, table: Mapping[str, Any], training: Mapping[str, Any], most: int
 ) -> tuple[Candidate, ...]:
     """Every mode with every combination of the searched settings."""
-    _known(path, table, METHOD_KEYS, what=f"key of methods.{method}")
+    _known(path, table, METHOD_KEYS, what=f"key of methods.{row}")
+    method = str(table.get("method", row))
     searched: Mapping[str, Any] = table.get("search", {})
     modes = table.get("modes", ["joint"])
     for mode in modes:
         if mode not in MODES:
-            raise UsageError(f"{path}, methods.{method}: {unknown('mode', mode, MODES)}")
+            raise UsageError(f"{path}, methods.{row}: {unknown('mode', mode, MODES)}")
     found = []
     for mode in modes:
         for values in itertools.product(*searched.values()):
@@ -130,7 +131,7 @@ def _candidates(
             found.append(Candidate(method, mode, given))
     if len(found) > most:
         raise UsageError(
-            f"{path}, methods.{method}: {len(found)} candidates, but every method has a budget of {most}; search fewer "
+            f"{path}, methods.{row}: {len(found)} candidates, but every method has a budget of {most}; search fewer "
             "settings, or raise search for all methods"
         )
     return tuple(found)

@@ -36,6 +36,7 @@ class Spread:
 class Row:
     """A method: what was chosen for it, what it costs and how it does."""
 
+    name: str
     candidate: Candidate
     candidates: int  # searched
     validation: float | None  # of the chosen one, in the search
@@ -101,22 +102,22 @@ def summarize(comparison: Comparison) -> Summary:
     """From the finished cells; methods without any are left out."""
     rows = []
     chosen = comparison.choose()
-    for method, candidate in chosen.items():
+    for name, candidate in chosen.items():
         cells = [comparison.cell(candidate, r, is_search=False) for r in range(comparison.plan.repetitions)]
         results = [read_result(comparison.directory(c)) for c in cells if is_done(comparison.directory(c))]
         if results:
-            searched = comparison.plan.candidates[method]
+            searched = comparison.plan.candidates[name]
             validation = comparison.validation(candidate) if len(searched) > 1 else results[0]["validation"]
-            rows.append(Row(candidate, len(searched), validation, len(results), tuple(results)))
+            rows.append(Row(name, candidate, len(searched), validation, len(results), tuple(results)))
     return Summary(comparison, tuple(rows), _scores(comparison, rows))
 
 
 def _scores(comparison: Comparison, rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, UserScores]]:
     """What is tested, of every method that has all repetitions."""
-    whole = [row.candidate for row in rows if row.repetitions == comparison.plan.repetitions]
+    whole = [row for row in rows if row.repetitions == comparison.plan.repetitions]
     found: dict[tuple[str, str], dict[str, UserScores]] = {}
     for protocol in comparison.plan.protocols:
-        evaluations = {candidate.method: _evaluations(comparison, candidate, protocol) for candidate in whole}
+        evaluations = {row.name: _evaluations(comparison, row.candidate, protocol) for row in whole}
         for metric in TESTED:
             found[protocol, metric] = {method: averaged(each, metric) for method, each in evaluations.items()}
     return found

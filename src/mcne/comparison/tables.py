@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from mcne.comparison.summary import Row, Spread, Summary
+from mcne.comparison.summary import Spread, Summary
 from mcne.evaluation.protocol import CUTOFFS
 from mcne.evaluation.slices import SLICES
 
@@ -109,7 +109,7 @@ def _quality(summary: Summary, protocol: str) -> Table:
     rows = []
     for row in summary.rows:
         found = [row.metric(protocol, place, metric) for place in places for metric in TWO]
-        rows.append((_name(row), *map(_percent, found)))
+        rows.append((row.name, *map(_percent, found)))
     columns = [[row.metric(protocol, place, m) for row in summary.rows] for place in places for m in TWO]
     return Table(PROTOCOL_TITLES[protocol], tuple(header), tuple(rows), best=_best(columns))
 
@@ -119,14 +119,14 @@ def _beside_the_paper(summary: Summary) -> Table:
     header = ["method", *(f"{name}: ours, paper, gap" for name in summary.behaviors)]
     rows = []
     for row in summary.rows:
-        printed = summary.comparison.plan.paper.get(row.candidate.method)
+        printed = summary.comparison.plan.paper.get(row.name)
         if printed is None:
             continue
         cells = []
         for name in summary.behaviors:
             ours = [row.metric("sampled", name, metric) for metric in ("recall@5", "hits_ideal_ndcg@5")]
             cells.append(_gap(ours, printed.get(name)))
-        rows.append((_name(row), *cells))
+        rows.append((row.name, *cells))
     note = (
         "Recall@5 per user / NDCG@5 with the ideal built from the hits found, the pair nearest to the paper's numbers. "
         "Recall pooled over all test items is in the next table."
@@ -151,7 +151,7 @@ def _cutoffs(summary: Summary, protocol: str) -> Table:
     for at, row in enumerate(summary.rows):
         found = [column[at] for column in columns]
         found += [row.coverage(cutoff) for cutoff in CUTOFFS] if protocol == "full" else []
-        rows.append((_name(row), *map(_percent, found)))
+        rows.append((row.name, *map(_percent, found)))
     title = f"{PROTOCOL_TITLES[protocol]}: means over behaviors at 5, 10 and 20"
     return Table(title, tuple(header), tuple(rows), best=_best(columns))
 
@@ -160,7 +160,7 @@ def _slices(summary: Summary, protocol: str) -> Table:
     """Users without training record, cold, head and tail items."""
     header = ["method", *(f"{name.replace('_', ' ')} {title}" for name in SLICES for title in ("R@5", "N@5"))]
     columns = [[row.slice(protocol, name, metric) for row in summary.rows] for name in SLICES for metric in TWO]
-    rows = [(_name(row), *(_percent(column[at]) for column in columns)) for at, row in enumerate(summary.rows)]
+    rows = [(row.name, *(_percent(column[at]) for column in columns)) for at, row in enumerate(summary.rows)]
     title = f"{PROTOCOL_TITLES[protocol]}: slices"
     return Table(title, tuple(header), tuple(rows), best=_best(columns))
 
@@ -189,12 +189,12 @@ def _costs(summary: Summary) -> Table:
     header = ("method", "numbers learned", "train s", "evaluate s", "searched", "validation NDCG@5", "chosen")
     rows = []
     for row in summary.rows:
-        candidates = summary.comparison.plan.candidates[row.candidate.method]
+        candidates = summary.comparison.plan.candidates[row.name]
         common = dict(set.intersection(*(set(_hashable(c.given)) for c in candidates))) if candidates else {}
         parameters, train, evaluate = (row.cost(n) for n in ("parameters", "train_seconds", "evaluate_seconds"))
         rows.append(
             (
-                _name(row),
+                row.name,
                 "–" if parameters is None else f"{parameters.mean:,.0f}",
                 "–" if train is None else f"{train.mean:.1f}",
                 "–" if evaluate is None else f"{evaluate.mean:.1f}",
@@ -208,10 +208,6 @@ def _costs(summary: Summary) -> Table:
 
 def _hashable(given: Any) -> list[tuple[str, Any]]:
     return [(name, tuple(value) if isinstance(value, list) else value) for name, value in given.items()]
-
-
-def _name(row: Row) -> str:
-    return row.candidate.method
 
 
 def _percent(spread: Spread | None) -> str:

@@ -19,6 +19,7 @@ from mcne.evaluation.dot import DotScorer
 from mcne.layers.losses import bpr_loss, scored_l2
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device, to_numpy
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 from mcne.sampling.triples import TripleSampler
 from mcne.training.contract import StepLoss, TrainingData
 
@@ -79,15 +80,10 @@ class DotRanking:
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[Triples, ...]]:
         """The distinct users of a step, increasing, and the triples of every behavior."""
         drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
-        users = np.unique(np.concatenate([triples.user for triples in drawn]))
+        users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
         return users, tuple(
-            Triples(
-                *(
-                    to_device(array, self.device)
-                    for array in (np.searchsorted(users, each.user), each.items, each.positive, each.negative)
-                )
-            )
-            for each in drawn
+            Triples(*(to_device(array, self.device) for array in (user, each.items, each.positive, each.negative)))
+            for user, each in zip(rows, drawn, strict=True)
         )
 
     def loss(self, rows: Rows, triples: Sequence[Triples], users: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,7 @@ from mcne.layers.skip_gram import logistic_loss
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 from mcne.sampling.neighbors import NeighborSampler
 from mcne.sampling.noise import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
@@ -133,14 +134,14 @@ class GraphSage:
         walks = self._walks.batch(epoch * self.n_steps + step)
         stream = Stream(self._seed, "network negatives", epoch, step)
         noise = self._noise.draw(self.config.network_negatives if len(walks) else 0, stream)
-        seeds = np.unique(np.concatenate([ranked, walks.ravel(), noise]))
+        seeds, rows = distinct(self.data.n_users, ranked, walks, noise)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
         hops = ((to_device(each, self.device) for each in (hop.receiver, hop.sender, hop.heard)) for hop in around.hops)
         return Batch(
             to_device(around.users, self.device),
             tuple(TensorHop(*hop) for hop in hops),
             triples,
-            *(to_device(np.searchsorted(seeds, each), self.device) for each in (ranked, walks, noise)),
+            *(to_device(each, self.device) for each in rows),
         )
 
     def loss(self, batch: Batch) -> StepLoss:

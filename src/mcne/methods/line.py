@@ -29,6 +29,7 @@ from mcne.layers.skip_gram import logistic_loss
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 from mcne.sampling.links import LinkSampler
 from mcne.sampling.noise import Noise
 from mcne.training.contract import StepLoss, TrainingData
@@ -115,25 +116,26 @@ class LINE:
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, links and their negatives."""
         ranked, triples = self.items.draw(epoch, step)
-        users, links = self._draw_links(ranked, epoch, step) if self.network_weight else (ranked, None)
-        at = np.searchsorted(users, ranked)
+        users, at, links = ranked, np.arange(len(ranked)), None
+        if self.network_weight:
+            users, at, links = self._draw_links(ranked, epoch, step)
         return Batch(to_device(users, self.device), to_device(at, self.device), triples, links)
 
-    def _draw_links(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[np.int64], DrawnLinks]:
-        """The distinct users of the links and those ``ranked``, and the links."""
+    def _draw_links(
+        self, ranked: NDArray[np.int64], epoch: int, step: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], DrawnLinks]:
+        """The distinct users of the links and those ``ranked``, the rows of these, and the links."""
         source, target = self._links.draw(self.config.link_batch, Stream(self._seed, "links", epoch, step))
         stream = Stream(self._seed, "network negatives", epoch, step)
         noise = self._noise.draw((len(source), self.config.network_negatives), stream)
         heads = np.concatenate([target[:, None], noise], axis=1)
         if self.config.order == 1:
-            users = np.unique(np.concatenate([ranked, source, heads.ravel()]))
-            contexts, rows = np.zeros(0, dtype=np.int64), np.searchsorted(users, heads)
+            users, (at, tail, head) = distinct(self.data.n_users, ranked, source, heads)
+            contexts = np.zeros(0, dtype=np.int64)
         else:
-            users = np.union1d(ranked, source)
-            contexts, at = np.unique(heads, return_inverse=True)
-            rows = at.reshape(heads.shape)
-        drawn = (contexts, np.searchsorted(users, source), rows)
-        return users, DrawnLinks(*(to_device(array, self.device) for array in drawn))
+            users, (at, tail) = distinct(self.data.n_users, ranked, source)
+            contexts, (head,) = distinct(self.data.n_users, heads)
+        return users, at, DrawnLinks(*(to_device(array, self.device) for array in (contexts, tail, head)))
 
     def loss(self, batch: Batch) -> StepLoss:
         """The links against their negatives, and BPR of which the user vectors feel the share ``beta``."""

@@ -29,6 +29,7 @@ from mcne.layers.skip_gram import SkipGram
 from mcne.layers.tensors import INIT_STD, normal_table, to_device
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 from mcne.sampling.noise import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
 from mcne.training.contract import StepLoss, TrainingData
@@ -132,24 +133,21 @@ class Node2vec:
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, the next walks and their negatives."""
         ranked, triples = self.items.draw(epoch, step)
-        users, walks = self._draw_walks(ranked, epoch, step) if self.network_weight else (ranked, None)
-        at = np.searchsorted(users, ranked)
+        users, at, walks = ranked, np.arange(len(ranked)), None
+        if self.network_weight:
+            users, at, walks = self._draw_walks(ranked, epoch, step)
         return Batch(to_device(users, self.device), to_device(at, self.device), triples, walks)
 
-    def _draw_walks(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[np.int64], Walks]:
-        """The distinct users of the walks and those ``ranked``, and the walks."""
+    def _draw_walks(
+        self, ranked: NDArray[np.int64], epoch: int, step: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Walks]:
+        """The distinct users of the walks and those ``ranked``, the rows of these, and the walks."""
         walks = self._walks.batch(epoch * self.n_steps + step)
         stream = Stream(self._seed, "network negatives", epoch, step)
         noise = self._noise.draw((len(walks), *self.skip_gram.noise_shape), stream)
-        walked, place = np.unique(walks, return_inverse=True)
-        users, contexts = np.union1d(ranked, walked), np.union1d(walked, noise)
-        rows = (
-            contexts,
-            np.searchsorted(users, walked)[place].reshape(walks.shape),
-            np.searchsorted(contexts, walked)[place].reshape(walks.shape),
-            np.searchsorted(contexts, noise),
-        )
-        return users, Walks(*(to_device(array, self.device) for array in rows))
+        users, (at, center) = distinct(self.data.n_users, ranked, walks)
+        contexts, (near, far) = distinct(self.data.n_users, walks, noise)
+        return users, at, Walks(*(to_device(array, self.device) for array in (contexts, center, near, far)))
 
     def loss(self, batch: Batch) -> StepLoss:
         """Skip-gram on the walks, and BPR of which the user vectors feel the share ``beta``."""

@@ -25,6 +25,7 @@ from mcne.data.graph import Graph
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
 from mcne.methods.dot_ranking import Rows, Triples
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 
 USERS_AT_ONCE = 1 << 14
 
@@ -81,7 +82,7 @@ class UserSide:
         degree = last - first
         start = offsets(degree).astype(np.int64)
         at = np.arange(start[-1]) + np.repeat(first - start[:-1], degree)
-        friends, friend = np.unique(self._graph.indices[at].astype(np.int64), return_inverse=True)
+        friends, (friend,) = distinct(self._graph.n_users, self._graph.indices[at])
         arrays = (users, friends, friend, start[:-1], degree[:, None])
         return UserFeatures(*(to_device(array, self._device) for array in arrays))
 

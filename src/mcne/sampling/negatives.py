@@ -1,7 +1,7 @@
 """Training negatives: uniform over the items that the user has no training record of (reading 9).
 
-The k-th item that a user has *not* touched is found by bisection in the sorted list of those that it has: exact,
-without rejection, in time that grows with the logarithm of the list.
+The k-th item that a user has *not* touched is found by bisection among those that it has: exact, without rejection, in
+time that grows with the logarithm of all pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Unseen:
         self.n_items = n_items
         self._indptr = offsets(np.bincount(user, minlength=n_users)).astype(np.int64)
         within = np.arange(len(user)) - np.repeat(self._indptr[:-1], np.diff(self._indptr))
-        self._gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
+        gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
+        self._keys = user.astype(np.int64) * (n_items + 1) + gaps  # [pairs] so it never decreases at all
 
     def draw(self, users: NDArray[Any], positives: NDArray[Any], *, count: int, stream: Stream) -> NDArray[np.int64]:
         """``count`` items per user, with replacement, [n, count].
@@ -34,20 +35,6 @@ class Unseen:
         low, high = self._indptr[users], self._indptr[users + 1]
         unseen = self.n_items - (high - low)
         k = stream.integers(unseen[:, None], (len(users), count))
-        rank = _count_at_most(self._gaps, low[:, None], high[:, None], k)
-        return np.where(unseen[:, None] > 0, k + rank, positives[:, None])
-
-
-def _count_at_most(
-    values: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64], bound: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """How many of the non-decreasing ``values[low:high]`` are at most ``bound``, for every element at once."""
-    first = np.broadcast_to(low, bound.shape).copy()
-    last = np.broadcast_to(high, bound.shape).copy()
-    for _ in range(int((high - low).max(initial=0)).bit_length()):
-        open_ = first < last
-        middle = (first + last) // 2
-        below = values[np.where(open_, middle, 0)] <= bound if len(values) else np.zeros(bound.shape, dtype=bool)
-        first = np.where(open_ & below, middle + 1, first)
-        last = np.where(open_ & ~below, middle, last)
-    return first - low
+        wanted = users.astype(np.int64)[:, None] * (self.n_items + 1) + k
+        seen_below = np.searchsorted(self._keys, wanted, side="right") - low[:, None]
+        return np.where(unseen[:, None] > 0, k + seen_below, positives[:, None])

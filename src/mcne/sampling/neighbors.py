@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
-
-SPARSE = 64
-"""From so many users on for each one that a level needs, what it needs is sorted instead of marked."""
+from mcne.sampling.distinct import distinct
 
 
 @dataclass(frozen=True)
@@ -57,13 +55,10 @@ class NeighborSampler:
         for layer in reversed(range(len(self._sizes))):
             stream = Stream(seed, "neighbors", layer, epoch, step)
             drawn, heard = self._draw(users, self._sizes[layer], stream)
-            heard_from = drawn[heard].ravel()
-            if SPARSE * (len(users) + len(heard_from)) < len(self._indptr):
-                below, (receiver, sender) = by_sorting(users, heard_from)
-            else:
-                below, (receiver, sender) = by_marking(len(self._indptr) - 1, users, heard_from)
+            heard_from = drawn[heard]
+            below, (receiver, sender) = distinct(len(self._indptr) - 1, users, heard_from)
             padded = np.zeros(drawn.shape, dtype=np.int64)
-            padded[heard] = sender.reshape(-1, self._sizes[layer])
+            padded[heard] = sender
             hops.insert(0, Hop(receiver, padded, heard))
             users = below
         return Neighborhood(users, tuple(hops))
@@ -82,23 +77,6 @@ class NeighborSampler:
         at = np.where(heard[:, None], at, 0)
         drawn = self._indices[at] if len(self._indices) else np.zeros(at.shape, np.int32)
         return drawn.astype(np.int64), heard
-
-
-def by_sorting(*needed: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-    """The distinct users of all, increasing, and the rows of each among them."""
-    distinct = np.unique(np.concatenate(needed))
-    return distinct, [np.searchsorted(distinct, users) for users in needed]
-
-
-def by_marking(n_users: int, *needed: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-    """The same in time and memory of all users, yet several times as fast where many of them are needed."""
-    is_needed = np.zeros(n_users, dtype=bool)
-    for users in needed:
-        is_needed[users] = True
-    distinct = np.flatnonzero(is_needed)
-    row = np.empty(n_users, dtype=np.int64)
-    row[distinct] = np.arange(len(distinct))
-    return distinct, [row[users] for users in needed]
 
 
 def _cumulative(graph: Graph) -> NDArray[np.float64]:

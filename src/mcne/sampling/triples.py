@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 from mcne.sampling.negatives import Unseen
 from mcne.sampling.positives import Positives
 
@@ -57,5 +58,5 @@ class TripleSampler:
         user, positive = (column[rows].astype(np.int64) for column in self._pairs[behavior])
         stream = Stream(self._seed, "negatives", behavior, epoch, step)
         negative = self._unseen[behavior].draw(user, positive, count=self._negatives, stream=stream)
-        items, at = np.unique(np.concatenate([positive, negative.ravel()]), return_inverse=True)
-        return Triples(user, items, at[: len(user)], at[len(user) :].reshape(negative.shape))
+        items, at = distinct(self._unseen[behavior].n_items, positive, negative)
+        return Triples(user, items, *at)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mcne.data.compressed import run_starts
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
 from mcne.sampling.walks import Walker
 
 NODES_AT_ONCE = 4096
@@ -39,15 +40,13 @@ class Visited:
     def around(self, nodes: NDArray[np.int64], *, layers: int) -> tuple[NDArray[np.int64], tuple[WeightedHop, ...]]:
         """The nodes, increasing, whose initial vectors ``layers`` layers need to give ``nodes``, and the hops to those.
 
-        Each layer has each node once. To mark nodes is faster than to sort them, which are most of the network soon.
+        Each layer has each node once.
         """
         hops: list[WeightedHop] = []
         for _ in range(layers):
-            needed = np.zeros(len(self.node), dtype=bool)
-            needed[nodes] = needed[self.node[nodes]] = True
-            row = np.cumsum(needed) - 1
-            hops.insert(0, WeightedHop(row[nodes], row[self.node[nodes]], self.share[nodes]))
-            nodes = np.flatnonzero(needed)
+            below, (receiver, sender) = distinct(len(self.node), nodes, self.node[nodes])
+            hops.insert(0, WeightedHop(receiver, sender, self.share[nodes]))
+            nodes = below
         return nodes, tuple(hops)
 
 

@@ -1,0 +1,35 @@
+"""The distinct numbers of a step, each of which is looked up and learned once however often it is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPARSE = 64
+"""With fewer than one number in so many drawn, what is drawn is sorted instead of marked."""
+
+Rows = list[NDArray[np.int64]]
+
+
+def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
+    """Of numbers below ``size`` the distinct ones, increasing, and the rows of each array of ``drawn`` among them."""
+    return by_sorting(*drawn) if SPARSE * sum(map(np.size, drawn)) < size else by_marking(size, *drawn)
+
+
+def by_sorting(*drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
+    """In time and memory of what is drawn."""
+    found = np.unique(np.concatenate([each.ravel() for each in drawn])).astype(np.int64)
+    return found, [np.searchsorted(found, each) for each in drawn]
+
+
+def by_marking(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
+    """In time and memory of ``size``, yet several times as fast where much of it is drawn."""
+    is_drawn = np.zeros(size, dtype=bool)
+    for each in drawn:
+        is_drawn[each] = True
+    found = np.flatnonzero(is_drawn)
+    row = np.empty(size, dtype=np.int64)
+    row[found] = np.arange(len(found))
+    return found, [row[each] for each in drawn]
