@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from mcne.evaluation.dot import DotScorer
 from mcne.layers.losses import bpr_loss, scored_l2
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device, to_numpy
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
+from mcne.sampling.distinct import distinct, padded
+from mcne.sampling.triples import Triples as Drawn
 from mcne.sampling.triples import TripleSampler
 from mcne.training.contract import StepLoss, TrainingData
 
@@ -32,7 +33,7 @@ class Triples:
     """The triples of one behavior in a step, on the device."""
 
     user: Tensor  # [b] rows of the step's distinct users
-    items: Tensor  # [m] distinct items of the catalog
+    items: Tensor  # [m] distinct items of the catalog; filled up, also the number after its last
     positive: Tensor  # [b] rows of items
     negative: Tensor  # [b, N] rows of items
 
@@ -50,8 +51,11 @@ class DotRanking:
         batch_size: int,
         seed: int,
         device: torch.device,
+        is_padded: bool = False,
     ) -> None:
+        """With ``is_padded`` the distinct items of a step are filled up to one of few numbers."""
         self.data, self.width, self.bias, self.device = data, width, bias, device
+        self._is_padded = is_padded
         self._seed = seed
         self._sampler = TripleSampler(
             data.pairs,
@@ -79,12 +83,16 @@ class DotRanking:
 
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[Triples, ...]]:
         """The distinct users of a step, increasing, and the triples of every behavior."""
-        drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
+        drawn = [self._draw(k, epoch, step) for k in range(len(self.data.names))]
         users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
         return users, tuple(
             Triples(*(to_device(array, self.device) for array in (user, each.items, each.positive, each.negative)))
             for user, each in zip(rows, drawn, strict=True)
         )
+
+    def _draw(self, behavior: int, epoch: int, step: int) -> Drawn:
+        drawn = self._sampler.draw(behavior, epoch, step)
+        return replace(drawn, items=padded(drawn.items, self.data.n_items[behavior])) if self._is_padded else drawn
 
     def loss(self, rows: Rows, triples: Sequence[Triples], users: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Eq. 7 of each behavior, [C], and the L2 of what was scored, averaged over behaviors, [] (reading 8).

@@ -69,10 +69,12 @@ class MCNE:
     """The paper's model behind the training contract."""
 
     attention = True
+    captured_on = ("cuda",)
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
+        self.is_capturable = device.type in self.captured_on and config.l2_form == "scored"
         self.items = DotRanking(
             data,
             width=config.widths[-1],
@@ -81,6 +83,7 @@ class MCNE:
             batch_size=config.batch_size,
             seed=seed,
             device=device,
+            is_padded=self.is_capturable,
         )
         stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
@@ -96,8 +99,15 @@ class MCNE:
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
         tables = {"users": users} | self.items.tables()
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
-        self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()},
+            learning_rate=config.learning_rate,
+            spare_row=self.is_capturable,
+        )
+        on_gpu = device.type == "cuda"
+        self._adam = torch.optim.Adam(
+            self.network.parameters(), lr=config.learning_rate, fused=on_gpu, capturable=on_gpu
+        )
         self._flips = torch.zeros((), dtype=torch.int64, device=device)
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=config.weighted_neighbors)
 
@@ -114,6 +124,8 @@ class MCNE:
         """Draw the triples of all behaviors and the neighborhood of their users."""
         seeds, triples = self.items.draw(epoch, step)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
+        if self.is_capturable:
+            around = around.padded(self.data.n_users)
         hops = ((to_device(each, self.device) for each in (hop.receiver, hop.sender, hop.heard)) for hop in around.hops)
         return Batch(to_device(around.users, self.device), tuple(TensorHop(*hop) for hop in hops), triples)
 

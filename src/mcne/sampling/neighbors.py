@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
+from mcne.sampling.distinct import distinct, padded
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ class Neighborhood:
 
     users: NDArray[np.int64]  # [n₀] increasing
     hops: tuple[Hop, ...]  # the first layer first
+
+    def padded(self, spare: int) -> Neighborhood:
+        """The same with every level filled up to one of few sizes: initially by the user ``spare``, and above by
+        receivers that hear nothing and that nobody reads."""
+        hops = tuple(Hop(padded(hop.receiver), padded(hop.sender), padded(hop.heard)) for hop in self.hops)
+        return Neighborhood(padded(self.users, spare), hops)
 
 
 class NeighborSampler:

@@ -117,3 +117,14 @@ class Learner(Method, Protocol):
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over a memory."""
         ...
+
+
+@runtime_checkable
+class Capturable(Learner, Protocol):
+    """A learner whose steps can be captured once and replayed: see :mod:`mcne.training.capture`."""
+
+    @property
+    def is_capturable(self) -> bool:
+        """Whether ``loss`` and ``update`` run the same operations for all batches whose tensors have the same shapes,
+        wait for nothing, and change tensors in place alone."""
+        ...

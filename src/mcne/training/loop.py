@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from mcne.errors import DivergedError, Interrupted
+from mcne.training.capture import CapturedSteps
 from mcne.training.checkpoint import State
-from mcne.training.contract import Learner, Method, StepLoss
+from mcne.training.contract import Capturable, Learner, Method, StepLoss
 from mcne.training.settings import TrainingSettings
 
 Record = dict[str, Any]
@@ -106,6 +107,8 @@ class _Training:
         self.settings, self.journal = settings, journal
         self.position = Position()
         self.best: dict[str, Tensor] | None = None
+        is_capturable = isinstance(method, Capturable) and method.is_capturable and device.type == "cuda"
+        self.captured = CapturedSteps(method) if is_capturable else None
         self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
         self.saved_at = time.monotonic()
         kept = journal.resume(device)
@@ -139,9 +142,13 @@ class _Training:
                 yield waiting.popleft().result()
 
     def _step(self, batch: Any) -> int:
-        loss = self.method.loss(batch)
-        self._refuse_divergence(loss)
-        self.method.update(loss)
+        if self.captured is not None:
+            loss = self.captured(batch)
+            self._refuse_divergence(loss)
+        else:
+            loss = self.method.loss(batch)
+            self._refuse_divergence(loss)
+            self.method.update(loss)
         self.losses += loss.per_behavior
         self.position.step += 1
         self.position.steps_done += 1

@@ -26,19 +26,29 @@ class RowAdam:
 
     :meth:`rows` hands out the rows of a table as a leaf of the step's computation; :meth:`step` updates those rows and
     their moments and leaves all others as they are. Bias correction counts all steps.
+
+    With ``spare_row`` every table has one row more, the one after its last, to fill up a step's rows with. It is 0,
+    and stays so where no loss depends on it.
     """
 
-    def __init__(self, tables: Mapping[str, Tensor], *, learning_rate: float) -> None:
-        self.tables = dict(tables)
-        self.first = {name: torch.zeros_like(table) for name, table in self.tables.items()}
-        self.second = {name: torch.zeros_like(table) for name, table in self.tables.items()}
+    def __init__(self, tables: Mapping[str, Tensor], *, learning_rate: float, spare_row: bool = False) -> None:
+        self._whole = {name: _with_spare_row(table) if spare_row else table for name, table in tables.items()}
+        self.tables = {n: self._whole[n][: len(table)] if spare_row else table for n, table in tables.items()}
+        self.first = {name: torch.zeros_like(table) for name, table in self._whole.items()}
+        self.second = {name: torch.zeros_like(table) for name, table in self._whole.items()}
         self.learning_rate = learning_rate
-        self.steps = 0
+        device = next(iter(self.tables.values())).device
+        self._steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
         self._touched: list[_Touched] = []
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        return int(self._steps)
 
     def rows(self, table: str, rows: Tensor) -> Tensor:
         """Distinct rows of a table, [n, d], to compute this step's loss with."""
-        values = self.tables[table].index_select(0, rows).requires_grad_()
+        values = self._whole[table].index_select(0, rows).requires_grad_()
         self._touched.append(_Touched(table, rows, values))
         return values
 
@@ -53,41 +63,49 @@ class RowAdam:
     @torch.no_grad()
     def step(self) -> None:
         """Update the rows handed out since the last step by their gradients."""
-        self.steps += 1
+        self._steps += 1
+        steps = self._steps.double() if self._steps.is_cuda else self.steps
+        scale, rate = (1 - BETAS[1] ** steps) ** 0.5, self.learning_rate / (1 - BETAS[0] ** steps)
         for touched in self._touched:
             gradient = touched.values.grad
             if gradient is not None and len(gradient):
                 size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
                 for rows, values in zip(torch.split(touched.rows, size), torch.split(gradient, size), strict=True):
-                    self._update(touched.table, rows, values)
+                    self._update(touched.table, rows, values, scale=scale, rate=rate)
         self._touched.clear()
 
-    def _update(self, name: str, rows: Tensor, gradient: Tensor) -> None:
+    def _update(
+        self, name: str, rows: Tensor, gradient: Tensor, *, scale: float | Tensor, rate: float | Tensor
+    ) -> None:
         first = self.first[name].index_select(0, rows).lerp_(gradient, 1 - BETAS[0])
         second = self.second[name].index_select(0, rows).mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
         self.first[name].index_copy_(0, rows, first)
         self.second[name].index_copy_(0, rows, second)
-        scale = (1 - BETAS[1] ** self.steps) ** 0.5
-        change = first.div_(second.sqrt_().div_(scale).add_(EPSILON))
-        self.tables[name].index_add_(0, rows, change, alpha=-self.learning_rate / (1 - BETAS[0] ** self.steps))
+        change = first.div_(second.sqrt_().div_(scale).add_(EPSILON)).mul_(rate)
+        self._whole[name].index_add_(0, rows, change, alpha=-1)
 
     def memory(self) -> dict[str, Tensor]:
         """Both moments of every table and the count of steps."""
-        first = {f"first.{name}": value for name, value in self.first.items()}
-        second = {f"second.{name}": value for name, value in self.second.items()}
-        return first | second | {"row_steps": torch.tensor(self.steps)}
+        sizes = {name: len(table) for name, table in self.tables.items()}
+        first = {f"first.{name}": value[: sizes[name]] for name, value in self.first.items()}
+        second = {f"second.{name}": value[: sizes[name]] for name, value in self.second.items()}
+        return first | second | {"row_steps": self._steps}
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over what :meth:`memory` gave."""
-        for name in self.tables:
-            self.first[name].copy_(memory[f"first.{name}"])
-            self.second[name].copy_(memory[f"second.{name}"])
-        self.steps = int(memory["row_steps"])
+        for name, table in self.tables.items():
+            self.first[name][: len(table)].copy_(memory[f"first.{name}"])
+            self.second[name][: len(table)].copy_(memory[f"second.{name}"])
+        self._steps.copy_(memory["row_steps"])
 
     def load_tables(self, tables: Mapping[str, Tensor]) -> None:
         """Replace the values of all tables."""
         for name, table in self.tables.items():
             table.copy_(tables[name])
+
+
+def _with_spare_row(table: Tensor) -> Tensor:
+    return torch.cat([table, table.new_zeros(1, *table.shape[1:])])
 
 
 def adam_memory(adam: torch.optim.Adam) -> dict[str, Tensor]:

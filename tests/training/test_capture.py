@@ -1,0 +1,49 @@
+"""Captured steps do what steps do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.training.capture import CapturedSteps, tensors
+from mcne.training.contract import TrainingData
+
+
+@dataclass(frozen=True)
+class Inner:
+    a: Tensor
+    b: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Outer:
+    first: Tensor
+    inner: tuple[Inner, ...]
+
+
+def test_the_tensors_of_a_batch_are_found_in_order() -> None:
+    one, two, three, four = (torch.full((n,), float(n)) for n in (1, 2, 3, 4))
+    batch = Outer(one, (Inner(two, (three, four)), Inner(four, ())))
+    assert [len(tensor) for tensor in tensors(batch)] == [1, 2, 3, 4, 4]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+def test_captured_steps_learn_what_steps_learn() -> None:
+    dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
+    data, device = TrainingData.of(dataset, random_split(dataset, seed=0)), torch.device("cuda")
+    config = MCNEConfig(widths=(16, 16), neighbor_samples=(4,), batch_size=32)
+    plain, replayed = (MCNE(data, config, seed=0, device=device) for _ in range(2))
+    captured = CapturedSteps(replayed)
+    for step in range(plain.n_steps):
+        loss = plain.loss(plain.prepare(0, step))
+        plain.update(loss)
+        torch.testing.assert_close(captured(replayed.prepare(0, step)).total, loss.total.detach(), rtol=1e-4, atol=0)
+    assert replayed.tables.steps == plain.tables.steps == plain.n_steps
+    for name, value in plain.tables.tables.items():
+        torch.testing.assert_close(replayed.tables.tables[name], value, rtol=0, atol=1e-3)
