@@ -1,83 +1,14 @@
-"""Every method of the registry keeps the contract; a new one takes a line here."""
+"""Every method of the registry keeps the contract; a new one takes a line in ``cases``."""
 
 from __future__ import annotations
 
 import pytest
+from cases import CASES
+from suite import ODD_NETWORKS, EmbedderContract, LearnerContract, MethodContract, training_data
 
-pytest.register_assert_rewrite("suite")
+from mcne.methods.registry import METHODS
+from mcne.training.contract import Embedder, Learner
 
-from suite import (  # noqa: E402
-    ODD_NETWORKS,
-    Case,
-    EmbedderContract,
-    LearnerContract,
-    MethodContract,
-    training_data,
-)
-
-from mcne.methods.registry import METHODS  # noqa: E402
-from mcne.training.contract import Embedder, Learner  # noqa: E402
-
-BPR = {"width": 8, "batch_size": 256, "learning_rate": 0.03, "l2": 0.001}
-FM = {"width": 8, "negatives": 2, "batch_size": 256, "learning_rate": 0.03, "l2": 0.0001}
-MCNE = {
-    "widths": [16, 12, 10],
-    "neighbor_samples": [4, 3],
-    "attention_width": 5,
-    "batch_size": 256,
-    "learning_rate": 0.03,
-    "l2": 0.0001,
-}
-NODE2VEC = BPR | {"walks_per_node": 3, "walk_length": 9, "window": 2, "walk_batch": 64}
-LINE = BPR | {"link_batch": 128}
-GRAPHSAGE = {
-    "widths": [16, 12, 10],
-    "neighbor_samples": [4, 3],
-    "walk_batch": 20,
-    "network_negatives": 5,
-    "batch_size": 256,
-    "learning_rate": 0.03,
-    "l2": 0.001,
-}
-PINSAGE = {"widths": [16, 12, 10], "neighbors": 4, "walks": 20, "batch_size": 256, "learning_rate": 0.01, "l2": 0.001}
-LIGHTGCN = {"width": 8, "layers": 2, "batch_size": 256, "learning_rate": 0.03, "l2": 0.0001}
-
-CASES = {
-    "popularity": Case("popularity", {}),
-    "userknn": Case("userknn", {}),
-    "userknn of few": Case("userknn", {"neighbors": 5, "idf": False, "trust_weight": 0.5, "popularity_weight": 0.0}),
-    "itemknn": Case("itemknn", {}),
-    "itemknn of few": Case("itemknn", {"neighbors": 5, "idf": False, "shrinkage": 0.0}),
-    "ease": Case("ease", {}),
-    "bpr": Case("bpr", BPR),
-    "bpr without bias": Case("bpr", BPR | {"bias": False}),
-    "libfm": Case("libfm", FM),
-    "nfm": Case("nfm", FM | {"layers": [6]}),
-    "nfm of two layers": Case("nfm", FM | {"layers": [6, 4], "batch_norm": True}, first_loss=None),
-    "nfm without layers": Case("nfm", FM | {"layers": [], "dropout": 0.0, "batch_norm": True}, first_loss=None),
-    "node2vec": Case("node2vec", NODE2VEC),
-    "node2vec with p and q": Case("node2vec", NODE2VEC | {"p": 0.5, "q": 2.0, "weighted_neighbors": True}),
-    "node2vec-b": Case("node2vec-b", NODE2VEC | {"beta": 0.5}),
-    "line": Case("line", LINE),
-    "line of the first order": Case("line", LINE | {"order": 1, "weighted_neighbors": True}),
-    "line-b": Case("line-b", LINE | {"beta": 0.5}),
-    "graphsage": Case("graphsage", GRAPHSAGE),
-    "graphsage without bias": Case("graphsage", GRAPHSAGE | {"bias": False, "weighted_neighbors": True}),
-    "pinsage": Case("pinsage", PINSAGE, first_loss=1.0),
-    "pinsage with BPR": Case("pinsage", PINSAGE | {"loss": "bpr", "bias": True, "widths": [16, 10], "walk_length": 1}),
-    "lightgcn": Case("lightgcn", LIGHTGCN),
-    "lightgcn-trust": Case("lightgcn-trust", LIGHTGCN | {"negatives": 3}),
-    "shared-bottom": Case("shared-bottom", MCNE),
-    "soft-gate": Case("soft-gate", MCNE),
-    "soft-gate literal": Case("soft-gate", MCNE | {"message": "literal", "l2_form": "parameters", "l2": 1e-6}),
-    "mcne": Case("mcne", MCNE),
-    "mcne literal": Case("mcne", MCNE | {"message": "literal"}),
-    "mcne weighted": Case("mcne", MCNE | {"weighted_neighbors": True}),
-    "mcne with L2 on parameters": Case("mcne", MCNE | {"l2_form": "parameters", "l2": 1e-6}),
-    "mcne of one layer": Case("mcne", MCNE | {"widths": [16, 10], "neighbor_samples": [4], "last_activation": False}),
-    "mcne-a": Case("mcne-a", MCNE),
-    "mcne-f": Case("mcne-f", MCNE),
-}
 CLOSED_FORM = ("userknn", "userknn of few", "itemknn", "itemknn of few", "ease")
 EMBEDDERS = {name: case for name, case in CASES.items() if isinstance(case.make(training_data()), Embedder)}
 LEARNERS = {name: case for name, case in CASES.items() if isinstance(case.make(training_data()), Learner)}

@@ -6,18 +6,14 @@ of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
 from mcne.layers.tensors import INIT_STD, normal_table, to_device
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.factors import Factors
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import RowAdam
@@ -44,7 +40,7 @@ class Batch:
     triples: tuple[Triples, ...]
 
 
-class BPR:
+class BPR(Factors):
     """Matrix factorization learned by ranking pairs."""
 
     def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
@@ -62,11 +58,6 @@ class BPR:
         tables = {"users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)} | self.items.tables()
         self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.items.n_steps
-
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors."""
         users, triples = self.items.draw(epoch, step)
@@ -78,37 +69,3 @@ class BPR:
         users = self.tables.rows("users", batch.users)
         ranking, scored = self.items.loss(self.tables.rows, batch.triples, [users] * len(self.data.names))
         return step_loss(ranking, self.config.l2 * scored, batch.triples)
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        torch.autograd.backward(loss.total)
-        self.tables.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
-
-    def scorer(self) -> DotScorer:
-        """Inner products, plus the bias."""
-        return self.items.scorer(self.tables.tables, self.tables.tables["users"])
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        tables = self.tables.tables
-        return self.items.embeddings(tables, tables["users"], dataset=dataset, provenance=provenance)
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables."""
-        return dict(self.tables.tables)
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return self.tables.memory()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables."""
-        self.tables.load_tables(learned)
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        self.tables.load_memory(memory)

@@ -12,22 +12,19 @@ of BPR (and of its L2) that reaches the user vectors is scaled by ``beta``. With
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
 from mcne.layers.gradients import partly_detached
 from mcne.layers.skip_gram import logistic_loss
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.factors import Factors
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.links import LinkSampler
@@ -83,7 +80,7 @@ class Batch:
     links: DrawnLinks | None  # without them nothing but BPR
 
 
-class LINE:
+class LINE(Factors):
     """Users by links and negatives, items by BPR over them."""
 
     def __init__(self, data: TrainingData, config: LINEConfig, *, seed: int, device: torch.device) -> None:
@@ -107,11 +104,6 @@ class LINE:
         self._links = LinkSampler(data.graph, weighted=config.weighted_neighbors)
         self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._weights = torch.tensor([[[1.0] + [-1.0] * config.network_negatives]], device=device)  # [1, 1, 1 + N]
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.items.n_steps
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, links and their negatives."""
@@ -153,40 +145,6 @@ class LINE:
         contexts = users if self.config.order == 1 else self.tables.rows("contexts", links.contexts)
         source, target = take(users, links.source)[:, None], take(contexts, links.target)  # [e, 1, d], [e, 1 + N, d]
         return logistic_loss(source, target, self._weights) / max(1, len(source))
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        torch.autograd.backward(loss.total)
-        self.tables.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
-
-    def scorer(self) -> DotScorer:
-        """Inner products, plus the bias."""
-        return self.items.scorer(self.tables.tables, self.tables.tables["users"])
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        tables = self.tables.tables
-        return self.items.embeddings(tables, tables["users"], dataset=dataset, provenance=provenance)
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables."""
-        return dict(self.tables.tables)
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return self.tables.memory()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables."""
-        self.tables.load_tables(learned)
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        self.tables.load_memory(memory)
 
 
 class LINEB(LINE):

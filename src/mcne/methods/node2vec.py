@@ -12,22 +12,19 @@ of its L2) that reaches the user vectors is scaled by ``beta``. With ``beta`` 0 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
 from mcne.layers.gradients import partly_detached
 from mcne.layers.skip_gram import SkipGram
 from mcne.layers.tensors import INIT_STD, normal_table, to_device
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.factors import Factors
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.noise import Noise
@@ -92,7 +89,7 @@ class Batch:
     walks: Walks | None  # without them nothing but BPR
 
 
-class Node2vec:
+class Node2vec(Factors):
     """Users by skip-gram on walks, items by BPR over them."""
 
     def __init__(self, data: TrainingData, config: Node2vecConfig, *, seed: int, device: torch.device) -> None:
@@ -124,11 +121,6 @@ class Node2vec:
             batch_size=config.walk_batch,
             seed=seed,
         )
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.items.n_steps
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, the next walks and their negatives."""
@@ -163,40 +155,6 @@ class Node2vec:
             )
             penalty = penalty + self.network_weight * network
         return step_loss(ranking, penalty, batch.triples)
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        torch.autograd.backward(loss.total)
-        self.tables.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
-
-    def scorer(self) -> DotScorer:
-        """Inner products, plus the bias."""
-        return self.items.scorer(self.tables.tables, self.tables.tables["users"])
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        tables = self.tables.tables
-        return self.items.embeddings(tables, tables["users"], dataset=dataset, provenance=provenance)
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables."""
-        return dict(self.tables.tables)
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return self.tables.memory()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables."""
-        self.tables.load_tables(learned)
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        self.tables.load_memory(memory)
 
 
 class Node2vecB(Node2vec):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from mcne.data.dataset import SocialDataset
 from mcne.errors import UsageError, unknown
 from mcne.methods.bpr import BPR, BPRConfig
 from mcne.methods.ease import EASE, EASEConfig
@@ -21,13 +22,16 @@ from mcne.methods.popularity import Popularity, PopularityConfig
 from mcne.methods.shared_bottom import SharedBottom, SoftGate
 from mcne.methods.user_knn import UserKNN, UserKNNConfig
 
+Need = Literal["links", "behaviors"]
+
 
 @dataclass(frozen=True)
 class Entry:
-    """A method: how it is made, and what it can be told."""
+    """A method: how it is made, what it can be told, and without what it would be another method."""
 
     make: type[Any]
     config: type[Any]
+    needs: tuple[Need, ...] = ()
 
 
 METHODS = {
@@ -38,19 +42,19 @@ METHODS = {
     "bpr": Entry(BPR, BPRConfig),
     "libfm": Entry(LibFM, LibFMConfig),
     "nfm": Entry(NFM, NFMConfig),
-    "node2vec": Entry(Node2vec, Node2vecConfig),
-    "node2vec-b": Entry(Node2vecB, Node2vecBConfig),
-    "line": Entry(LINE, LINEConfig),
-    "line-b": Entry(LINEB, LINEBConfig),
-    "graphsage": Entry(GraphSage, GraphSageConfig),
+    "node2vec": Entry(Node2vec, Node2vecConfig, ("links",)),
+    "node2vec-b": Entry(Node2vecB, Node2vecBConfig, ("links",)),
+    "line": Entry(LINE, LINEConfig, ("links",)),
+    "line-b": Entry(LINEB, LINEBConfig, ("links",)),
+    "graphsage": Entry(GraphSage, GraphSageConfig, ("links",)),
     "pinsage": Entry(PinSage, PinSageConfig),
     "lightgcn": Entry(LightGCN, LightGCNConfig),
-    "lightgcn-trust": Entry(LightGCNTrust, LightGCNConfig),
-    "shared-bottom": Entry(SharedBottom, MCNEConfig),
-    "soft-gate": Entry(SoftGate, MCNEConfig),
-    "mcne": Entry(MCNE, MCNEConfig),
-    "mcne-a": Entry(MCNEA, MCNEConfig),
-    "mcne-f": Entry(MCNEF, MCNEConfig),
+    "lightgcn-trust": Entry(LightGCNTrust, LightGCNConfig, ("links",)),
+    "shared-bottom": Entry(SharedBottom, MCNEConfig, ("links",)),
+    "soft-gate": Entry(SoftGate, MCNEConfig, ("links", "behaviors")),
+    "mcne": Entry(MCNE, MCNEConfig, ("links", "behaviors")),
+    "mcne-a": Entry(MCNEA, MCNEConfig, ("links", "behaviors")),
+    "mcne-f": Entry(MCNEF, MCNEConfig, ("links", "behaviors")),
 }
 
 
@@ -59,3 +63,16 @@ def entry(name: str) -> Entry:
     if name not in METHODS:
         raise UsageError(unknown("method", name, METHODS))
     return METHODS[name]
+
+
+def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> str | None:
+    """Why a method can make nothing of a dataset, if so; ``is_alone`` tells that it gets one behavior at a time."""
+    needs = entry(name).needs
+    if "links" in needs and not dataset.graph.n_links:
+        return f"{name} learns from links, and {dataset.name} has none; bpr, ease and userknn need none"
+    if "behaviors" in needs and is_alone:
+        return f"{name} tells behaviors apart, so it is trained on all of them together; leave out separate training"
+    if "behaviors" in needs and len(dataset.behaviors) < 2:
+        only = ", ".join(dataset.behavior_names) or "none"
+        return f"{name} tells behaviors apart, and {dataset.name} has fewer than two ({only}); bpr does with one"
+    return None

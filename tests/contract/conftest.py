@@ -1,0 +1,5 @@
+"""Assertions of the shared suite say what they compared."""
+
+import pytest
+
+pytest.register_assert_rewrite("suite")
