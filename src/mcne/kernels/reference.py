@@ -27,3 +27,14 @@ def aggregate(weights: Tensor, messages: Tensor, masks: Tensor) -> Tensor:
     """
     per_behavior = torch.bmm(weights.transpose(1, 2), messages) / messages.shape[1]  # [n, B, d]
     return (per_behavior * masks).sum(dim=1)
+
+
+def send_and_receive(
+    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *, sender: Tensor, heard: Tensor
+) -> Tensor:
+    """Both along the edges of a step: see :func:`mcne.kernels.edges.send_and_receive`."""
+    rows = sender.flatten()
+    near_senders = near.index_select(0, rows).view(*sender.shape, *near.shape[1:])  # [n, S, B, t]
+    weights = attention(near_senders, here[:, None], score)  # [n, S, B]
+    sent = vectors.index_select(0, rows).view(*sender.shape, vectors.shape[1])  # [n, S, d]
+    return aggregate(weights, sent, masks) * heard[:, None].to(vectors.dtype)

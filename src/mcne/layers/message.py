@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
+from mcne.kernels.edges import mean_of, send_and_receive
 from mcne.layers.tensors import INIT_STD, take
 from mcne.randomness import Stream
 
@@ -59,15 +60,15 @@ class MessageLayer(nn.Module):
         """
         own = vectors.index_select(0, receiver)  # [n, d_in]
         if self.score is None:
-            sent = own if self.message == "literal" else take(vectors, sender).mean(dim=1)
+            sent = own if self.message == "literal" else mean_of(vectors, sender)
             messages = sent * masks.mean(dim=0)
         else:
             near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
-            weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             if self.message == "literal":
+                weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
                 messages = own * (weights.mean(dim=1) @ masks)
             else:
-                messages = reference.aggregate(weights, take(vectors, sender), masks)
+                messages = send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard)
         return self._receive(messages * heard[:, None].to(messages.dtype), own)
 
     @torch.no_grad()

@@ -1,0 +1,126 @@
+"""Send and receive along the edges of a step, by the fastest backend that is there."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from mcne.kernels import reference
+
+BLOCKS = 32
+"""Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
+
+
+def send_and_receive(
+    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *, sender: Tensor, heard: Tensor
+) -> Tensor:
+    """Eq. 3–5 and the mean of Eq. 6: what n receivers hear of S neighbors each, [n, d]; zeros where ``heard`` is false.
+
+    ``vectors`` [m, d] are what is sent, ``near`` [m, B, t] and ``here`` [n, B, t] the projections of senders and
+    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n].
+    """
+    if vectors.device.type == "cpu" and sender.numel() and (compiled := _compiled()) is not None:
+        messages: Tensor = _Compiled.apply(vectors, near, here, score, masks, sender, heard, compiled)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return messages
+    return reference.send_and_receive(vectors, near, here, score, masks, sender=sender, heard=heard)
+
+
+def mean_of(vectors: Tensor, sender: Tensor) -> Tensor:
+    """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S]."""
+    if vectors.device.type == "cpu":
+        return functional.embedding_bag(sender, vectors, mode="mean")  # never gathers what it sums up
+    return vectors.index_select(0, sender.flatten()).view(*sender.shape, vectors.shape[1]).mean(dim=1)
+
+
+class _Compiled(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        vectors: Tensor,
+        near: Tensor,
+        here: Tensor,
+        score: Tensor,
+        masks: Tensor,
+        sender: Tensor,
+        heard: Tensor,
+        compiled: ModuleType,
+    ) -> Tensor:
+        arrays = [each.detach().contiguous().numpy() for each in (vectors, near, here, score, masks, sender, heard)]
+        (n, n_edges), (n_behaviors, depth), kind = arrays[5].shape, arrays[4].shape, arrays[0].dtype
+        messages = np.empty((n, depth), kind)
+        weights, sums = np.empty((n, n_edges, n_behaviors), kind), np.empty((n, n_behaviors, depth), kind)
+        scale = kind.type(1 / n_edges)
+        _in_blocks(n, lambda start, stop, _: compiled.forward(*arrays, scale, messages, weights, sums, start, stop))
+        ctx.compiled, ctx.arrays, ctx.scale, ctx.kept = compiled, arrays, scale, (weights, sums)
+        return torch.from_numpy(messages)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        gradient = gradients[0].contiguous().numpy()
+        vectors, near, here, score, masks, sender, heard = ctx.arrays
+        weights, sums = ctx.kept
+        of_logits, of_here = np.empty_like(weights), np.empty_like(here)
+        of_score = np.zeros((BLOCKS, *score.shape), score.dtype)
+        of_masks = np.zeros((BLOCKS, *masks.shape), masks.dtype)
+
+        def by_receiver(start: int, stop: int, block: int) -> None:
+            ctx.compiled.backward_by_receiver(
+                gradient,
+                *ctx.arrays,
+                ctx.scale,
+                weights,
+                sums,
+                of_logits,
+                of_here,
+                of_score[block],
+                of_masks[block],
+                start,
+                stop,
+            )
+
+        _in_blocks(len(sender), by_receiver)
+        first, edges = np.empty(len(vectors) + 1, np.int64), np.empty(sender.size, np.int64)
+        ctx.compiled.by_sender(sender, heard, first, edges)
+        of_vectors, of_near = np.empty_like(vectors), np.empty_like(near)
+        shared = (gradient, near, here, score, masks, first, edges, ctx.scale, weights, of_logits, of_vectors, of_near)
+        _in_blocks(len(vectors), lambda start, stop, _: ctx.compiled.backward_by_sender(*shared, start, stop))
+        found = (of_vectors, of_near, of_here, of_score.sum(axis=0), of_masks.sum(axis=0))
+        return *(torch.from_numpy(each) for each in found), None, None, None
+
+
+def _in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
+    """Do all rows, a block at a time, on as many threads as PyTorch has."""
+    bounds: NDArray[Any] = np.linspace(0, rows, BLOCKS + 1).astype(np.int64)
+    blocks = [(start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds))]
+    if torch.get_num_threads() == 1:
+        for block in blocks:
+            work(*block)
+    else:
+        for done in [_pool(torch.get_num_threads()).submit(work, *block) for block in blocks]:
+            done.result()
+
+
+@functools.lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="edges")
+
+
+@functools.cache
+def _compiled() -> ModuleType | None:
+    try:
+        from mcne.kernels import compiled
+    except ImportError as error:
+        warnings.warn(f"training on the CPU is several times slower without numba ({error})", stacklevel=2)
+        return None
+    return compiled

@@ -1,0 +1,126 @@
+"""The compiled kernel is the plain one, in value and gradient, for every shape and on any number of threads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from mcne.kernels import edges
+from mcne.kernels.edges import mean_of, send_and_receive
+from mcne.kernels.reference import send_and_receive as plain
+
+SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
+    "small": (50, 20, 7, 3, 2, 5),
+    "one of everything": (1, 1, 1, 1, 1, 1),
+    "one neighbor": (30, 40, 16, 1, 4, 8),
+    "one behavior": (30, 40, 16, 5, 1, 8),
+    "64 behaviors": (20, 10, 9, 4, 64, 6),
+    "widths of no power of two": (70, 33, 101, 6, 3, 67),
+    "as on Ciao": (300, 90, 256, 20, 4, 64),
+    "repeated neighbors": (2, 50, 8, 20, 3, 4),
+}
+Inputs = tuple[list[Tensor], dict[str, Tensor]]
+
+
+def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, binary: bool = True) -> Inputs:
+    senders, receivers, width, neighbors, behaviors, depth = shape
+    random = torch.Generator().manual_seed(sum(shape))
+    sizes = ((senders, width), (senders, behaviors, depth), (receivers, behaviors, depth), (depth,), (behaviors, width))
+    tensors = [scale * torch.randn(size, generator=random, dtype=dtype) for size in sizes]
+    if binary:
+        tensors[-1] = (tensors[-1] >= 0).to(dtype)
+    sender = torch.randint(senders, (receivers, neighbors), generator=random)
+    heard = torch.rand(receivers, generator=random) < 0.8
+    return [tensor.requires_grad_() for tensor in tensors], {"sender": sender, "heard": heard}
+
+
+def with_gradients(function: object, given: Inputs) -> list[Tensor]:
+    tensors, at = given
+    messages = function(*tensors, **at)  # type: ignore[operator]
+    into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype).view_as(messages)
+    return [messages.detach(), *torch.autograd.grad((messages * into).sum(), tensors)]
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
+@pytest.mark.parametrize("binary", [True, False])
+def test_compiled_is_plain(shape: tuple[int, ...], dtype: torch.dtype, tolerance: float, binary: bool) -> None:
+    given = inputs(shape, dtype, binary=binary)
+    exact = with_gradients(plain, ([tensor.detach().double().requires_grad_() for tensor in given[0]], given[1]))
+    for ours, wanted in zip(with_gradients(send_and_receive, given), exact, strict=True):
+        assert ours.dtype == dtype
+        bound = tolerance * max(1.0, wanted.abs().max().item())
+        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e-4])
+def test_large_and_small_inputs(scale: float) -> None:
+    given = inputs(SHAPES["small"], torch.float64, scale=scale)
+    for ours, wanted in zip(with_gradients(send_and_receive, given), with_gradients(plain, given), strict=True):
+        assert torch.isfinite(ours).all()
+        torch.testing.assert_close(ours, wanted, rtol=1e-9, atol=1e-12 * wanted.abs().max().item())
+
+
+def test_the_gradient_is_that_of_finite_differences() -> None:
+    tensors, at = inputs((6, 5, 3, 2, 3, 4), torch.float64, binary=False)
+    assert torch.autograd.gradcheck(lambda *each: send_and_receive(*each, **at), tensors)
+
+
+def test_who_hears_nothing_gets_zeros_and_teaches_nothing() -> None:
+    tensors, at = inputs(SHAPES["small"], torch.float64)
+    at["heard"] = torch.zeros(20, dtype=torch.bool)
+    messages, *gradients = with_gradients(send_and_receive, (tensors, at))
+    assert not messages.any()
+    assert not any(gradient.any() for gradient in gradients)
+
+
+def test_no_receivers_at_all() -> None:
+    given = inputs((5, 0, 3, 2, 2, 2), torch.float32)
+    messages, *gradients = with_gradients(send_and_receive, given)
+    assert messages.shape == (0, 3)
+    assert not any(gradient.any() for gradient in gradients)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"]])
+def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
+    given, found = inputs(shape, torch.float32), []
+    for count in (1, 2, 3, 7):
+        torch.set_num_threads(count)
+        found.append([tensor.numpy().tobytes() for tensor in with_gradients(send_and_receive, given)])
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = inputs(SHAPES["small"], torch.float32)
+    monkeypatch.setitem(sys.modules, "mcne.kernels.compiled", None)
+    monkeypatch.delattr("mcne.kernels.compiled", raising=False)
+    edges._compiled.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="slower without numba"):
+            ours = send_and_receive(*given[0], **given[1])
+        assert torch.equal(send_and_receive(*given[0], **given[1]), ours)
+        assert torch.equal(plain(*given[0], **given[1]), ours)
+    finally:
+        edges._compiled.cache_clear()
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
+    (vectors, *_), at = inputs(shape, torch.float64)
+    ours, wanted = mean_of(vectors, at["sender"]), vectors[at["sender"]].mean(dim=1)
+    torch.testing.assert_close(ours, wanted)
+    into = torch.linspace(-1, 2, ours.numel(), dtype=torch.float64).view_as(ours)
+    gradients = [torch.autograd.grad((each * into).sum(), vectors)[0] for each in (ours, wanted)]
+    torch.testing.assert_close(*gradients)
