@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 
 class MCNEError(Exception):
@@ -61,4 +63,9 @@ class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong
 
     def __init__(self, message: str, *, signal_number: int) -> None:
         super().__init__(message)
+        self.signal_number = signal_number
         self.exit_code = 128 + signal_number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that it can pass from one process to another, which makes it anew from positional arguments alone."""
+        return partial(Interrupted, signal_number=self.signal_number), self.args

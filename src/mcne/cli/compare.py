@@ -18,7 +18,9 @@ def compare(
     plan: Annotated[Path, typer.Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")],
     data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
     out: Annotated[Path, typer.Option("--out", help="The comparison's directory; what is done there stays done.")],
-    only: Annotated[list[str] | None, typer.Option("--only", help="One method of the plan (repeatable).")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Train this row of the plan alone (repeatable).")
+    ] = None,
     merge: Annotated[
         list[Path] | None, typer.Option("--merge", help="Take over the finished cells of another machine (repeatable).")
     ] = None,
@@ -46,8 +48,8 @@ def compare(
         typer.echo(f"{other}: {comparison.merge(other)} finished cells taken over")
     failed: dict[str, str] = {}
     if not table_only:
-        for method, candidates in read.candidates.items():
-            typer.echo(f"{method}: {len(candidates)} of at most {read.search} configurations")
+        for row in read.trained:
+            typer.echo(f"{row}: {len(read.candidates[row])} of at most {read.search} configurations")
         side_by_side = jobs or (JOBS_ON_A_GPU if chosen.type == "cuda" else os.cpu_count() or 1)
         failed = comparison.run(jobs=side_by_side, device=chosen.type, say=typer.echo)
     summary = summarize(comparison)
@@ -56,4 +58,7 @@ def compare(
     for path in write(summary, out):
         typer.echo(f"wrote {path}")
     if failed:
-        raise DataError(f"{len(failed)} cells failed, the first: {next(iter(failed.values()))}; see {out}/failed.json")
+        raise DataError(
+            f"{len(failed)} cells failed, the first: {next(iter(failed.values()))}; see {out}/failed.json; the same "
+            "command tries them again"
+        )

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from mcne import __version__
+from mcne.comparison.files import read_json, read_parquet, write_json, write_parquet
 from mcne.comparison.plan import Cell
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
+from mcne.errors import ArtifactError, DivergedError
 from mcne.evaluation.coverage import coverage
 from mcne.evaluation.protocol import (
     CUTOFFS,
@@ -28,8 +30,14 @@ from mcne.evaluation.protocol import (
     evaluate,
     measure,
 )
+from mcne.evaluation.scorer import Scorer
 from mcne.evaluation.slices import sliced
-from mcne.runs import choose_device, split_of, train
+from mcne.runs import Run, choose_device, split_of, train
+from mcne.runs.place import alone
+from mcne.training.journal import TIMES
+
+if TYPE_CHECKING:
+    import torch
 
 RESULT, RANKS, RUN = "cell.json", "ranks.parquet", "run"
 SLICE_METRICS = ("recall@5", "ndcg@5", "recall@20", "ndcg@20")
@@ -41,14 +49,17 @@ def is_done(directory: Path) -> bool:
 
 
 def read_result(directory: Path) -> dict[str, Any]:
-    """What a finished cell found."""
-    found: dict[str, Any] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
+    """What a finished cell found; ``diverged`` says why where there is nothing."""
+    found = read_json(directory / RESULT, step=_again(directory))
+    missing = {"cell", "validation", "train_seconds"} - set(found)
+    if missing:
+        raise ArtifactError(f"{directory / RESULT}: damaged (no {', '.join(missing)}); {_again(directory)}")
     return found
 
 
 def read_evaluation(directory: Path, protocol: ProtocolName, dataset: SocialDataset) -> Evaluation:
     """The evaluation of a finished cell on the test part, from the places of its items."""
-    pairs = pq.read_table(directory / RANKS)
+    pairs = read_parquet(directory / RANKS, step=_again(directory))
     behaviors = {}
     for name in dataset.behavior_names:
         mine = pairs.filter(pc.equal(pairs["behavior"], name))
@@ -57,59 +68,83 @@ def read_evaluation(directory: Path, protocol: ProtocolName, dataset: SocialData
     return Evaluation("test", protocol, 0, CUTOFFS, behaviors)
 
 
-def run_cell(
-    cell: Cell,
-    directory: Path,
-    *,
-    data: Path,
-    split_name: str,
-    protocols: tuple[ProtocolName, ...],
-    device: str,
-    threads: int,
-) -> None:
-    """Train and evaluate one cell, or go on with it; the result is written last, and then the run is removed."""
-    import torch
+def run_cell(cell: Cell, directory: Path, *, data: Path, split_name: str, device: str, threads: int, jobs: int) -> None:
+    """Train and evaluate one cell, or go on with it; the result is written last, and then the run is removed.
 
-    from mcne.training.journal import SilentReporter, overwrite
+    A training that diverged is a result too: it would diverge again. The directory is held all the time, so of two
+    comparisons in one place each cell is done by one.
+    """
+    import torch
 
     torch.set_num_threads(threads)
     dataset, split = _opened(data, split_name, cell.dataset, cell.split)
     where = choose_device(device)
-    directory.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    run = train(
+    with alone(directory):
+        if is_done(directory):  # by another process, since this one looked
+            return
+        before, started = _seconds_of(directory / RUN), time.perf_counter()
+        result: dict[str, Any] = {}
+        try:
+            run = _trained(cell, directory / RUN, dataset, split, data=data, split_name=split_name, device=where)
+            result |= {**run.result, "validation": run.result[DECIDING_METRIC]}
+        except DivergedError as error:
+            result |= {"validation": None, "diverged": str(error)}
+        result["train_seconds"] = before + time.perf_counter() - started
+        if not cell.is_search and "diverged" not in result:
+            result |= _evaluated(cell, run.scorer(dataset, split, device=where), directory, dataset, split)
+        name = where.type if where.type == "cpu" else torch.cuda.get_device_name(where)
+        about: dict[str, Any] = {
+            "cell": asdict(cell) | {"name": cell.name},
+            "spec": vars(cell.spec),
+            "version": __version__,
+        }
+        about |= {"split_name": split_name, "device": name, "jobs": jobs}
+        write_json(directory / RESULT, about | result)
+        shutil.rmtree(directory / RUN, ignore_errors=True)
+
+
+def _trained(
+    cell: Cell, path: Path, dataset: SocialDataset, split: Split, *, data: Path, split_name: str, device: torch.device
+) -> Run:
+    from mcne.training.journal import SilentReporter
+
+    return train(
         cell.candidate.method,
         dataset,
         split,
-        directory / RUN,
+        path,
         given=cell.candidate.given,
         seed=cell.repetition,
-        device=where,
+        device=device,
         resume=True,
         places={"dataset": str(data.absolute()), "split": split_name},
         reporter=SilentReporter(),
         mode=cell.candidate.mode,
     )
-    trained = time.perf_counter() - started
-    result = dict(run.result) | {"validation": run.result[DECIDING_METRIC], "train_seconds": trained}
-    if not cell.is_search:
-        scorer = run.scorer(dataset, split, device=where)
-        started = time.perf_counter()
-        evaluations = {name: evaluate(scorer, dataset, split, protocol=name) for name in protocols}
-        result |= {
-            "evaluate_seconds": time.perf_counter() - started,
-            "test": {name: found.summary() for name, found in evaluations.items()},
-            "slices": {name: _slices(found, dataset, split) for name, found in evaluations.items()},
-            "coverage": coverage(scorer, dataset, split) if "full" in protocols else None,
-        }
-        pq.write_table(_ranks(evaluations), directory / RANKS, compression="zstd")
-    said = {"cell": _said(cell), "split_name": split_name, "device": where.type} | result
-    overwrite(directory / RESULT, json.dumps(said, indent=1, allow_nan=False).encode() + b"\n")
-    shutil.rmtree(directory / RUN)
 
 
-def _said(cell: Cell) -> dict[str, Any]:
-    return asdict(cell) | {"name": cell.name}
+def _evaluated(cell: Cell, scorer: Scorer, directory: Path, dataset: SocialDataset, split: Split) -> dict[str, Any]:
+    """The test part under every protocol; the place of every item is kept beside."""
+    started = time.perf_counter()
+    evaluations = {name: evaluate(scorer, dataset, split, protocol=name) for name in cell.protocols}
+    result = {
+        "evaluate_seconds": time.perf_counter() - started,
+        "test": {name: found.summary() for name, found in evaluations.items()},
+        "slices": {name: _slices(found, dataset, split) for name, found in evaluations.items()},
+        "coverage": coverage(scorer, dataset, split) if "full" in cell.protocols else None,
+    }
+    write_parquet(directory / RANKS, _ranks(evaluations))
+    return result
+
+
+def _seconds_of(run: Path) -> float:
+    """What the epochs took that earlier attempts have finished; in mode separate, of every behavior."""
+    lines = [line for path in sorted(run.rglob(TIMES)) for line in path.read_text().splitlines(keepends=True)]
+    return float(sum(json.loads(line)["seconds"] for line in lines if line.endswith("\n")))  # a death tears the last
+
+
+def _again(directory: Path) -> str:
+    return f"remove {directory}, and the same command trains it again"
 
 
 @lru_cache(maxsize=4)
@@ -117,7 +152,12 @@ def _opened(data: Path, split_name: str, dataset_print: str, split_print: str) -
     """The data of a cell, which a process that runs many reads once."""
     dataset = SocialDataset.load(data)
     split = split_of(data, dataset, split_name)
-    assert (dataset.fingerprint, split.fingerprint) == (dataset_print, split_print)  # the comparison has checked them
+    for what, began, now in (("dataset", dataset_print, dataset), ("split " + split_name, split_print, split)):
+        if now.fingerprint != began:
+            raise ArtifactError(
+                f"{data}: changed since the comparison began ({what} was {began[:12]}, now {now.fingerprint[:12]}); "
+                "restore it, or compare in another directory"
+            )
     return dataset, split
 
 

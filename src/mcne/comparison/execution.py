@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
-from mcne.comparison.cell import is_done, read_result, run_cell
+from mcne.comparison import merging, workers
+from mcne.comparison.cell import RUN, is_done, read_result, run_cell
+from mcne.comparison.files import read_json, taking_turns, write_json
+from mcne.comparison.merging import CELLS, PRINTS
 from mcne.comparison.plan import Candidate, Cell, Plan
 from mcne.data.dataset import SocialDataset
-from mcne.errors import ArtifactError, DataError, Interrupted, MCNEError
+from mcne.errors import ArtifactError, Interrupted, MCNEError
+from mcne.runs.place import HeldError, is_held
 
-CELLS, PRINTS, CHOSEN, FAILED = "cells", "data.json", "chosen.json", "failed.json"
+CHOSEN, FAILED = "chosen.json", "failed.json"
+WRITTEN_AGAIN = "remove it, and the same command writes it again"
+LOOK = 1.0  # seconds between two looks at cells that another process has under way
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A plan on a dataset, in a directory of its own; continued wherever it stands."""
+    """A plan on a dataset, in a directory of its own; continued wherever it stands, by several processes at once."""
 
     plan: Plan
     data: Path
@@ -34,9 +40,12 @@ class Comparison:
 
     @classmethod
     def open(cls, plan: Plan, data: Path, out: Path) -> Comparison:
-        """Begin or continue; data that has changed since is refused."""
+        """Begin or continue; data that has changed since, or does not fit the plan, is refused."""
         dataset = SocialDataset.load(data)
-        made = cls(plan, data, out, dataset, tuple(split.fingerprint for split in plan.splits(data, dataset)))
+        splits = plan.splits(data, dataset)
+        plan.check(dataset, splits[0])
+        made = cls(plan, data, out, dataset, tuple(split.fingerprint for split in splits))
+        (out / CELLS).mkdir(parents=True, exist_ok=True)
         made._check_prints()
         return made
 
@@ -46,155 +55,172 @@ class Comparison:
 
     def cell(self, candidate: Candidate, repetition: int, *, is_search: bool) -> Cell:
         """One training of this comparison."""
-        return Cell(candidate, repetition, is_search, self.dataset.fingerprint, self.splits[repetition])
+        protocols = () if is_search else self.plan.protocols
+        return Cell(candidate, repetition, is_search, self.dataset.fingerprint, self.splits[repetition], protocols)
 
-    def search_cells(self) -> list[Cell]:
-        """The candidates of every method that has more than one, on the first repetition."""
-        several = [each for each in self.plan.candidates.values() if len(each) > 1]
-        return [self.cell(candidate, 0, is_search=True) for each in several for candidate in each]
+    def result(self, cell: Cell) -> dict[str, Any] | None:
+        """What a cell found, once it is finished."""
+        return read_result(self.directory(cell)) if is_done(self.directory(cell)) else None
+
+    def searched(self, row: str) -> list[Cell]:
+        """The candidates of a row on the first repetition; none of a row that has no choice."""
+        candidates = self.plan.candidates[row]
+        return [self.cell(each, 0, is_search=True) for each in candidates] if len(candidates) > 1 else []
+
+    def repeated(self, candidate: Candidate) -> list[Cell]:
+        """A candidate on every repetition."""
+        return [self.cell(candidate, r, is_search=False) for r in range(self.plan.repetitions)]
 
     def choose(self) -> dict[str, Candidate]:
-        """Of every method the candidate that was best on validation; of those whose search has failed none."""
+        """Of every row the candidate that was best on validation, once all are finished or have diverged.
+
+        A row is left out while any of its candidates is missing: the others would have had the smaller search.
+        """
         chosen = {}
-        for method, candidates in self.plan.candidates.items():
-            if len(candidates) == 1:
-                chosen[method] = candidates[0]
-                continue
-            found = [(self.validation(candidate), candidate) for candidate in candidates]
-            done = [(metric, candidate) for metric, candidate in found if metric is not None]
-            if done:
-                chosen[method] = max(done, key=lambda pair: pair[0])[1]
+        for row, candidates in self.plan.candidates.items():
+            results = [self.result(cell) for cell in self.searched(row)]
+            if not results:
+                chosen[row] = candidates[0]
+            elif None not in results:
+                found = [(r["validation"], c) for r, c in zip(results, candidates, strict=True) if r is not None]
+                reached = [(value, candidate) for value, candidate in found if value is not None]
+                if reached:
+                    chosen[row] = max(reached, key=lambda pair: pair[0])[1]
         return chosen
 
+    def search_cells(self) -> list[Cell]:
+        """What must be trained before anything can be chosen."""
+        return [cell for row in self.plan.trained for cell in self.searched(row)]
+
     def final_cells(self) -> list[Cell]:
-        """What was chosen, on every repetition."""
-        chosen = self.choose().values()
-        repetitions = range(self.plan.repetitions)
-        return [self.cell(candidate, r, is_search=False) for r in repetitions for candidate in chosen]
+        """What was chosen, on every repetition; the first repetition of all comes first."""
+        chosen = self.choose()
+        cells = [self.repeated(chosen[row]) for row in self.plan.trained if row in chosen]
+        return [cell for repetition in zip(*cells, strict=True) for cell in repetition]
 
     def merge(self, other: Path) -> int:
         """Take over the finished cells of the same comparison from another machine; returns how many."""
-        if not (other / PRINTS).is_file():
-            raise DataError(f"{other}: no {PRINTS}, so this is no comparison")
-        theirs, ours = (json.loads((place / PRINTS).read_text()) for place in (other, self.out))
-        if theirs != ours:
-            raise ArtifactError(f"{other}: a comparison on other data ({_differing(theirs, ours)})")
-        taken = 0
-        for directory in sorted((other / CELLS).iterdir()):
-            here = self.out / CELLS / directory.name
-            if is_done(directory) and not is_done(here):
-                shutil.rmtree(here, ignore_errors=True)
-                aside = here.with_name(f".{here.name}.partial")
-                shutil.copytree(directory, aside, dirs_exist_ok=True)
-                aside.rename(here)
-                taken += 1
-        return taken
+        return merging.merge(other, self.out)
 
-    def run(self, *, jobs: int, device: str, say: Callable[[str], None]) -> dict[str, str]:
+    def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
         """Run what is missing; what failed is told, kept and returned by name, and tried again the next time."""
         failed = self._run(self.search_cells(), "search", jobs=jobs, device=device, say=say)
         chosen = self.choose()
-        said = {method: vars(candidate) for method, candidate in chosen.items()}
-        (self.out / CHOSEN).write_text(json.dumps(said, indent=1) + "\n")
+        with taking_turns(self.out):
+            write_json(self.out / CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
+        for row in self.plan.trained:
+            if row not in chosen:
+                say(f"{row}: {self.unfinished(row, None, failed)}; its repetitions wait")
         failed |= self._run(self.final_cells(), "repetitions", jobs=jobs, device=device, say=say)
-        (self.out / FAILED).write_text(json.dumps(failed, indent=1) + "\n")
+        with taking_turns(self.out):
+            write_json(self.out / FAILED, self.failures() | failed)
         return failed
 
-    def _run(
-        self, cells: Iterable[Cell], what: str, *, jobs: int, device: str, say: Callable[[str], None]
-    ) -> dict[str, str]:
-        everything = list({cell.name: cell for cell in cells}.values())  # two rows may have one in common
-        missing = [cell for cell in everything if not is_done(self.directory(cell))]
+    def failures(self) -> dict[str, str]:
+        """By name, the cells of the plan that failed when they were last tried and are not finished since."""
+        path, chosen = self.out / FAILED, self.choose()
+        kept = read_json(path, step=WRITTEN_AGAIN) if path.is_file() else {}
+        cells = [cell for row in self.plan.candidates for cell in self.searched(row)]
+        cells += [cell for candidate in chosen.values() for cell in self.repeated(candidate)]
+        return {cell.name: str(kept[cell.name]) for cell in cells if cell.name in kept and self.result(cell) is None}
+
+    def unfinished(self, row: str, chosen: Candidate | None, failures: Mapping[str, str]) -> str | None:
+        """What a row lacks, in a line: of its repetitions, or of its search where nothing is chosen."""
+        what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
+        results = {cell.name: self.result(cell) for cell in cells}
+        missing = [name for name, result in results.items() if result is None]
+        failed = [failures[name] for name in missing if name in failures]
+        diverged = [result["diverged"] for result in results.values() if result and "diverged" in result]
+        lacks = [f"{len(missing)} of {len(cells)} {what} not finished"] if missing else []
+        lacks += [f"{len(failed)} failed ({failed[0]})"] if failed else []
+        lacks += [f"{len(diverged)} of {len(cells)} {what} diverged ({diverged[0]})"] if diverged else []
+        return ("" if chosen else "undecided: ") + ", ".join(lacks) if lacks else None
+
+    def _run(self, cells: list[Cell], what: str, *, jobs: int, device: str, say: Say) -> dict[str, str]:
+        """Run the cells that are not done, and wait for those that another process has under way."""
+        everything = {cell.name: cell for cell in cells}  # two rows may have one in common
+        missing = self._missing(everything)
         say(f"{what}: {len(everything) - len(missing)} of {len(everything)} cells are done")
-        if not missing:
-            return {}
         failed: dict[str, str] = {}
-        for at, (cell, error) in enumerate(self._outcomes(missing, jobs=jobs, device=device), start=1):
-            if error is None:
-                say(f"{at}/{len(missing)} {_told(cell, read_result(self.directory(cell)))}")
-            else:
-                failed[cell.name] = str(error)
-                say(f"{at}/{len(missing)} {cell.name}: failed: {error}")
+        ended, total, was_told = 0, len(missing), False
+        while missing:
+            free = {name: cell for name, cell in missing.items() if not is_held(self.directory(cell))}
+            before = ended
+            with closing(self._outcomes(free, jobs=jobs, device=device)) as outcomes:
+                for name, error in outcomes:
+                    if isinstance(error, HeldError):
+                        continue
+                    ended += 1
+                    if error is not None:
+                        failed[name] = str(error)
+                    told = f"failed: {error}" if error else _told(read_result(self.directory(missing[name])))
+                    say(f"{ended}/{total} {name}: {told}")
+            missing = {name: cell for name, cell in self._missing(missing).items() if name not in failed}
+            if missing and ended == before:
+                if not was_told:
+                    say(f"another process has {len(missing)} cells under way; waiting for them")
+                was_told = True
+                time.sleep(LOOK)
         return failed
 
-    def _outcomes(self, cells: list[Cell], *, jobs: int, device: str) -> Iterator[tuple[Cell, MCNEError | None]]:
+    def _missing(self, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+        """The cells that are not done; of the others, a run that a death has left is removed."""
+        for cell in cells.values():
+            if is_done(self.directory(cell)):
+                shutil.rmtree(self.directory(cell) / RUN, ignore_errors=True)
+        return {name: cell for name, cell in cells.items() if not is_done(self.directory(cell))}
+
+    def _outcomes(
+        self, cells: Mapping[str, Cell], *, jobs: int, device: str
+    ) -> Generator[tuple[str, MCNEError | None]]:
         """Run cells, as many processes as jobs, and tell each as it ends; one job needs no other process."""
         threads = max(1, (os.cpu_count() or 1) // jobs)
-        if jobs == 1:
-            for cell in cells:
-                yield cell, _outcome(partial(self._work(cell), device=device, threads=threads))
+        tasks = {
+            name: partial(
+                run_cell,
+                cell,
+                self.directory(cell),
+                data=self.data,
+                split_name=self.plan.split_name(cell.repetition),
+                device=device,
+                threads=threads,
+                jobs=jobs,
+            )
+            for name, cell in cells.items()
+        }
+        if jobs > 1:
+            yield from workers.outcomes(tasks, jobs=jobs)
             return
-        with ProcessPoolExecutor(min(jobs, len(cells)), mp_context=get_context("spawn")) as pool:
-            waiting = {pool.submit(self._work(cell), device=device, threads=threads): cell for cell in cells}
-            try:
-                for future in as_completed(waiting):
-                    yield waiting[future], _outcome(future.result)
-            except BrokenProcessPool as error:
-                raise DataError(
-                    f"{self.out}: a training was killed, perhaps for want of memory; the same command goes on where it "
-                    "was, and --jobs with a lower number needs less"
-                ) from error
-            except BaseException:  # asked to stop: trainings under way then keep a checkpoint
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in active_children():
-                    process.terminate()
-                raise
-
-    def _work(self, cell: Cell) -> Callable[..., None]:
-        return partial(
-            run_cell,
-            cell,
-            self.directory(cell),
-            data=self.data,
-            split_name=self.plan.split_name(cell.repetition),
-            protocols=self.plan.protocols,
-        )
-
-    def validation(self, candidate: Candidate) -> float | None:
-        """What a candidate reached in the search, if it was finished."""
-        directory = self.directory(self.cell(candidate, 0, is_search=True))
-        return read_result(directory)["validation"] if is_done(directory) else None
+        for name, task in tasks.items():
+            yield name, _outcome(task)
 
     def _check_prints(self) -> None:
         """The hashes of dataset and splits, kept at the beginning and compared ever after."""
         now = {"dataset": self.dataset.fingerprint}
         now |= {self.plan.split_name(r): split for r, split in enumerate(self.splits)}
         place = self.out / PRINTS
-        if not place.is_file():
-            self.out.mkdir(parents=True, exist_ok=True)
-            (self.out / CELLS).mkdir(exist_ok=True)
-            place.write_text(json.dumps(now, indent=1) + "\n")
-            return
-        before = json.loads(place.read_text())
-        if any(before.get(name, each) != each for name, each in now.items()):
-            raise ArtifactError(
-                f"{self.out}: was begun on other data ({_differing(before, now)}); restore it, or compare in another "
-                "directory"
-            )
-        place.write_text(json.dumps(before | now, indent=1) + "\n")
+        with taking_turns(self.out):
+            before = read_json(place, step=WRITTEN_AGAIN) if place.is_file() else {}
+            if differing := merging.difference(before, now):
+                raise ArtifactError(
+                    f"{self.out}: was begun on other data ({differing}); restore it, or compare in another directory"
+                )
+            write_json(place, before | now)
 
 
 def _outcome(work: Callable[[], None]) -> MCNEError | None:
     """What a person can act on, if it went wrong; being asked to stop is no outcome."""
     try:
         work()
-    except Interrupted:
-        raise
+    except Interrupted as error:  # which advises an option that a comparison does not have
+        raise workers.stopped(error.signal_number) from error
     except MCNEError as error:
         return error
     return None
 
 
-def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
-    return ", ".join(f"{name} there {_short(there.get(name))}, here {_short(here.get(name))}" for name in names)
-
-
-def _short(value: Any) -> str:
-    return str(value)[:12]
-
-
-def _told(cell: Cell, result: Mapping[str, Any]) -> str:
+def _told(result: Mapping[str, Any]) -> str:
     metric = result["validation"]
     value = "no validation" if metric is None else f"validation NDCG@5 {100 * metric:.2f}"
-    return f"{cell.name}: {cell.candidate.mode}, {value}, {result['train_seconds']:.0f} s"
+    said = f"diverged: {result['diverged']}" if "diverged" in result else value
+    return f"{result['cell']['candidate']['mode']}, {said}, {result['train_seconds']:.0f} s"

@@ -7,21 +7,23 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
+import numpy as np
+
+from mcne.comparison.given import Given
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split
+from mcne.data.split import VALIDATION, Split
 from mcne.errors import UsageError, unknown
 from mcne.evaluation.protocol import ProtocolName
-from mcne.runs import Mode, settings_of, split_of
+from mcne.methods.registry import refusal
+from mcne.runs import Mode, RunSpec, resolved, split_of
 from mcne.training.settings import read_toml
 
-KEYS = ("title", "command", "split", "repetitions", "search", "protocols", "reference")
-TABLES = ("training", "methods", "paper")
+KEYS = ("title", "command", "split", "repetitions", "search", "protocols", "reference", "training", "methods", "paper")
 METHOD_KEYS = ("method", "modes", "settings", "search")
-MODES = get_args(Mode)
-PROTOCOLS = get_args(ProtocolName)
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,10 @@ class Candidate:
     mode: Mode
     given: Mapping[str, Any]
 
-    def said(self, common: Mapping[str, Any]) -> str:
-        """What sets it apart, in a line."""
-        own = {name: value for name, value in self.given.items() if common.get(name) != value}
-        return ", ".join([self.mode, *(f"{name}={value}" for name, value in own.items())])
+    @cached_property
+    def resolved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The method's config and the schedule with every default filled in."""
+        return resolved(self.method, self.given)
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,21 @@ class Cell:
     is_search: bool
     dataset: str  # fingerprint
     split: str  # fingerprint
+    protocols: tuple[ProtocolName, ...]  # none of a search cell
+
+    @property
+    def spec(self) -> RunSpec:
+        """The run that is trained for it."""
+        candidate = self.candidate
+        return RunSpec(candidate.method, candidate.mode, *candidate.resolved, self.repetition, self.dataset, self.split)
 
     @property
     def name(self) -> str:
-        """Unique and readable: the same work has the same name on any machine."""
-        said = {**vars(self), "candidate": vars(self.candidate)}
+        """Readable, and of everything that decides the result: the same work has the same name on any machine.
+
+        Defaults count as if they had been given, so a default that changes does not go on with older cells.
+        """
+        said = {"run": self.spec.identity, "is_search": self.is_search, "protocols": sorted(self.protocols)}
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
         kind = "search" if self.is_search else f"r{self.repetition}"
         return f"{self.candidate.method}-{kind}-{digest}"
@@ -70,38 +82,39 @@ class Plan:
     reference: str  # the row that others are tested against
     candidates: Mapping[str, tuple[Candidate, ...]]  # by row: a method, or a name given to one with other settings
     paper: Mapping[str, Mapping[str, tuple[float, float]]]  # row -> behavior -> Recall@5 and NDCG@5 in percent
+    trained: tuple[str, ...]  # the rows to train now; tables are of all
 
     @classmethod
     def read(cls, path: Path, *, only: tuple[str, ...] = ()) -> Plan:
-        """The plan of a TOML file, checked; ``only`` keeps some of its methods."""
-        said = read_toml(path)
-        _known(path, said, (*KEYS, *TABLES), what="key")
-        methods = said.get("methods", {})
-        for name in only:
-            if name not in methods:
-                raise UsageError(f"{path}: {unknown('method', name, methods)}")
-        search = _count(path, said, "search", 12)
-        plan = cls(
-            title=str(said.get("title", path.stem)),
-            command=str(said.get("command", f"mcne compare {path}")),
-            split=str(said.get("split", "random")),
-            repetitions=_count(path, said, "repetitions", 10),
-            search=search,
-            protocols=tuple(said.get("protocols", ["sampled"])),
-            reference=str(said.get("reference", "mcne")),
-            candidates={
-                name: _candidates(path, name, table, said.get("training", {}), search)
-                for name, table in methods.items()
-                if not only or name in only
-            },
-            paper={m: {b: (row[0], row[1]) for b, row in rows.items()} for m, rows in said.get("paper", {}).items()},
-        )
-        for protocol in plan.protocols:
-            if protocol not in PROTOCOLS:
-                raise UsageError(f"{path}: {unknown('protocol', protocol, PROTOCOLS)}")
-        if not plan.candidates:
+        """The plan of a TOML file, checked; ``only`` limits what is trained."""
+        said = Given(path, "", read_toml(path))
+        said.has_only(*KEYS)
+        methods = said.table("methods", "[methods.bpr]").tables("[methods.bpr]")
+        if not methods:
             raise UsageError(f"{path}: no methods; add a table such as [methods.bpr]")
-        return plan
+        training = said.table("training", "[training] with epochs = 100").values
+        search = said.count("search", 12)
+        paper = said.table("paper", "[paper.mcne]").tables("[paper.mcne] with Books = [29.67, 35.75]")
+        reference = said.text("reference", "mcne")
+        if reference not in methods:
+            known = unknown("row", reference, methods)
+            raise UsageError(f'{path}, reference: {known}; name one, as in reference = "{next(iter(methods))}"')
+        for what, names in (("method", only), ("row of paper", paper)):
+            for name in names:
+                if name not in methods:
+                    raise UsageError(f"{path}: {unknown(what, name, methods)}")
+        return cls(
+            title=said.text("title", path.stem),
+            command=said.text("command", f"mcne compare {path}"),
+            split=said.text("split", "random"),
+            repetitions=said.count("repetitions", 10),
+            search=search,
+            protocols=cast(tuple[ProtocolName, ...], said.choices("protocols", "sampled", get_args(ProtocolName))),
+            reference=reference,
+            candidates={name: _candidates(name, table, training, search) for name, table in methods.items()},
+            paper={name: table.pairs("Books = [29.67, 35.75]") for name, table in paper.items()},
+            trained=tuple(name for name in methods if not only or name in only),
+        )
 
     def split_name(self, repetition: int) -> str:
         """The split of a repetition."""
@@ -111,40 +124,52 @@ class Plan:
         """The split of every repetition, made where it is not there yet."""
         return [split_of(data, dataset, self.split_name(repetition)) for repetition in range(self.repetitions)]
 
+    def check(self, dataset: SocialDataset, first: Split) -> None:
+        """Refuse what the data does not allow, before anything is trained on it."""
+        for row in self.trained:
+            for candidate in self.candidates[row]:
+                refused = refusal(candidate.method, dataset, is_alone=candidate.mode == "separate")
+                if refused:
+                    raise UsageError(f"methods.{row}: {refused}")
+        for row, behaviors in self.paper.items():
+            for name in behaviors:
+                if name not in dataset.behavior_names:
+                    raise UsageError(f"paper.{row}: {unknown('behavior', name, dataset.behavior_names)}")
+        searched = [name for name, candidates in self.candidates.items() if len(candidates) > 1]
+        if searched and not any(np.any(part == VALIDATION) for part in first.parts):
+            raise UsageError(
+                f"split {self.split_name(0)} has no interactions to validate on, so nothing can be chosen for "
+                f"{', '.join(searched)}; make a split with a validation part, or give one value for each setting"
+            )
 
-def _candidates(
-    path: Path, row: str, table: Mapping[str, Any], training: Mapping[str, Any], most: int
-) -> tuple[Candidate, ...]:
+
+def _candidates(row: str, table: Given, training: Mapping[str, Any], most: int) -> tuple[Candidate, ...]:
     """Every mode with every combination of the searched settings."""
-    _known(path, table, METHOD_KEYS, what=f"key of methods.{row}")
-    method = str(table.get("method", row))
-    searched: Mapping[str, Any] = table.get("search", {})
-    modes = table.get("modes", ["joint"])
-    for mode in modes:
-        if mode not in MODES:
-            raise UsageError(f"{path}, methods.{row}: {unknown('mode', mode, MODES)}")
+    table.has_only(*METHOD_KEYS)
+    method = table.text("method", row)
+    settings = table.table("settings", "settings = { width = 64 }").values
+    searched = table.table("search", f"[{table.name}.search] with l2 = [0.02, 0.1]").lists("l2 = [0.02, 0.1]")
+    modes = cast(tuple[Mode, ...], table.choices("modes", "joint", get_args(Mode)))
     found = []
-    for mode in modes:
-        for values in itertools.product(*searched.values()):
-            given = {**training, **table.get("settings", {}), **dict(zip(searched, values, strict=True))}
-            settings_of(method, given)  # an unknown method or a wrong setting is told before anything is trained
-            found.append(Candidate(method, mode, given))
+    for mode, *values in itertools.product(modes, *searched.values()):
+        found.append(Candidate(method, mode, {**training, **settings, **dict(zip(searched, values, strict=True))}))
     if len(found) > most:
         raise UsageError(
-            f"{path}, methods.{row}: {len(found)} candidates, but every method has a budget of {most}; search fewer "
-            "settings, or raise search for all methods"
+            f"{table.path}, {table.name}: {len(found)} candidates, but every method has a budget of {most}; search "
+            "fewer settings, or raise search for all methods"
         )
+    _check_different(table, found)
     return tuple(found)
 
 
-def _known(path: Path, table: Mapping[str, Any], allowed: tuple[str, ...], *, what: str) -> None:
-    for key in table:
-        if key not in allowed:
-            raise UsageError(f"{path}: {unknown(what, key, allowed)}")
-
-
-def _count(path: Path, said: Mapping[str, Any], name: str, default: int) -> int:
-    value = said.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UsageError(f"{path}: {name} is {value!r}; a whole number of 1 or more is needed")
-    return value
+def _check_different(table: Given, candidates: list[Candidate]) -> None:
+    """Refuse an unknown method, a wrong setting, and the same candidate twice, before anything is trained."""
+    seen: list[Any] = []
+    for candidate in candidates:
+        try:
+            identity = (candidate.mode, candidate.resolved)
+        except UsageError as error:
+            raise UsageError(f"{table.path}, {table.name}: {error}") from error
+        if identity in seen:
+            raise UsageError(f"{table.path}, {table.name}.search: a value is there twice; every one is trained once")
+        seen.append(identity)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mcne.comparison.cell import is_done, read_evaluation, read_result
+from mcne.comparison.cell import read_evaluation
 from mcne.comparison.execution import Comparison
 from mcne.comparison.plan import Candidate
 from mcne.evaluation.protocol import Evaluation, ProtocolName
@@ -39,9 +39,20 @@ class Row:
     name: str
     candidate: Candidate
     candidates: int  # searched
+    diverged: int  # … of them
     validation: float | None  # of the chosen one, in the search
-    repetitions: int  # finished
-    results: tuple[Mapping[str, Any], ...]  # of the finished cells
+    planned: int  # repetitions
+    results: tuple[Mapping[str, Any], ...]  # of the finished ones
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every repetition is finished."""
+        return len(self.results) == self.planned
+
+    @property
+    def label(self) -> str:
+        """The name, and with repetitions missing how many there are."""
+        return self.name if self.is_whole else f"{self.name} ({len(self.results)} of {self.planned} repetitions)"
 
     def metric(self, protocol: str, behavior: str | None, metric: str) -> Spread | None:
         """A metric of a behavior, or its mean over behaviors."""
@@ -70,13 +81,16 @@ class Summary:
 
     comparison: Comparison
     rows: tuple[Row, ...]  # in the order of the plan
+    unfinished: Mapping[str, str]  # what rows lack, in the tables or not
     scores: Mapping[tuple[str, str], Mapping[str, UserScores]]  # (protocol, metric) -> method with all repetitions
 
     def tests(self, protocol: str, metric: str) -> dict[str, Comparisons]:
         """The reference against every other method that has all repetitions."""
         scores = dict(self.scores[protocol, metric])
         reference = scores.pop(self.comparison.plan.reference, None)
-        return {} if reference is None or not scores else compare(reference, scores)
+        if reference is None or not scores or not reference.behaviors:  # the last: no user has a test item
+            return {}
+        return compare(reference, scores)
 
     def users(self) -> pa.Table:
         """Every metric that is tested, by method, behavior and user, averaged over repetitions."""
@@ -99,30 +113,43 @@ class Summary:
 
 
 def summarize(comparison: Comparison) -> Summary:
-    """From the finished cells; methods without any are left out."""
-    rows = []
-    chosen = comparison.choose()
-    for name, candidate in chosen.items():
-        cells = [comparison.cell(candidate, r, is_search=False) for r in range(comparison.plan.repetitions)]
-        results = [read_result(comparison.directory(c)) for c in cells if is_done(comparison.directory(c))]
-        if results:
-            searched = comparison.plan.candidates[name]
-            validation = comparison.validation(candidate) if len(searched) > 1 else results[0]["validation"]
-            rows.append(Row(name, candidate, len(searched), validation, len(results), tuple(results)))
-    return Summary(comparison, tuple(rows), _scores(comparison, rows))
+    """From the finished cells of the whole plan; methods without any are told as unfinished."""
+    rows, unfinished = [], {}
+    chosen, failures = comparison.choose(), comparison.failures()
+    for name in comparison.plan.candidates:
+        candidate = chosen.get(name)
+        lacks = comparison.unfinished(name, candidate, failures)
+        if lacks is not None:
+            unfinished[name] = lacks
+        row = None if candidate is None else _row(comparison, name, candidate)
+        if row is not None:
+            rows.append(row)
+    return Summary(comparison, tuple(rows), unfinished, _scores(comparison, rows))
+
+
+def _row(comparison: Comparison, name: str, candidate: Candidate) -> Row | None:
+    """A row with what is finished; None where nothing is."""
+    found = [comparison.result(cell) for cell in comparison.repeated(candidate)]
+    results = tuple(result for result in found if result is not None and "diverged" not in result)
+    if not results:
+        return None
+    candidates = comparison.plan.candidates[name]
+    searched = [comparison.result(cell) for cell in comparison.searched(name)]
+    best = (searched[candidates.index(candidate)] if searched else None) or results[0]
+    diverged = sum(result is not None and "diverged" in result for result in searched)
+    return Row(name, candidate, len(candidates), diverged, best["validation"], comparison.plan.repetitions, results)
 
 
 def _scores(comparison: Comparison, rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, UserScores]]:
     """What is tested, of every method that has all repetitions."""
-    whole = [row for row in rows if row.repetitions == comparison.plan.repetitions]
     found: dict[tuple[str, str], dict[str, UserScores]] = {}
     for protocol in comparison.plan.protocols:
-        evaluations = {row.name: _evaluations(comparison, row.candidate, protocol) for row in whole}
+        evaluations = {row.name: _evaluations(comparison, row.candidate, protocol) for row in rows if row.is_whole}
         for metric in TESTED:
             found[protocol, metric] = {method: averaged(each, metric) for method, each in evaluations.items()}
     return found
 
 
 def _evaluations(comparison: Comparison, candidate: Candidate, protocol: ProtocolName) -> list[Evaluation]:
-    cells = [comparison.cell(candidate, r, is_search=False) for r in range(comparison.plan.repetitions)]
-    return [read_evaluation(comparison.directory(cell), protocol, comparison.dataset) for cell in cells]
+    directories = [comparison.directory(cell) for cell in comparison.repeated(candidate)]
+    return [read_evaluation(directory, protocol, comparison.dataset) for directory in directories]

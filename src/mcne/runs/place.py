@@ -13,6 +13,10 @@ from mcne.errors import UsageError
 SOMETHING_ELSE = "holds something else than a run; choose another --out"
 
 
+class HeldError(UsageError):
+    """A directory that another process holds."""
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Make the run's directory and hold it: two trainings that write the same metrics would spoil both.
@@ -30,6 +34,21 @@ def alone(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds the directory now."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _lock(path: Path) -> int:
     """A descriptor of the directory that holds its lock."""
     while True:
@@ -42,7 +61,7 @@ def _lock(path: Path) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(lock)
-            raise UsageError(f"{path}: another process is training there now; wait for it to end") from error
+            raise HeldError(f"{path}: another process is training there now; wait for it to end") from error
         if path.exists() and os.path.samestat(os.fstat(lock), path.stat()):
             return lock
         os.close(lock)  # its last holder removed it, empty as it was

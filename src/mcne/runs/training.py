@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split, split_names
 from mcne.embeddings.arrays import NotFiniteError
 from mcne.embeddings.joined import side_by_side
-from mcne.errors import ArtifactError, DataError, DivergedError, UsageError, unknown
+from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.evaluation.scorer import Scorer
 from mcne.runs.place import SOMETHING_ELSE, alone
@@ -82,6 +83,14 @@ def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSet
     return config, settings
 
 
+def resolved(method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
+    from mcne.training.settings import to_json
+
+    config, settings = settings_of(method, given)
+    return to_json(config), {name: getattr(settings, name) for name in SCHEDULE}
+
+
 def train(
     method: str,
     dataset: SocialDataset,
@@ -98,12 +107,10 @@ def train(
 ) -> Run:
     """Train a method, one model of all behaviors or one of each, and leave a finished run at ``path``."""
     from mcne.training.journal import tensorboard_writer
-    from mcne.training.settings import to_json
 
     config, settings = settings_of(method, given)
-    schedule = {name: getattr(settings, name) for name in SCHEDULE}
-    spec = RunSpec(method, mode, to_json(config), schedule, seed, dataset.fingerprint, split.fingerprint)
-    _check(dataset, split, mode)
+    spec = RunSpec(method, mode, *resolved(method, given), seed, dataset.fingerprint, split.fingerprint)
+    _check(method, dataset, split, mode)
     if settings.tensorboard:
         tensorboard_writer()  # an error before anything is made
     with alone(path):
@@ -150,16 +157,20 @@ class _Work:
                 journal=journal,
                 device=self.device,
             )
-        numbers = [value.numel() for value in model.learned().values() if value.is_floating_point()]
         result = {
             "best_epoch": position.best_epoch,
             DECIDING_METRIC: position.best_metric,
             "epochs": position.epoch,
-            "parameters": sum(numbers),
+            "parameters": _numbers_learned(model),
         }
-        with hold_signals():  # what is left is short, and a run that ends now would have to be trained again
+        with hold_signals() as stop:  # what is left is short, and a run that ends now would have to be trained again
             self._keep(model, result)
             self._finish(result)
+        if stop.number is not None:  # heard, so it must not be lost: another behavior's training may come next
+            name = signal.Signals(stop.number).name
+            raise Interrupted(
+                f"stopped by {name} when the training was finished; --resume goes on", signal_number=stop.number
+            )
 
     def train_separately(self, given: Mapping[str, Any]) -> None:
         """A run of its own for every behavior, then all side by side."""
@@ -257,16 +268,31 @@ def _validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
     return Evaluated(found.overall(DECIDING_METRIC), found.summary())
 
 
-def _check(dataset: SocialDataset, split: Split, mode: Mode) -> None:
+def _check(method: str, dataset: SocialDataset, split: Split, mode: Mode) -> None:
     """There must be something to learn from, and numbers must be those that artifacts hold."""
     import torch
 
+    from mcne.methods.registry import refusal
+
+    refused = refusal(method, dataset, is_alone=mode == "separate")
+    if refused:
+        raise UsageError(refused)
     if torch.get_default_dtype() != torch.float32:
         raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
     counts = [int(np.count_nonzero(part == 0)) for part in split.parts]
     empty = [name for name, count in zip(dataset.behavior_names, counts, strict=True) if not count]
     if empty and (mode == "separate" or len(empty) == len(counts)):
         raise DataError(f"{', '.join(empty)}: no interactions in the training part, so nothing can be learned there")
+
+
+def _numbers_learned(model: Method) -> int:
+    """Of a learner every number that has a moment in an optimizer, of others all that they keep."""
+    from mcne.training.contract import Learner
+
+    if isinstance(model, Learner):
+        is_moment = {name: name.startswith("first.") or name.endswith(".exp_avg") for name in model.memory()}
+        return sum(value.numel() for name, value in model.memory().items() if is_moment[name])
+    return sum(value.numel() for value in model.learned().values() if value.is_floating_point())
 
 
 def _is_finished(

@@ -1,0 +1,147 @@
+"""Processes that do tasks side by side, and end when they are asked to."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import TypeVar
+
+from mcne.errors import DataError, Interrupted, MCNEError
+from mcne.training.loop import hold_signals
+
+LOOK = 0.5  # seconds between two looks whether someone asked to stop
+PATIENCE = 20.0  # seconds that trainings under way have for their checkpoints
+
+Key = TypeVar("Key")
+Task = Callable[[], None]
+
+
+def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MCNEError | None]]:
+    """Do every task in one of ``jobs`` processes and tell each as it ends, with what a person can act on if it failed.
+
+    A process gets its next task when it is done with the last: none is queued that it could begin after a signal.
+    However this ends, the processes do, too; close it where not all is taken.
+    """
+    left = list(tasks.items())[::-1]
+    workers: list[_Worker] = []
+    busy: dict[_Worker, Key] = {}
+
+    def give(worker: _Worker) -> None:
+        if left:
+            busy[worker], task = left.pop()
+            worker.pipe.send(task)
+        else:
+            worker.pipe.close()  # its end: idle, it would hold memory that others need
+
+    with hold_signals() as stop:
+        try:
+            for _ in range(min(jobs, len(left))):
+                workers.append(_Worker.start())
+                give(workers[-1])
+            while busy:
+                ready = wait([worker.pipe for worker in busy], timeout=LOOK)
+                if stop.number is not None:
+                    raise stopped(stop.number)
+                for worker in [worker for worker in busy if worker.pipe in ready]:
+                    key, error = busy.pop(worker), worker.outcome()
+                    if isinstance(error, _Died):
+                        time.sleep(LOOK)  # what ended it may have been meant for all, and come here last
+                        raise error.told() if stop.number is None else stopped(stop.number)
+                    give(worker)
+                    yield key, error
+            if stop.number is not None:
+                raise stopped(stop.number)
+        finally:
+            _end(workers)
+
+
+def stopped(number: int) -> Interrupted:
+    """That a comparison was stopped, and how it goes on."""
+    return Interrupted(
+        f"stopped by {signal.Signals(number).name}; finished cells are kept, and the same command goes on",
+        signal_number=number,
+    )
+
+
+@dataclass(frozen=True)
+class _Worker:
+    process: SpawnProcess
+    pipe: Connection
+
+    @classmethod
+    def start(cls) -> _Worker:
+        context = get_context("spawn")  # a fork would have locks that no thread of it ever releases
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        with _interrupts_blocked():
+            process.start()
+        theirs.close()  # so that the end of the process is the end of the pipe
+        return cls(process, ours)
+
+    def outcome(self) -> MCNEError | _Died | None:
+        """How its task ended."""
+        try:
+            error: MCNEError | OSError | None = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            self.process.join()
+            return _Died(self.process.exitcode)
+        if isinstance(error, OSError):  # nothing that only this task could meet
+            raise error
+        return error
+
+
+@dataclass(frozen=True)
+class _Died:
+    """The end of a process in the middle of a task."""
+
+    exit_code: int | None
+
+    def told(self) -> DataError:
+        return DataError(
+            f"a training ended with exit code {self.exit_code}: killed, perhaps for want of memory, unless a message "
+            "above says more; the same command goes on where it was, and needs less with a lower --jobs"
+        )
+
+
+def _work(pipe: Connection) -> None:
+    """A process's life: tasks until there are no more, or until it is asked to stop."""
+    while True:
+        try:
+            task: Task = pipe.recv()
+        except EOFError:
+            return
+        try:
+            task()
+        except Interrupted:
+            return
+        except (MCNEError, OSError) as error:
+            pipe.send(error)
+        else:
+            pipe.send(None)
+
+
+def _end(workers: list[_Worker]) -> None:
+    """Ask all to stop, which a training does with a checkpoint, and kill those that do not in time."""
+    for worker in workers:
+        worker.process.terminate()
+    deadline = time.monotonic() + PATIENCE
+    for worker in workers:
+        worker.process.join(max(0.0, deadline - time.monotonic()))
+        worker.process.kill()
+        worker.process.join()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """What is started in the block never hears Ctrl-C, which a terminal sends to all; it is told by its starter."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
