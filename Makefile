@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-slow bench lock clean
+.PHONY: help setup demo check test test-slow bench reproduce lock clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -42,8 +42,17 @@ test-slow: $(READY) ## the tests that take long
 bench: $(READY) ## measure every speed and memory figure of docs/results.md, as ratios in one run
 	$(BIN)/python -m benchmarks
 
+reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DIR (hours; minutes to an hour on a GPU)
+	@test -n "$(MCNE_DATA_DIR)" || { echo "set MCNE_DATA_DIR to the directory that has ciao/ and epinions/ as published"; exit 1; }
+	@for name in ciao epinions; do test -d reproduced/$$name || $(BIN)/mcne data prepare $$name --raw $(MCNE_DATA_DIR)/$$name --out reproduced/$$name || exit 1; done
+	@test -d reproduced/ciao-times || $(BIN)/mcne data prepare ciao --raw $(MCNE_DATA_DIR)/ciao --timestamps --out reproduced/ciao-times
+	@test -d reproduced/ciao-times/splits/temporal || $(BIN)/mcne data split reproduced/ciao-times --temporal --name temporal
+	$(BIN)/mcne compare experiments/ciao.toml --data reproduced/ciao --out reproduced/results/ciao
+	$(BIN)/mcne compare experiments/epinions.toml --data reproduced/epinions --out reproduced/results/epinions
+	$(BIN)/mcne compare experiments/ciao-temporal.toml --data reproduced/ciao-times --out reproduced/results/ciao-temporal
+
 lock: $(READY) ## write the versions installed in .venv to requirements.lock
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
 
 clean: ## remove the environment and everything made by the verbs above
-	rm -rf $(VENV) $(DEMO) bench-results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) bench-results reproduced .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -27,6 +27,8 @@ settings = { width = 4, batch_size = 512 }
 l2 = [0.02, 0.1]
 [paper.bpr]
 Books = [10.0, 12.5]
+[expected]
+bpr = [9.0, 7.0]
 """
 
 

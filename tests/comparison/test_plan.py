@@ -105,6 +105,36 @@ def test_candidates_are_every_mode_with_every_combination(plan: Path) -> None:
     assert len(found["popularity"]) == 1
 
 
+def test_a_plan_extends_another(plan: Path) -> None:
+    other = plan.with_name("other.toml")
+    other.write_text(f'extends = "{plan.name}"\nrepetitions = 7\npaper = {{}}\n')
+    base, made = Plan.read(plan), Plan.read(other)
+    assert (made.repetitions, made.paper, base.repetitions) == (7, {}, 2)
+    assert made.candidates == base.candidates
+    assert made.title == base.title
+    third = plan.with_name("third.toml")
+    third.write_text('extends = "other.toml"\n')
+    with pytest.raises(UsageError, match=r"other\.toml itself extends another plan"):
+        Plan.read(third)
+    other.write_text('extends = "nowhere.toml"\n')
+    with pytest.raises(UsageError, match=r"nowhere\.toml: No such file"):
+        Plan.read(other)
+
+
+def test_expected_figures_need_a_row(plan: Path) -> None:
+    plan.write_text(PLAN.replace("bpr = [9.0, 7.0]", "bbr = [9.0, 7.0]"))
+    with pytest.raises(UsageError, match=r"unknown row of expected 'bbr'; did you mean 'bpr'\?"):
+        Plan.read(plan)
+
+
+def test_the_plans_of_the_project_are_sound() -> None:
+    for path in sorted((Path(__file__).parents[2] / "experiments").glob("*.toml")):
+        made = Plan.read(path)
+        assert str(path.relative_to(path.parents[1])) in made.command
+        assert all(len(candidates) in (1, made.search) for candidates in made.candidates.values()), path
+        assert {c.method for each in made.candidates.values() for c in each} == set(registry.METHODS), path
+
+
 def test_numbers_of_the_paper_need_a_behavior_of_the_data(plan: Path, data: Path, tmp_path: Path) -> None:
     plan.write_text(PLAN.replace("Books =", "Book ="))
     with pytest.raises(UsageError, match=r"paper\.bpr: unknown behavior 'Book'; did you mean 'Books'\?"):

@@ -49,9 +49,13 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     assert shown in page
     assert "bpr against the others" in markdown
     titles = [table["title"] for table in json.loads(numbers)]
-    assert len(titles) == len(set(titles)) == 10
-    assert page.count("<section>") == 10
+    assert len(titles) == len(set(titles)) == 11
+    assert page.count("<section>") == 11
     assert "http" not in page
+    found = row_of(finished, "bpr").metric("sampled", None, "recall@5")
+    assert found is not None
+    (expected,) = table_of(finished, "Beside the figures that the plan expects").rows
+    assert (expected[1], expected[3]) == ("9.0", f"{100 * found.mean - 9:+.1f}")
     users = pq.read_table(paths[3])
     assert set(users["method"].to_pylist()) == {"popularity", "bpr"}
     mine = users.filter((pc.field("method") == "bpr") & (pc.field("behavior") == "Books"))

@@ -22,7 +22,8 @@ from mcne.methods.registry import refusal
 from mcne.runs import Mode, RunSpec, resolved, split_of
 from mcne.training.settings import read_toml
 
-KEYS = ("title", "command", "split", "repetitions", "search", "protocols", "reference", "training", "methods", "paper")
+KEYS = ("extends", "title", "command", "split", "repetitions", "search", "protocols", "reference")
+TABLES = ("training", "methods", "paper", "expected")
 METHOD_KEYS = ("method", "modes", "settings", "search")
 
 
@@ -82,13 +83,13 @@ class Plan:
     reference: str  # the row that others are tested against
     candidates: Mapping[str, tuple[Candidate, ...]]  # by row: a method, or a name given to one with other settings
     paper: Mapping[str, Mapping[str, tuple[float, float]]]  # row -> behavior -> Recall@5 and NDCG@5 in percent
+    expected: Mapping[str, tuple[float, float]]  # row -> what an earlier run found on average over behaviors
     trained: tuple[str, ...]  # the rows to train now; tables are of all
 
     @classmethod
     def read(cls, path: Path, *, only: tuple[str, ...] = ()) -> Plan:
         """The plan of a TOML file, checked; ``only`` limits what is trained."""
-        said = Given(path, "", read_toml(path))
-        said.has_only(*KEYS)
+        said = _read(path)
         methods = said.table("methods", "[methods.bpr]").tables("[methods.bpr]")
         if not methods:
             raise UsageError(f"{path}: no methods; add a table such as [methods.bpr]")
@@ -99,7 +100,8 @@ class Plan:
         if reference not in methods:
             known = unknown("row", reference, methods)
             raise UsageError(f'{path}, reference: {known}; name one, as in reference = "{next(iter(methods))}"')
-        for what, names in (("method", only), ("row of paper", paper)):
+        expected = said.table("expected", "[expected]").pairs("bpr = [30.1, 26.8]")
+        for what, names in (("method", only), ("row of paper", paper), ("row of expected", expected)):
             for name in names:
                 if name not in methods:
                     raise UsageError(f"{path}: {unknown(what, name, methods)}")
@@ -113,6 +115,7 @@ class Plan:
             reference=reference,
             candidates={name: _candidates(name, table, training, search) for name, table in methods.items()},
             paper={name: table.pairs("Books = [29.67, 35.75]") for name, table in paper.items()},
+            expected=expected,
             trained=tuple(name for name in methods if not only or name in only),
         )
 
@@ -141,6 +144,19 @@ class Plan:
                 f"split {self.split_name(0)} has no interactions to validate on, so nothing can be chosen for "
                 f"{', '.join(searched)}; make a split with a validation part, or give one value for each setting"
             )
+
+
+def _read(path: Path) -> Given:
+    """A plan's file; what it leaves out is as in the file beside it that it ``extends``, if it does."""
+    said = Given(path, "", read_toml(path))
+    said.has_only(*KEYS, *TABLES)
+    if "extends" not in said.values:
+        return said
+    base = path.parent / said.text("extends", "other.toml")
+    if "extends" in (values := read_toml(base)):
+        raise UsageError(f"{path}: {base.name} itself extends another plan; name that one")
+    Given(base, "", values).has_only(*KEYS, *TABLES)
+    return Given(path, "", {**values, **said.values})
 
 
 def _candidates(row: str, table: Given, training: Mapping[str, Any], most: int) -> tuple[Candidate, ...]:

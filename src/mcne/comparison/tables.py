@@ -32,6 +32,8 @@ def tables(summary: Summary) -> list[Table]:
         if protocol == "sampled" and plan.paper:
             made.append(_beside_the_paper(summary))
         made += [_cutoffs(summary, protocol), _slices(summary, protocol), *_tests(summary, protocol)]
+    if plan.expected and "sampled" in plan.protocols:
+        made.append(_beside_the_expected(summary))
     return [*made, _costs(summary), *_unfinished(summary)]
 
 
@@ -89,6 +91,21 @@ def _beside_the_paper(summary: Summary) -> Table:
         "pooled over all test items, NDCG with the ideal built from the hits found and with the usual one."
     )
     return Table("Beside the paper's numbers", tuple(header), tuple(rows), note=note)
+
+
+def _beside_the_expected(summary: Summary) -> Table:
+    """The means over behaviors of the sampled protocol beside those that the plan tells."""
+    rows = []
+    for row in summary.rows:
+        if row.name in summary.comparison.plan.expected:
+            cells = []
+            for before, metric in zip(summary.comparison.plan.expected[row.name], TWO, strict=True):
+                now = row.metric("sampled", None, metric)
+                gap = "–" if now is None else f"{100 * now.mean - before:+.1f}"
+                cells += [f"{before:.1f}", _percent(now), gap]
+            rows.append((row.label, *cells))
+    header = ("method", "expected R@5", "found", "gap", "expected N@5", "found", "gap")
+    return Table("Beside the figures that the plan expects", header, tuple(rows))
 
 
 def _cutoffs(summary: Summary, protocol: str) -> Table:
