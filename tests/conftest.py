@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, and before PyTorch reads it
+
 from mcne.data.dataset import SocialDataset
 
 

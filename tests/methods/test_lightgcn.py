@@ -45,7 +45,7 @@ def make(kind: type[LightGCN] = LightGCN, config: LightGCNConfig = CONFIG, *, se
     """A method whose vectors are large enough to matter."""
     method = kind(training_data(), config, seed=seed, device=CPU)
     with torch.no_grad():
-        method.nodes.mul_(100)
+        method.nodes.mul_(3)
     return method
 
 
@@ -188,3 +188,15 @@ def test_every_node_that_walks_from_a_triple_reach_learns() -> None:
     assert moved[:5] == [True] * 5  # user 4 has no records, but friends who have
     assert moved[6:8] == [True, True]
     assert not moved[5]  # nobody knows user 5
+
+
+def test_initial_vectors_have_the_spread_of_glorot_and_bengio() -> None:
+    n_users, n_items = 3000, (400, 600)
+    nobody = np.zeros(0, np.int32)
+    pairs = ((nobody, nobody), (nobody, nobody))
+    data = TrainingData(undirected(n_users, nobody, nobody)[0], ("Books", "Music"), n_items, pairs)
+    nodes = LightGCN(data, replace(CONFIG, width=50), seed=0, device=CPU).nodes.detach()
+    for part, rows in ((nodes[:n_users], n_users), (nodes[n_users:], 1000)):
+        assert len(part) == rows
+        assert part.std().item() == pytest.approx((2 / (rows + 50)) ** 0.5, rel=0.02)
+        assert abs(part.mean().item()) < 0.001

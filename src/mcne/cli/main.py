@@ -52,9 +52,8 @@ def main() -> None:
     """Run the command line; mistakes become a message and an exit code, never a traceback."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    os.environ.setdefault(
-        "OMP_WAIT_POLICY", "PASSIVE"
-    )  # PyTorch's threads would spin, and starve those that prepare steps
+    # or PyTorch's threads would spin when they are done, and starve those that prepare steps
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app(prog_name="mcne")
     except Interrupted as error:  # not an error: it was asked for

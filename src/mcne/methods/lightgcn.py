@@ -19,7 +19,7 @@ from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.dot import DotScorer
 from mcne.layers.losses import bpr_loss, scored_l2
-from mcne.layers.tensors import INIT_STD, normal_table, to_device
+from mcne.layers.tensors import normal_table, to_device
 from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, triple_scores
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
@@ -121,7 +121,7 @@ class LightGCN:
         )
         self.smoothing = Smoothing.over(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
         stream = Stream(seed, "initialize", "nodes")
-        table = normal_table(self.ranking.n_nodes, config.width, std=INIT_STD, stream=stream)
+        table = torch.cat([_glorot(n, config.width, stream=stream) for n in (data.n_users, sum(data.n_items))])
         self.nodes = nn.Parameter(table.to(device))  # [nodes, d]; smoothing makes all of them learn in every step
         self._adam = torch.optim.Adam([self.nodes], lr=config.learning_rate, fused=True)
 
@@ -185,3 +185,8 @@ class LightGCNTrust(LightGCN):
     """LightGCN whose graph also has the trust between users."""
 
     trust = True
+
+
+def _glorot(rows: int, width: int, *, stream: Stream) -> Tensor:
+    """N(0, 2/(rows + width)), as the origin initializes the vectors of users and of items (Glorot and Bengio)."""
+    return normal_table(rows, width, std=(2 / (rows + width)) ** 0.5, stream=stream)
