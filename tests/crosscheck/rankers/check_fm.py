@@ -6,7 +6,8 @@
 2. **The learning.** Ours and myFM's classifier get the same examples: the training records of a random 80/20 split and
    5 zeros drawn for each, the same ones in every epoch (ours draws new ones otherwise). Both are asked for the chance
    of each held-out record and of 5 zeros drawn for it. The area under the curve (AUC) must agree within 0.01, the log
-   loss within 0.02, mean over 3 splits.
+   loss within 0.02. One split is enough: between three, no AUC had a standard deviation above 0.004 and no log loss one
+   above 0.001.
 
 They differ by design: myFM's link is probit, it samples its own regularization and averages its answers over samples;
 ours is logistic, one set of weights by Adam, with an L2 and a number of epochs chosen on another split (seed 100).
@@ -18,7 +19,6 @@ Python from the weights it is given.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -32,7 +32,7 @@ from shared import CPU, Case, beauty, case, largest_difference, movies
 from mcne.data.split import TEST
 from mcne.methods.libfm import LibFM, LibFMConfig
 
-SEEDS = (0, 1, 2)
+SEED = 0
 ZEROS = 5
 FUNCTION, AUC, LOG_LOSS = 1e-5, 0.01, 0.02
 SAMPLES = 200
@@ -52,8 +52,8 @@ def compare() -> bool:
     agree = True
     for dataset in (movies(), beauty()):
         if dataset is not None:
-            agree &= same_function(case(dataset, seed=0))
-            agree &= same_learning([case(dataset, seed) for seed in SEEDS])
+            agree &= same_function(case(dataset, SEED))
+            agree &= same_learning(case(dataset, SEED))
     return agree
 
 
@@ -169,45 +169,35 @@ def log_loss(record: np.ndarray, chances: np.ndarray) -> float:
 
 SETTINGS = {  # by the split of seed 100: ours, epochs
     "ml-100k": (LibFMConfig(width=16, negatives=ZEROS, batch_size=1024, learning_rate=0.003, l2=0.003), 20),
-    "ciao": (LibFMConfig(width=16, negatives=ZEROS, batch_size=1024, learning_rate=0.003, l2=0.01), 20),
+    "ciao": (LibFMConfig(width=16, negatives=ZEROS, batch_size=1024, learning_rate=0.003, l2=0.03), 40),
 }
 
 
-def same_learning(cases: list[Case]) -> bool:
+def same_learning(each: Case) -> bool:
     import myfm
 
-    name = cases[0].name
-    config, epochs = SETTINGS[name]
-    rows: dict[str, list[tuple[float, float]]] = {"ours": [], "myFM": [], "popularity": []}
-    for seed, each in zip(SEEDS, cases, strict=True):
-        model = LibFM(each.data, config, seed=seed, device=CPU)
-        examples, asked = drawn(model), held_out(each, seed)
-        for _ in range(epochs):
-            for step in range(model.n_steps):
-                model.update(model.loss(model.prepare(0, step)))
-        answers = special.expit(our_answers(model, asked).astype(np.float64))
-        rows["ours"].append((auc(asked.record, answers), log_loss(asked.record, answers)))
+    config, epochs = SETTINGS[each.name]
+    model = LibFM(each.data, config, seed=SEED, device=CPU)
+    examples, asked = drawn(model), held_out(each, SEED)
+    for _ in range(epochs):
+        for step in range(model.n_steps):
+            model.update(model.loss(model.prepare(0, step)))
+    ours = special.expit(our_answers(model, asked).astype(np.float64))
 
-        shapes = [each.dataset.n_users, each.dataset.n_users, each.dataset.behaviors[0].n_items]
-        other = myfm.MyFMGibbsClassifier(rank=config.width, random_seed=seed)
-        other.fit(features(each, examples), examples.record, n_iter=SAMPLES, group_shapes=shapes)
-        answers = other.predict_proba(features(each, asked))
-        rows["myFM"].append((auc(asked.record, answers), log_loss(asked.record, answers)))
-
-        counts = np.bincount(each.data.pairs[0][1], minlength=shapes[2])[asked.item]
-        rows["popularity"].append((auc(asked.record, counts), math.nan))
-    return judged(name, rows)
+    shapes = [each.dataset.n_users, each.dataset.n_users, each.dataset.behaviors[0].n_items]
+    other = myfm.MyFMGibbsClassifier(rank=config.width, random_seed=SEED)
+    other.fit(features(each, examples), examples.record, n_iter=SAMPLES, group_shapes=shapes)
+    theirs = other.predict_proba(features(each, asked))
+    counts = np.bincount(each.data.pairs[0][1], minlength=shapes[2])[asked.item]
+    return judged(each.name, asked.record, ours, theirs, counts)
 
 
-def judged(name: str, rows: dict[str, list[tuple[float, float]]]) -> bool:
-    means = {label: np.mean(values, axis=0) for label, values in rows.items()}
-    agree = True
-    for label, values in rows.items():
-        (area, loss), (area_sd, loss_sd) = means[label], np.std(values, axis=0)
-        gap = means["ours"] - means[label]
-        near = abs(gap[0]) <= AUC and (math.isnan(loss) or abs(gap[1]) <= LOG_LOSS)
-        agree &= near or label == "popularity"
-        text = "" if math.isnan(loss) else f", log loss {loss:.4f} ± {loss_sd:.4f}"
-        verdict = "" if label in ("ours", "popularity") else f": {'agree' if near else 'DIFFER'}"
-        print(f"  {name}, {label:10} AUC {area:.4f} ± {area_sd:.4f}{text}{verdict}", flush=True)
+def judged(name: str, record: np.ndarray, ours: np.ndarray, theirs: np.ndarray, popularity: np.ndarray) -> bool:
+    areas, losses = ([measure(record, chances) for chances in (ours, theirs)] for measure in (auc, log_loss))
+    agree = abs(areas[0] - areas[1]) <= AUC and abs(losses[0] - losses[1]) <= LOG_LOSS
+    print(
+        f"  {name}, the learning: AUC ours {areas[0]:.4f}, myFM {areas[1]:.4f} (popularity {auc(record, popularity):.4f}), "
+        f"log loss ours {losses[0]:.4f}, myFM {losses[1]:.4f}: {'agree' if agree else 'DIFFER'}",
+        flush=True,
+    )
     return agree
