@@ -13,6 +13,8 @@ from benchmarks.command_line import measure_start
 from benchmarks.csv_memory import measure_csv
 from benchmarks.figure import Figure
 from benchmarks.prepare import measure_prepare
+from benchmarks.rivals.bpr import measure_bpr
+from benchmarks.rivals.node2vec import measure_node2vec
 from benchmarks.step import measure_step
 
 RESULTS = Path("bench-results")
@@ -20,7 +22,7 @@ RESULTS = Path("bench-results")
 
 def main() -> None:
     figures: list[Figure] = []
-    for measure in (measure_start, measure_prepare, measure_csv, measure_step):
+    for measure in (measure_start, measure_prepare, measure_csv, measure_step, measure_bpr, measure_node2vec):
         print(f"{measure.__module__} …", file=sys.stderr, flush=True)
         figures += measure()
     for figure in figures:

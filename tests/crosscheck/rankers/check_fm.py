@@ -15,6 +15,12 @@ ours is logistic, one set of weights by Adam, with an L2 and a number of epochs 
 libFM itself, the C++ inside cornac, is not compared: with the pinned cornac 3.0.1 every training of ``FM`` ends the
 process by ``std::bad_alloc``, on 300 ratings and with default settings too. What cornac's FM answers is computed in
 Python from the weights it is given.
+
+Last result, with myFM 0.4.0: the function differs by 1.1e-7 at most, control 1.0. The learning agrees on ml-100k (AUC
+0.9131 against 0.9205, log loss 0.2649 against 0.2543) and differs on Ciao: the log loss agrees (0.4295 against 0.4289),
+the AUC does not (0.6374 against 0.5953, popularity 0.5907). So the check fails. With an L2 of 0.01 and 20 epochs, which
+do worse on the split of seed 100, it was the other way round over three splits: AUC 0.5983 in both, log loss 0.4554
+against 0.4284. Why myFM stays so near to popularity there is not known yet.
 """
 
 from __future__ import annotations
@@ -196,8 +202,9 @@ def judged(name: str, record: np.ndarray, ours: np.ndarray, theirs: np.ndarray, 
     areas, losses = ([measure(record, chances) for chances in (ours, theirs)] for measure in (auc, log_loss))
     agree = abs(areas[0] - areas[1]) <= AUC and abs(losses[0] - losses[1]) <= LOG_LOSS
     print(
-        f"  {name}, the learning: AUC ours {areas[0]:.4f}, myFM {areas[1]:.4f} (popularity {auc(record, popularity):.4f}), "
-        f"log loss ours {losses[0]:.4f}, myFM {losses[1]:.4f}: {'agree' if agree else 'DIFFER'}",
+        f"  {name}, the learning: AUC ours {areas[0]:.4f}, myFM {areas[1]:.4f}, popularity "
+        f"{auc(record, popularity):.4f}; log loss ours {losses[0]:.4f}, myFM {losses[1]:.4f}: "
+        f"{'agree' if agree else 'DIFFER'}",
         flush=True,
     )
     return agree

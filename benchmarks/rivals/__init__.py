@@ -1,0 +1,1 @@
+"""Figures against other packages, each in an environment of its own under ``bench-results/rivals``."""
