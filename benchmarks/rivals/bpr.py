@@ -33,7 +33,7 @@ ROUNDS = 5
 SECONDS = 4.0
 """Of ours in each round."""
 
-OURS = BPRConfig(width=WIDTH, bias=True, negatives=5, batch_size=8192)
+OURS = BPRConfig(width=WIDTH, bias=True, negatives=5, batch_size=32768)
 NETWORK = SyntheticConfig(users=50_000, behaviors=2, links_per_user=0.5, records_per_user=20.0)
 
 
@@ -60,7 +60,7 @@ def _rates(python: Path, pairs: Path, data: TrainingData) -> dict[str, float]:
     model = BPR(data, OURS, seed=0, device=torch.device("cpu"))
     taken: dict[str, list[float]] = {}
     before = torch.get_num_threads()
-    torch.set_num_threads(1)  # the other core prepares
+    torch.set_num_threads(CORES)
     try:
         for epoch in range(ROUNDS):
             taken.setdefault("ours", []).append(_our_rate(model, epoch))

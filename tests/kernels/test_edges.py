@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mcne.kernels import edges
+from mcne.kernels import backend
 from mcne.kernels.edges import mean_of, send_and_receive
 from mcne.kernels.reference import send_and_receive as plain
 
@@ -104,16 +104,15 @@ def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
 
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     given = inputs(SHAPES["small"], torch.float32)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.compiled", None)
-    monkeypatch.delattr("mcne.kernels.compiled", raising=False)
-    edges._compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "mcne.kernels.edges_numba", None)
+    backend.compiled.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower without numba"):
             ours = send_and_receive(*given[0], **given[1])
         assert torch.equal(send_and_receive(*given[0], **given[1]), ours)
         assert torch.equal(plain(*given[0], **given[1]), ours)
     finally:
-        edges._compiled.cache_clear()
+        backend.compiled.cache_clear()
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

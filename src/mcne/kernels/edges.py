@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels import reference
-
-BLOCKS = 32
-"""Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
+from mcne.kernels.backend import BLOCKS, compiled, in_blocks
 
 
 def send_and_receive(
@@ -30,8 +22,8 @@ def send_and_receive(
     ``vectors`` [m, d] are what is sent, ``near`` [m, B, t] and ``here`` [n, B, t] the projections of senders and
     receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n].
     """
-    if vectors.device.type == "cpu" and sender.numel() and (compiled := _compiled()) is not None:
-        messages: Tensor = _Compiled.apply(vectors, near, here, score, masks, sender, heard, compiled)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    if vectors.device.type == "cpu" and sender.numel() and (module := compiled("edges_numba")) is not None:
+        messages: Tensor = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return messages
     return reference.send_and_receive(vectors, near, here, score, masks, sender=sender, heard=heard)
 
@@ -54,15 +46,15 @@ class _Compiled(torch.autograd.Function):
         masks: Tensor,
         sender: Tensor,
         heard: Tensor,
-        compiled: ModuleType,
+        module: ModuleType,
     ) -> Tensor:
         arrays = [each.detach().contiguous().numpy() for each in (vectors, near, here, score, masks, sender, heard)]
         (n, n_edges), (n_behaviors, depth), kind = arrays[5].shape, arrays[4].shape, arrays[0].dtype
         messages = np.empty((n, depth), kind)
         weights, sums = np.empty((n, n_edges, n_behaviors), kind), np.empty((n, n_behaviors, depth), kind)
         scale = kind.type(1 / n_edges)
-        _in_blocks(n, lambda start, stop, _: compiled.forward(*arrays, scale, messages, weights, sums, start, stop))
-        ctx.compiled, ctx.arrays, ctx.scale, ctx.kept = compiled, arrays, scale, (weights, sums)
+        in_blocks(n, lambda start, stop, _: module.forward(*arrays, scale, messages, weights, sums, start, stop))
+        ctx.module, ctx.arrays, ctx.scale, ctx.kept = module, arrays, scale, (weights, sums)
         return torch.from_numpy(messages)
 
     @staticmethod
@@ -75,7 +67,7 @@ class _Compiled(torch.autograd.Function):
         of_masks = np.zeros((BLOCKS, *masks.shape), masks.dtype)
 
         def by_receiver(start: int, stop: int, block: int) -> None:
-            ctx.compiled.backward_by_receiver(
+            ctx.module.backward_by_receiver(
                 gradient,
                 *ctx.arrays,
                 ctx.scale,
@@ -89,38 +81,11 @@ class _Compiled(torch.autograd.Function):
                 stop,
             )
 
-        _in_blocks(len(sender), by_receiver)
+        in_blocks(len(sender), by_receiver)
         first, edges = np.empty(len(vectors) + 1, np.int64), np.empty(sender.size, np.int64)
-        ctx.compiled.by_sender(sender, heard, first, edges)
+        ctx.module.by_sender(sender, heard, first, edges)
         of_vectors, of_near = np.empty_like(vectors), np.empty_like(near)
         shared = (gradient, near, here, score, masks, first, edges, ctx.scale, weights, of_logits, of_vectors, of_near)
-        _in_blocks(len(vectors), lambda start, stop, _: ctx.compiled.backward_by_sender(*shared, start, stop))
+        in_blocks(len(vectors), lambda start, stop, _: ctx.module.backward_by_sender(*shared, start, stop))
         found = (of_vectors, of_near, of_here, of_score.sum(axis=0), of_masks.sum(axis=0))
         return *(torch.from_numpy(each) for each in found), None, None, None
-
-
-def _in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
-    """Do all rows, a block at a time, on as many threads as PyTorch has."""
-    bounds: NDArray[Any] = np.linspace(0, rows, BLOCKS + 1).astype(np.int64)
-    blocks = [(start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds))]
-    if torch.get_num_threads() == 1:
-        for block in blocks:
-            work(*block)
-    else:
-        for done in [_pool(torch.get_num_threads()).submit(work, *block) for block in blocks]:
-            done.result()
-
-
-@functools.lru_cache(maxsize=1)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="edges")
-
-
-@functools.cache
-def _compiled() -> ModuleType | None:
-    try:
-        from mcne.kernels import compiled
-    except ImportError as error:
-        warnings.warn(f"training on the CPU is several times slower without numba ({error})", stacklevel=2)
-        return None
-    return compiled

@@ -16,8 +16,8 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.evaluation.dot import DotScorer
-from mcne.layers.losses import bpr_loss, scored_l2
-from mcne.layers.tensors import INIT_STD, normal_table, take, to_device, to_numpy
+from mcne.kernels.triples import rank
+from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct, padded
 from mcne.sampling.triples import Triples as Drawn
@@ -102,16 +102,9 @@ class DotRanking:
         ranking, decay = [], []
         for k, at in enumerate(triples):
             items = rows(f"items.{k}", at.items)  # [m, d]
-            user = users[k].index_select(0, at.user)  # [b, d]
-            positive, negative = take(items, at.positive), take(items, at.negative)  # [b, d] and [b, N, d]
-            up, down = (user * positive).sum(-1), torch.bmm(negative, user[:, :, None])[:, :, 0]
-            penalty = scored_l2(user, positive, negative)
-            if self.bias:
-                bias = rows(f"bias.{k}", at.items)  # [m, 1]
-                own, others = take(bias, at.positive), take(bias, at.negative)  # [b, 1] and [b, N, 1]
-                up, down = up + own[:, 0], down + others[:, :, 0]
-                penalty = penalty + scored_l2(torch.zeros_like(own), own, others)
-            ranking.append(bpr_loss(up, down))
+            bias = rows(f"bias.{k}", at.items) if self.bias else None  # [m, 1]
+            each, penalty = rank(users[k], items, bias, user=at.user, positive=at.positive, negative=at.negative)
+            ranking.append(each)
             decay.append(penalty)
         return torch.stack(ranking), torch.stack(decay).mean()
 

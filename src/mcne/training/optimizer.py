@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mcne.kernels.rows import adam_rows
+
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
-NUMBERS_AT_ONCE = 1 << 18
-"""On a CPU rows are updated a piece at a time, so that what is between two operations stays in cache."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,10 @@ class RowAdam:
         for touched in self._touched:
             gradient = touched.values.grad
             if gradient is not None and len(gradient):
-                size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
-                for rows, values in zip(torch.split(touched.rows, size), torch.split(gradient, size), strict=True):
-                    self._update(touched.table, rows, values, scale=scale, rate=rate)
+                name = touched.table
+                tables = (self._whole[name], self.first[name], self.second[name])
+                adam_rows(*tables, touched.rows, gradient, betas=BETAS, scale=scale, rate=rate, epsilon=EPSILON)
         self._touched.clear()
-
-    def _update(
-        self, name: str, rows: Tensor, gradient: Tensor, *, scale: float | Tensor, rate: float | Tensor
-    ) -> None:
-        first = self.first[name].index_select(0, rows).lerp_(gradient, 1 - BETAS[0])
-        second = self.second[name].index_select(0, rows).mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-        self.first[name].index_copy_(0, rows, first)
-        self.second[name].index_copy_(0, rows, second)
-        change = first.div_(second.sqrt_().div_(scale).add_(EPSILON)).mul_(rate)
-        self._whole[name].index_add_(0, rows, change, alpha=-1)
 
     def memory(self) -> dict[str, Tensor]:
         """Both moments of every table and the count of steps."""

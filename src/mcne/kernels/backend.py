@@ -1,0 +1,49 @@
+"""What compiled kernels share: whether they are there, and how threads divide their rows."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from types import ModuleType
+
+import numpy as np
+import torch
+
+BLOCKS = 32
+"""Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
+
+
+@functools.cache
+def compiled(module: str) -> ModuleType | None:
+    """A module beside this one that needs numba; without that, one warning and nothing."""
+    try:
+        return importlib.import_module(f"mcne.kernels.{module}")
+    except ImportError as error:
+        warnings.warn(f"training on the CPU is several times slower without numba ({error})", stacklevel=2)
+        return None
+
+
+def in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
+    """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has."""
+    bounds = np.linspace(0, rows, BLOCKS + 1).astype(np.int64).tolist()
+    side_by_side([partial(work, start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds)) if start < stop])
+
+
+def side_by_side(tasks: list[Callable[[], None]]) -> None:
+    """Do all tasks, on as many threads as PyTorch has."""
+    if torch.get_num_threads() == 1 or len(tasks) == 1:
+        for task in tasks:
+            task()
+    else:
+        for done in [_pool(torch.get_num_threads()).submit(task) for task in tasks]:
+            done.result()
+
+
+@functools.lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="kernel")

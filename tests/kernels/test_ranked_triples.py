@@ -1,0 +1,112 @@
+"""Ranked triples: compiled they are the plain ones, which the naive loops of the equations are held to."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mcne.kernels import backend
+from mcne.kernels.triples import plain, rank
+
+Rows = dict[str, Tensor]
+
+
+def inputs(
+    n: int, m: int, b: int, negatives: int, width: int, dtype: torch.dtype, *, bias: bool = True, scale: float = 1.0
+) -> tuple[list[Tensor | None], Rows]:
+    random = torch.Generator().manual_seed(n + m + b)
+    tables: list[Tensor | None] = [
+        (scale * torch.randn(size, generator=random, dtype=dtype)).requires_grad_()
+        for size in ((n, width), (m, width), (m, 1))
+    ]
+    if not bias:
+        tables[2] = None
+    sizes = {"user": ((b,), n), "positive": ((b,), m), "negative": ((b, negatives), m)}
+    return tables, {name: torch.randint(high, size, generator=random) for name, (size, high) in sizes.items()}
+
+
+def with_gradients(function: object, tables: list[Tensor | None], rows: Rows) -> list[Tensor]:
+    ranking, decay = function(*tables, **rows)  # type: ignore[operator]
+    leaves = [table for table in tables if table is not None]
+    gradients = torch.autograd.grad(ranking + 0.3 * decay, leaves)
+    return [ranking.detach(), decay.detach(), *gradients]
+
+
+SHAPES = [(7, 9, 20, 3, 5), (1, 1, 1, 1, 1), (3, 2, 50, 1, 17), (40, 60, 30, 5, 64)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 2e-5)]
+)  # plain rounds from 20 on
+def test_compiled_is_plain(shape: tuple[int, ...], bias: bool, dtype: torch.dtype, tolerance: float) -> None:
+    tables, rows = inputs(*shape, dtype, bias=bias)
+    exact = [None if table is None else table.detach().double().requires_grad_() for table in tables]
+    found, wanted = with_gradients(rank, tables, rows), with_gradients(plain, exact, rows)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.dtype == dtype
+        bound = tolerance * max(1.0, theirs.abs().max().item())
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=bound)
+
+
+def test_the_gradient_is_that_of_finite_differences() -> None:
+    tables, rows = inputs(4, 5, 6, 2, 3, torch.float64)
+    assert torch.autograd.gradcheck(lambda *each: rank(*each, **rows), tables)
+
+
+def test_by_hand() -> None:
+    """⟨u, p⟩ = 2 with bias 1, ⟨u, n⟩ = −1 with bias 0: x = 4; squares 5 + (1 + 1) + 1."""
+    users, items = torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
+    bias = torch.tensor([[1.0], [0.0]])
+    one = torch.tensor([0])
+    ranking, decay = rank(users, items, bias, user=one, positive=one, negative=torch.tensor([[1]]))
+    assert ranking.item() == pytest.approx(math.log(1 + math.exp(-4)))
+    assert decay.item() == pytest.approx(5 + 1 + 1 + 1)
+
+
+def test_extreme_scores_stay_finite() -> None:
+    for scale in (1e4, 1e-4):
+        for found in with_gradients(rank, *inputs(7, 9, 20, 3, 5, torch.float32, scale=scale)):
+            assert torch.isfinite(found).all()
+
+
+def test_no_triples_give_nothing() -> None:
+    ranking, decay, *gradients = with_gradients(rank, *inputs(3, 4, 0, 2, 5, torch.float32))
+    assert (ranking.item(), decay.item()) == (0, 0)
+    assert not any(gradient.any() for gradient in gradients)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
+def test_the_number_of_threads_changes_no_byte() -> None:
+    found = []
+    for count in (1, 2, 5):
+        torch.set_num_threads(count)
+        made = with_gradients(rank, *inputs(40, 60, 500, 5, 64, torch.float32))
+        found.append([np.asarray(each).tobytes() for each in made])
+    assert found[0] == found[1] == found[2]
+
+
+def test_without_numba_it_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables, rows = inputs(7, 9, 20, 3, 5, torch.float32)
+    monkeypatch.setitem(sys.modules, "mcne.kernels.triples_numba", None)
+    backend.compiled.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="slower without numba"):
+            found = rank(*tables, **rows)  # type: ignore[arg-type]
+        assert all(torch.equal(*pair) for pair in zip(found, plain(*tables, **rows), strict=True))  # type: ignore[arg-type]
+    finally:
+        backend.compiled.cache_clear()
