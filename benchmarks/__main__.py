@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, and before PyTorch reads it
+
 from benchmarks.command_line import measure_start
 from benchmarks.csv_memory import measure_csv
 from benchmarks.figure import Figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,19 @@ def test_the_kth_unseen_item_is_that_of_a_list(case: tuple[list[set[int]], int])
     drawn = unseen_of(seen, n_items).draw(users, positives, count=count, stream=Chosen(numbers))
     expected = [[items[k % len(items)] if items else -7 for k in range(count)] for items in left]
     assert drawn.tolist() == expected
+
+
+@given(seen_items())
+def test_without_numba_the_draws_are_the_same(case: tuple[list[set[int]], int]) -> None:
+    seen, n_items = case
+    users, positives = np.arange(len(seen)), np.zeros(len(seen), int)
+    draws = []
+    for module in (sys.modules.get("mcne.sampling.negatives_numba"), None):
+        with pytest.MonkeyPatch.context() as patch:
+            if module is None and draws:
+                patch.setitem(sys.modules, "mcne.sampling.negatives_numba", None)
+            draws.append(unseen_of(seen, n_items).draw(users, positives, count=9, stream=Stream(1, "test")).tolist())
+    assert draws[0] == draws[1]
 
 
 def test_draws_are_uniform_and_independent_per_user_and_column() -> None:

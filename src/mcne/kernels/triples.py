@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.kernels.backend import compiled, side_by_side
-
-PARTS = 2
-"""Of the triples, each with gradients of its own for a thread to add to. Their number decides the order of sums."""
+from mcne.kernels.backend import BLOCKS, compiled, in_blocks
 
 
 def rank(
@@ -26,7 +23,7 @@ def rank(
     ``users`` [n, d], ``items`` [m, d] and ``bias`` [m, 1] are what is scored, ``⟨u, z⟩ + b``; ``user`` [b],
     ``positive`` [b] and ``negative`` [b, N] are their rows.
     """
-    if users.device.type == "cpu" and (module := compiled("triples_numba")) is not None:
+    if users.device.type == "cpu" and negative.numel() and (module := compiled("triples_numba")) is not None:
         no_bias = items.new_zeros(0, 1) if bias is None else bias
         both: Tensor = _Compiled.apply(users, items, no_bias, user, positive, negative, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return both[0], both[1]
@@ -62,29 +59,27 @@ class _Compiled(torch.autograd.Function):
         negative: Tensor,
         module: ModuleType,
     ) -> Tensor:
-        vectors = [each.detach().contiguous().numpy() for each in (users, items)]
-        numbers = bias.detach().reshape(-1).numpy()  # [m], or none
-        rows = [each.contiguous().numpy() for each in (user, positive, negative)]
-        bounds = [len(user) * at // PARTS for at in range(PARTS + 1)]
-        given = (*vectors, numbers)
-        made = [
-            [*map(np.zeros_like, given), *(np.zeros(len(each), each.dtype) for each in vectors)] for _ in range(PARTS)
-        ]
-        losses = [0.0] * PARTS
+        tables = [each.detach().contiguous().numpy() for each in (users, items)]
+        numbers, kind = bias.detach().reshape(-1).numpy(), tables[0].dtype  # [m], or none
+        rows, item = user.contiguous().numpy(), torch.cat([positive[:, None], negative], dim=1).numpy()  # [b, 1 + N]
+        of_tables, of_numbers = [np.empty_like(table) for table in tables], np.empty_like(numbers)
+        steps, losses, share = np.empty(item.shape, kind), np.zeros(BLOCKS), np.empty(len(items), kind)
+        first, triples = _grouped(module, rows, len(users))
+        first_of_item, scores = _grouped(module, item, len(items))
 
-        def work(part: int) -> None:
-            losses[part] = module.rank(*given, *rows, *made[part], bounds[part], bounds[part + 1])
+        def by_user(start: int, stop: int, block: int) -> None:
+            losses[block] = module.by_user(*tables, numbers, item, first, triples, steps, of_tables[0], start, stop)
 
-        side_by_side([partial(work, part) for part in range(PARTS)])
-        total, *others = made
-        for other in others:
-            for sum_, each in zip(total, other, strict=True):
-                sum_ += each
-        of_users, of_items, of_numbers, *shares = total
-        ctx.module, ctx.tables = module, [*vectors, numbers[:, None]]
-        ctx.of_tables, ctx.shares = [of_users, of_items, of_numbers[:, None]], [*shares, shares[1][: len(numbers)]]
-        decay = sum(module.decay(table, share) for table, share in zip(ctx.tables, ctx.shares, strict=True))
-        return torch.tensor([sum(losses) / max(1, negative.numel()), decay], dtype=users.dtype)
+        def by_item(start: int, stop: int, _: int) -> None:
+            module.by_item(tables[0], rows, steps, first_of_item, scores, of_tables[1], of_numbers, share, start, stop)
+
+        in_blocks(len(users), by_user)
+        in_blocks(len(items), by_item)
+        user_share = (np.diff(first) / len(rows)).astype(kind)
+        ctx.module, ctx.tables = module, [*tables, numbers[:, None]]
+        ctx.of_tables, ctx.shares = [*of_tables, of_numbers[:, None]], [user_share, share, share[: len(numbers)]]
+        decay = sum(module.decay(table, each) for table, each in zip(ctx.tables, ctx.shares, strict=True))
+        return torch.tensor([losses.sum() / negative.numel(), decay], dtype=users.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -92,3 +87,10 @@ class _Compiled(torch.autograd.Function):
         for gradient, table, share in zip(ctx.of_tables, ctx.tables, ctx.shares, strict=True):
             ctx.module.combine(gradient, table, share, ranking, decaying)
         return *(torch.from_numpy(gradient) for gradient in ctx.of_tables), None, None, None, None
+
+
+def _grouped(module: ModuleType, keys: NDArray[np.int64], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the places of each key begin, [n_keys + 1], and the places by key."""
+    first, places = np.empty(n_keys + 1, np.int64), np.empty(keys.size, np.int64)
+    module.group(keys.reshape(-1), first, places)
+    return first, places

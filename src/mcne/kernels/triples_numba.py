@@ -1,4 +1,7 @@
-"""Triples ranked by inner products in one pass over each, compiled for the CPU: loss and gradient together."""
+"""Triples ranked by inner products, compiled for the CPU: by user for scores, then by item.
+
+Every gradient is summed up by one thread, in the order of the triples, and written once.
+"""
 
 from __future__ import annotations
 
@@ -14,62 +17,98 @@ compile_ = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "
 
 
 @compile_
-def rank(
+def group(keys: Array, first: Array, places: Array) -> None:
+    """Sort places by their keys: those of key j come out from ``first[j]`` to ``first[j + 1]`` of ``places``."""
+    first[:] = 0
+    for key in keys:
+        first[key + 1] += 1
+    for j in range(1, len(first)):
+        first[j] += first[j - 1]
+    free = first[:-1].copy()
+    for place in range(len(keys)):
+        places[free[keys[place]]] = place
+        free[keys[place]] += 1
+
+
+@compile_
+def by_user(
     users: Array,  # [n, d]
     items: Array,  # [m, d]
     bias: Array,  # [m], or none
-    user: Array,  # [b] rows of users
-    positive: Array,  # [b] rows of items
-    negative: Array,  # [b, N] rows of items
-    of_users: Array,  # [n, d] added to: the gradient of the mean over all b triples
-    of_items: Array,  # [m, d] added to
-    of_bias: Array,  # [m] added to, or none
-    user_share: Array,  # [n] added to: how much of the decay is a row's own square
-    item_share: Array,  # [m] added to
+    item: Array,  # [b, 1 + N] rows of items, the positive first
+    first: Array,  # [n + 1] where the triples of a user begin
+    triples: Array,  # [b] triples by user
+    steps: Array,  # [b, 1 + N] out: the gradient of each score
+    of_users: Array,  # [n, d] out: the gradient of the mean over all triples
     start: int,
     stop: int,
 ) -> Any:
-    """Eq. 7 of the triples from ``start`` to ``stop``: the sum of ``−ln σ(s_p − s_n)``, and what they add."""
-    width, n_negatives = users.shape[1], negative.shape[1]
+    """Eq. 7 of the users from ``start`` to ``stop``: the sum of ``−ln σ(s_p − s_n)``."""
     zero, one = users.dtype.type(0), users.dtype.type(1)
-    each, once = users.dtype.type(1 / max(1, negative.size)), users.dtype.type(1 / max(1, len(user)))
+    width, n_negatives = users.shape[1], item.shape[1] - 1
+    each = users.dtype.type(1 / (len(item) * n_negatives))
     own, of_own = np.empty(width, users.dtype), np.empty(width, users.dtype)  # copies, so that loops vectorize
     has_bias, loss = len(bias) > 0, 0.0
-    for i in range(start, stop):
-        u, p = user[i], positive[i]
+    for u in range(start, stop):
         own[:] = users[u]
         of_own[:] = zero
-        liked, pull = items[p], zero
-        above = bias[p] if has_bias else zero
-        for k in range(width):
-            above += own[k] * liked[k]
-        user_share[u] += once
-        item_share[p] += once
-        for s in range(n_negatives):
-            n = negative[i, s]
-            other, of_other = items[n], of_items[n]
-            difference = (bias[n] if has_bias else zero) - above
+        for at in range(first[u], first[u + 1]):
+            i = triples[at]
+            liked, pull = items[item[i, 0]], zero
+            above = bias[item[i, 0]] if has_bias else zero
             for k in range(width):
-                difference += own[k] * other[k]
-            decayed = np.exp(-abs(difference))
-            loss += max(difference, zero) + np.log1p(decayed)
-            push = each * (one if difference > 0 else decayed) / (one + decayed)  # σ(s_n − s_p) of the mean
-            pull += push
-            item_share[n] += each
+                above += own[k] * liked[k]
+            for s in range(1, n_negatives + 1):
+                other = items[item[i, s]]
+                difference = (bias[item[i, s]] if has_bias else zero) - above
+                for k in range(width):
+                    difference += own[k] * other[k]
+                decayed = np.exp(-abs(difference))
+                loss += max(difference, zero) + np.log1p(decayed)
+                push = each * (one if difference > 0 else decayed) / (one + decayed)  # σ(s_n − s_p) of the mean
+                steps[i, s] = push
+                pull += push
+                for k in range(width):
+                    of_own[k] += push * other[k]
+            steps[i, 0] = -pull
             for k in range(width):
-                of_own[k] += push * other[k]
-            for k in range(width):
-                of_other[k] += push * own[k]
-            if has_bias:
-                of_bias[n] += push
-        of_user, of_liked = of_users[u], of_items[p]
-        for k in range(width):
-            of_user[k] += of_own[k] - pull * liked[k]
-        for k in range(width):
-            of_liked[k] -= pull * own[k]
-        if has_bias:
-            of_bias[p] -= pull
+                of_own[k] -= pull * liked[k]
+        of_users[u] = of_own
     return loss
+
+
+@compile_
+def by_item(
+    users: Array,
+    user: Array,  # [b] rows of users
+    steps: Array,
+    first: Array,  # [m + 1] where the scores of an item begin
+    scores: Array,  # [b · (1 + N)] scores by item
+    of_items: Array,  # [m, d] out
+    of_bias: Array,  # [m] out, or none
+    share: Array,  # [m] out: how much of the L2 is an item's own square
+    start: int,
+    stop: int,
+) -> None:
+    """What the triples add to the gradients of the items from ``start`` to ``stop``."""
+    width, per_triple = users.shape[1], steps.shape[1]
+    once = users.dtype.type(1 / len(steps))
+    each = users.dtype.type(1 / (len(steps) * (per_triple - 1)))
+    of_own = np.empty(width, users.dtype)  # a copy, so that loops vectorize
+    for j in range(start, stop):
+        of_own[:] = 0
+        total, counted = once * 0, once * 0
+        for at in range(first[j], first[j + 1]):
+            i, s = divmod(scores[at], per_triple)
+            step, other = steps[i, s], users[user[i]]
+            total += step
+            counted += each if s else once
+            for k in range(width):
+                of_own[k] += step * other[k]
+        of_items[j] = of_own
+        share[j] = counted
+        if len(of_bias):
+            of_bias[j] = total
 
 
 @compile_

@@ -6,6 +6,7 @@ time that grows with the logarithm of all pairs.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ class Unseen:
         self.n_items = n_items
         self._indptr = offsets(np.bincount(user, minlength=n_users)).astype(np.int64)
         within = np.arange(len(user)) - np.repeat(self._indptr[:-1], np.diff(self._indptr))
-        gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
-        self._keys = user.astype(np.int64) * (n_items + 1) + gaps  # [pairs] so it never decreases at all
+        self._gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
+        self._user = user
 
     def draw(self, users: NDArray[Any], positives: NDArray[Any], *, count: int, stream: Stream) -> NDArray[np.int64]:
         """``count`` items per user, with replacement, [n, count].
@@ -35,6 +36,24 @@ class Unseen:
         low, high = self._indptr[users], self._indptr[users + 1]
         unseen = self.n_items - (high - low)
         k = stream.integers(unseen[:, None], (len(users), count))
-        wanted = users.astype(np.int64)[:, None] * (self.n_items + 1) + k
-        seen_below = np.searchsorted(self._keys, wanted, side="right") - low[:, None]
-        return np.where(unseen[:, None] > 0, k + seen_below, positives[:, None])
+        return np.where(unseen[:, None] > 0, k + self._seen_below(users, low, high, k), positives[:, None])
+
+    def _seen_below(
+        self, users: NDArray[Any], low: NDArray[Any], high: NDArray[Any], k: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """How many seen items are below each user's k-th unseen one, [n, count]."""
+        try:
+            from mcne.sampling.negatives_numba import seen_below
+        except ImportError:
+            return (
+                np.searchsorted(self._keys, users.astype(np.int64)[:, None] * (self.n_items + 1) + k, "right")
+                - (low[:, None])
+            )
+        found = np.empty(k.shape, np.int64)
+        seen_below(self._gaps, low, high, np.ascontiguousarray(k), found)
+        return found
+
+    @cached_property
+    def _keys(self) -> NDArray[np.int64]:
+        """The gaps of all users in one line, [pairs], which never decreases."""
+        return self._user.astype(np.int64) * (self.n_items + 1) + self._gaps
