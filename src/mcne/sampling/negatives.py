@@ -1,7 +1,7 @@
 """Training negatives: uniform over the items that the user has no training record of (reading 9).
 
-The k-th item that a user has *not* touched is found by bisection among those that it has: exact, without rejection, in
-time that grows with the logarithm of all pairs.
+The k-th item that a user has *not* touched is found by bisection in the sorted list of those that it has: exact,
+without rejection, in time that grows with the logarithm of the list.
 """
 
 from __future__ import annotations
@@ -39,16 +39,14 @@ class Unseen:
         return np.where(unseen[:, None] > 0, k + self._seen_below(users, low, high, k), positives[:, None])
 
     def _seen_below(
-        self, users: NDArray[Any], low: NDArray[Any], high: NDArray[Any], k: NDArray[np.int64]
+        self, users: NDArray[Any], low: NDArray[np.int64], high: NDArray[np.int64], k: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """How many seen items are below each user's k-th unseen one, [n, count]."""
         try:
             from mcne.sampling.negatives_numba import seen_below
         except ImportError:
-            return (
-                np.searchsorted(self._keys, users.astype(np.int64)[:, None] * (self.n_items + 1) + k, "right")
-                - (low[:, None])
-            )
+            wanted = users.astype(np.int64)[:, None] * (self.n_items + 1) + k
+            return np.searchsorted(self._keys, wanted, side="right").astype(np.int64) - low[:, None]
         found = np.empty(k.shape, np.int64)
         seen_below(self._gaps, low, high, np.ascontiguousarray(k), found)
         return found
