@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mcne.compilation import compiled
+
 Array = NDArray[Any]
 
-compile_ = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp", "afn"})
 
-
-@compile_
+@compiled
 def forward(
     vectors: Array,  # [m, d]
     near: Array,  # [m, B, t]
@@ -68,7 +67,7 @@ def forward(
             messages[r, k] = total * scale
 
 
-@compile_
+@compiled
 def backward_by_receiver(
     gradient: Array,  # [n, d] of messages
     vectors: Array,
@@ -120,7 +119,7 @@ def backward_by_receiver(
                     of_here[r, c, q] += of_logit * score[q] if active > 0 else scale * 0
 
 
-@compile_
+@compiled
 def backward_by_sender(
     gradient: Array,
     near: Array,
@@ -161,7 +160,7 @@ def backward_by_sender(
                 of_near[j, c, q] *= score[q]
 
 
-@compile_
+@compiled
 def by_sender(sender: Array, heard: Array, first: Array, edges: Array) -> None:
     """Sort the edges ``r · S + s`` of those who hear by sender: ``first`` [m + 1] and ``edges`` [n · S] come out."""
     first[:] = 0

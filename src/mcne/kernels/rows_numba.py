@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from mcne.compilation import compiled
 
 Array = NDArray[Any]
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
+@compiled
 def adam(
     table: Array,  # [n, d]
     first: Array,  # [n, d] both moments

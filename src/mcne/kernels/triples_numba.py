@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mcne.compilation import compiled
+
 Array = NDArray[Any]
 
-compile_ = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp", "afn"})
 
-
-@compile_
+@compiled
 def group(keys: Array, first: Array, places: Array) -> None:
     """Sort places by their keys: those of key j come out from ``first[j]`` to ``first[j + 1]`` of ``places``."""
     first[:] = 0
@@ -30,7 +29,7 @@ def group(keys: Array, first: Array, places: Array) -> None:
         free[keys[place]] += 1
 
 
-@compile_
+@compiled
 def by_user(
     users: Array,  # [n, d]
     items: Array,  # [m, d]
@@ -77,7 +76,7 @@ def by_user(
     return loss
 
 
-@compile_
+@compiled
 def by_item(
     users: Array,
     user: Array,  # [b] rows of users
@@ -111,7 +110,7 @@ def by_item(
             of_bias[j] = total
 
 
-@compile_
+@compiled
 def decay(rows: Array, share: Array) -> float:
     """``Σ_j share_j ‖row_j‖²``."""
     total = 0.0
@@ -123,7 +122,7 @@ def decay(rows: Array, share: Array) -> float:
     return total
 
 
-@compile_
+@compiled
 def combine(gradient: Array, rows: Array, share: Array, ranking: Any, decaying: Any) -> None:
     """``gradient = ranking · gradient + decaying · 2 share · rows``, in place."""
     for j in range(len(rows)):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from numpy.typing import NDArray
 
+from mcne.compilation import compiled
 
-@numba.njit(nogil=True, cache=True)
+
+@compiled
 def seen_below(
     gaps: NDArray[Any],  # [pairs] unseen items below each seen one, never decreasing within a user
     low: NDArray[Any],  # [n] where a user's pairs begin
