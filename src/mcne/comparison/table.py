@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 92rem; padding: 0 1rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; background: var(--soft); }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: Canvas; }
+td.best { font-weight: 700; background: var(--soft); }
 """
 
 
