@@ -482,13 +482,17 @@ def attempt(method: str, path: Path, fate: Fate, tell: Callable[[Any], None]) ->
 
     RunJournal.checkpoint, RunJournal.resume = checkpoint, resume  # type: ignore[method-assign]
     fate.install()
-    train(method, path, resume=True, behaviors=1, **SHORT)
+    train(method, path, resume=True, behaviors=FEWEST[method], **SHORT)
     tell(["events", fate.events])
+
+
+FEWEST = {"bpr": 1, "mcne": 2}
+"""Behaviors that a method needs."""
 
 
 def die_everywhere(method: str, directory: Path, how: str, stride: int) -> dict[str, Any]:
     """Die at every ``stride``-th file event of a run, resume each time, and compare."""
-    warm_up(method, behaviors=1)
+    warm_up(method, behaviors=FEWEST[method])
     code, said = forked(lambda tell: attempt(method, directory / "whole", Fate(0, how), tell))
     assert code == FINISHED
     (events,) = (each[1] for each in said if each[0] == "events")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -47,3 +48,6 @@ def side_by_side(tasks: list[Callable[[], None]]) -> None:
 @functools.lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="kernel")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has the pool, but none of its threads
