@@ -117,7 +117,7 @@ def test_an_interrupted_comparison_goes_on(
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(cell.name)
-        run_cell(cell, *args, **kwargs)  # type: ignore[arg-type]
+        run_cell(cell, *args, **kwargs)
 
     comparison = opened(plan, data, tmp_path / "out")
     monkeypatch.setattr(execution, "run_cell", stopped)
@@ -150,7 +150,7 @@ def test_a_search_with_a_failure_is_undecided(
     def failing(cell: execution.Cell, *args: object, **kwargs: object) -> None:
         if cell.candidate.mode == "joint" and cell.candidate.given.get("l2") == 0.02:
             raise DataError("no memory")
-        run_cell(cell, *args, **kwargs)  # type: ignore[arg-type]
+        run_cell(cell, *args, **kwargs)
 
     monkeypatch.setattr(execution, "run_cell", failing)
     comparison = opened(plan, data, tmp_path / "out")

@@ -44,7 +44,7 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     markdown, page, numbers = (path.read_text() for path in paths[:3])
     recall = row_of(finished, "bpr").metric("sampled", "Books", "recall@5")
     assert recall is not None
-    shown = f"{100 * recall.mean:.1f} ± {100 * recall.sd:.1f}"  # type: ignore[operator]
+    shown = f"{100 * recall.mean:.1f} ± {100 * recall.sd:.1f}"
     assert shown in markdown
     assert shown in page
     assert "bpr against the others" in markdown
@@ -78,7 +78,7 @@ def test_the_papers_numbers_stand_beside_both_readings_of_each_metric(finished: 
     for gap, (metric, printed) in zip(gaps, readings.items(), strict=True):
         found = row_of(finished, "bpr").metric("sampled", "Books", metric)
         assert found is not None
-        assert cells[metric] == f"{100 * found.mean:.1f} ± {100 * found.sd:.1f}"  # type: ignore[operator]
+        assert cells[metric] == f"{100 * found.mean:.1f} ± {100 * found.sd:.1f}"
         assert gap == f"{100 * found.mean - printed:+.1f}"
     assert cells["recall@5"] != cells["pooled_recall@5"]
 

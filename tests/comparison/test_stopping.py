@@ -170,7 +170,7 @@ def test_a_signal_while_a_result_is_kept_is_not_lost(
         kept.append(self.path)
         if len(kept) == 1:
             signal.raise_signal(signal.SIGTERM)
-        keep(self, *args)  # type: ignore[arg-type]
+        keep(self, *args)
 
     monkeypatch.setattr(training._Work, "_keep", signaled)
     with pytest.raises(Interrupted, match="stopped by SIGTERM when the training was finished"):

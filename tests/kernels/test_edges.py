@@ -40,7 +40,7 @@ def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, bi
 
 def with_gradients(function: object, given: Inputs) -> list[Tensor]:
     tensors, at = given
-    messages = function(*tensors, **at)  # type: ignore[operator]
+    messages = function(*tensors, **at)
     into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype).view_as(messages)
     return [messages.detach(), *torch.autograd.grad((messages * into).sum(), tensors)]
 

@@ -32,7 +32,7 @@ def inputs(
 
 
 def with_gradients(function: object, tables: list[Tensor | None], rows: Rows) -> list[Tensor]:
-    ranking, decay = function(*tables, **rows)  # type: ignore[operator]
+    ranking, decay = function(*tables, **rows)
     leaves = [table for table in tables if table is not None]
     gradients = torch.autograd.grad(ranking + 0.3 * decay, leaves)
     return [ranking.detach(), decay.detach(), *gradients]
@@ -59,6 +59,18 @@ def test_compiled_is_plain(shape: tuple[int, ...], bias: bool, dtype: torch.dtyp
 def test_the_gradient_is_that_of_finite_differences() -> None:
     tables, rows = inputs(4, 5, 6, 2, 3, torch.float64)
     assert torch.autograd.gradcheck(lambda *each: rank(*each, **rows), tables)
+
+
+def test_a_gradient_can_be_asked_for_twice() -> None:
+    tables, rows = inputs(7, 9, 20, 3, 5, torch.float64)
+    found = []
+    for function in (rank, plain):
+        ranking, decay = function(*tables, **rows)
+        total = 2 * ranking + 3 * decay
+        found.append([torch.autograd.grad(total, tables, retain_graph=True) for _ in range(2)])
+    for first, second, wanted in zip(*found[0], found[1][0], strict=True):
+        torch.testing.assert_close(first, wanted, rtol=1e-9, atol=1e-12)
+        assert torch.equal(first, second)
 
 
 def test_by_hand() -> None:
@@ -106,7 +118,7 @@ def test_without_numba_it_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     backend.compiled.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower without numba"):
-            found = rank(*tables, **rows)  # type: ignore[arg-type]
-        assert all(torch.equal(*pair) for pair in zip(found, plain(*tables, **rows), strict=True))  # type: ignore[arg-type]
+            found = rank(*tables, **rows)
+        assert all(torch.equal(*pair) for pair in zip(found, plain(*tables, **rows), strict=True))
     finally:
         backend.compiled.cache_clear()

@@ -446,7 +446,7 @@ def test_a_network_needs_a_layer() -> None:
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("kind", VARIANTS.values())
 def test_steps_filled_up_to_few_shapes_learn_the_same(kind: type[MCNE]) -> None:
-    class Padded(kind):  # type: ignore[valid-type,misc]
+    class Padded(kind):
         captured_on = ("cpu",)
 
     data = TrainingData.of(big := dataset(60), random_split(big, seed=0))

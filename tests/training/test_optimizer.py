@@ -133,7 +133,7 @@ def test_whole_tables_are_only_ever_indexed() -> None:
     adam = RowAdam({"t": table(1000, 3)}, learning_rate=0.1)
     with WholeTables(1000) as seen:
         take_step(adam, {"t": ([500, 7], table(2, 3))})
-    assert seen.operations <= {"index_select", "index_copy_", "index_add_", "detach"}  # a view, of which rows are taken
+    assert seen.operations == {"index_select", "detach"}  # the second is a view, whose rows are then taken
     with WholeTables(1000) as seen:
         adam.tables["t"].mul(2)
     assert seen.operations == {"mul"}  # it would have been noticed

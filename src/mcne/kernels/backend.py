@@ -8,7 +8,6 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import pairwise
 from types import ModuleType
 
@@ -32,16 +31,12 @@ def compiled(module: str) -> ModuleType | None:
 def in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
     """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has."""
     bounds = np.linspace(0, rows, BLOCKS + 1).astype(np.int64).tolist()
-    side_by_side([partial(work, start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds)) if start < stop])
-
-
-def side_by_side(tasks: list[Callable[[], None]]) -> None:
-    """Do all tasks, on as many threads as PyTorch has."""
-    if torch.get_num_threads() == 1 or len(tasks) == 1:
-        for task in tasks:
-            task()
+    blocks = [(start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
+    if torch.get_num_threads() == 1:
+        for block in blocks:
+            work(*block)
     else:
-        for done in [_pool(torch.get_num_threads()).submit(task) for task in tasks]:
+        for done in [_pool(torch.get_num_threads()).submit(work, *block) for block in blocks]:
             done.result()
 
 

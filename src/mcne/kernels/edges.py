@@ -60,7 +60,7 @@ class _Compiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         gradient = gradients[0].contiguous().numpy()
-        vectors, near, here, score, masks, sender, heard = ctx.arrays
+        vectors, near, here, score, masks, sender, _ = ctx.arrays
         weights, sums = ctx.kept
         of_logits, of_here = np.empty_like(weights), np.empty_like(here)
         of_score = np.zeros((BLOCKS, *score.shape), score.dtype)
@@ -82,8 +82,7 @@ class _Compiled(torch.autograd.Function):
             )
 
         in_blocks(len(sender), by_receiver)
-        first, edges = np.empty(len(vectors) + 1, np.int64), np.empty(sender.size, np.int64)
-        ctx.module.by_sender(sender, heard, first, edges)
+        first, edges = ctx.module.grouped(sender, len(vectors))
         of_vectors, of_near = np.empty_like(vectors), np.empty_like(near)
         shared = (gradient, near, here, score, masks, first, edges, ctx.scale, weights, of_logits, of_vectors, of_near)
         in_blocks(len(vectors), lambda start, stop, _: ctx.module.backward_by_sender(*shared, start, stop))

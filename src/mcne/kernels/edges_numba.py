@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.compilation import compiled
+from mcne.kernels.groups_numba import grouped as grouped
 
 Array = NDArray[Any]
 
@@ -40,6 +41,7 @@ def forward(
     logits = np.empty(n_behaviors, vectors.dtype)
     for r in range(start, stop):
         sums[r] = 0
+        weights[r] = 0
         if heard[r]:
             for s in range(sender.shape[1]):
                 j = sender[r, s]
@@ -158,22 +160,3 @@ def backward_by_sender(
         for c in range(n_behaviors):
             for q in range(width):
                 of_near[j, c, q] *= score[q]
-
-
-@compiled
-def by_sender(sender: Array, heard: Array, first: Array, edges: Array) -> None:
-    """Sort the edges ``r · S + s`` of those who hear by sender: ``first`` [m + 1] and ``edges`` [n · S] come out."""
-    first[:] = 0
-    for r in range(len(sender)):
-        if heard[r]:
-            for s in range(sender.shape[1]):
-                first[sender[r, s] + 1] += 1
-    for j in range(1, len(first)):
-        first[j] += first[j - 1]
-    free = first[:-1].copy()
-    for r in range(len(sender)):
-        if heard[r]:
-            for s in range(sender.shape[1]):
-                j = sender[r, s]
-                edges[free[j]] = r * sender.shape[1] + s
-                free[j] += 1

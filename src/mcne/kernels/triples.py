@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -64,8 +63,8 @@ class _Compiled(torch.autograd.Function):
         rows, item = user.contiguous().numpy(), torch.cat([positive[:, None], negative], dim=1).numpy()  # [b, 1 + N]
         of_tables, of_numbers = [np.empty_like(table) for table in tables], np.empty_like(numbers)
         steps, losses, share = np.empty(item.shape, kind), np.zeros(BLOCKS), np.empty(len(items), kind)
-        first, triples = _grouped(module, rows, len(users))
-        first_of_item, scores = _grouped(module, item, len(items))
+        first, triples = module.grouped(rows, len(users))
+        first_of_item, scores = module.grouped(item, len(items))
 
         def by_user(start: int, stop: int, block: int) -> None:
             losses[block] = module.by_user(*tables, numbers, item, first, triples, steps, of_tables[0], start, stop)
@@ -84,13 +83,7 @@ class _Compiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         ranking, decaying = gradients[0].numpy()
-        for gradient, table, share in zip(ctx.of_tables, ctx.tables, ctx.shares, strict=True):
-            ctx.module.combine(gradient, table, share, ranking, decaying)
-        return *(torch.from_numpy(gradient) for gradient in ctx.of_tables), None, None, None, None
-
-
-def _grouped(module: ModuleType, keys: NDArray[np.int64], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the places of each key begin, [n_keys + 1], and the places by key."""
-    first, places = np.empty(n_keys + 1, np.int64), np.empty(keys.size, np.int64)
-    module.group(keys.reshape(-1), first, places)
-    return first, places
+        found = [np.empty_like(table) for table in ctx.tables]  # of their own: a gradient may be asked for twice
+        for each in zip(found, ctx.of_tables, ctx.tables, ctx.shares, strict=True):
+            ctx.module.combine(*each, ranking, decaying)
+        return *(torch.from_numpy(each) for each in found), None, None, None, None

@@ -11,22 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.compilation import compiled
+from mcne.kernels.groups_numba import grouped as grouped
 
 Array = NDArray[Any]
-
-
-@compiled
-def group(keys: Array, first: Array, places: Array) -> None:
-    """Sort places by their keys: those of key j come out from ``first[j]`` to ``first[j + 1]`` of ``places``."""
-    first[:] = 0
-    for key in keys:
-        first[key + 1] += 1
-    for j in range(1, len(first)):
-        first[j] += first[j - 1]
-    free = first[:-1].copy()
-    for place in range(len(keys)):
-        places[free[keys[place]]] = place
-        free[keys[place]] += 1
 
 
 @compiled
@@ -123,9 +110,9 @@ def decay(rows: Array, share: Array) -> float:
 
 
 @compiled
-def combine(gradient: Array, rows: Array, share: Array, ranking: Any, decaying: Any) -> None:
-    """``gradient = ranking · gradient + decaying · 2 share · rows``, in place."""
+def combine(found: Array, gradient: Array, rows: Array, share: Array, ranking: Any, decaying: Any) -> None:
+    """``ranking · gradient + decaying · 2 share · rows`` comes out in ``found``."""
     for j in range(len(rows)):
         factor = 2 * decaying * share[j]
         for k in range(rows.shape[1]):
-            gradient[j, k] = ranking * gradient[j, k] + factor * rows[j, k]
+            found[j, k] = ranking * gradient[j, k] + factor * rows[j, k]

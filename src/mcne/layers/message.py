@@ -61,15 +61,12 @@ class MessageLayer(nn.Module):
         own = vectors.index_select(0, receiver)  # [n, d_in]
         if self.score is None:
             sent = own if self.message == "literal" else mean_of(vectors, sender)
-            messages = sent * masks.mean(dim=0)
-        else:
-            near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
-            if self.message == "literal":
-                weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
-                messages = own * (weights.mean(dim=1) @ masks)
-            else:
-                messages = send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard)
-        return self._receive(messages * heard[:, None].to(messages.dtype), own)
+            return self._receive(sent * masks.mean(dim=0) * heard[:, None], own)
+        near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
+        if self.message == "literal":
+            weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
+            return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
+        return self._receive(send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard), own)
 
     @torch.no_grad()
     def receive_all(self, vectors: Tensor, masks: Tensor, links: Links) -> Tensor:

@@ -1,4 +1,4 @@
-"""What methods share whose users and items are rows of tables and nothing else: BPR, Node2vec, LINE."""
+"""What methods share that learn tables and nothing else: BPR, LibFM, Node2vec, LINE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcne.training.optimizer import RowAdam
 
 
 class Factors:
-    """All of the training contract but :meth:`prepare` and :meth:`loss`; users are the table ``users``."""
+    """All of the training contract but :meth:`prepare` and :meth:`loss`."""
 
     items: DotRanking
     tables: RowAdam
@@ -36,14 +36,17 @@ class Factors:
         """Nothing beside the losses."""
         return {}
 
+    def vectors(self) -> Tensor:
+        """All users, [users, d]: the table ``users``, unless a method makes them of more."""
+        return self.tables.tables["users"]
+
     def scorer(self) -> DotScorer:
         """Inner products, plus the bias."""
-        return self.items.scorer(self.tables.tables, self.tables.tables["users"])
+        return self.items.scorer(self.tables.tables, self.vectors())
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact: every behavior has all dimensions."""
-        tables = self.tables.tables
-        return self.items.embeddings(tables, tables["users"], dataset=dataset, provenance=provenance)
+        return self.items.embeddings(self.tables.tables, self.vectors(), dataset=dataset, provenance=provenance)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables."""

@@ -9,17 +9,13 @@ every pair is learned by itself: is it a training record, or one of the zeros dr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.factors import Factors
 from mcne.methods.pointwise import UserFeatures, UserSide, logistic_loss, pair_l2, pairs_of
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import RowAdam
@@ -50,7 +46,7 @@ class Batch:
     triples: tuple[Triples, ...]
 
 
-class LibFM:
+class LibFM(Factors):
     """Factorization machine learned by logistic regression on records and drawn zeros."""
 
     def __init__(self, data: TrainingData, config: LibFMConfig, *, seed: int, device: torch.device) -> None:
@@ -68,11 +64,6 @@ class LibFM:
         tables = self.users.tables() | self.items.tables() | {"constant": torch.zeros(1, 1)}
         self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
         self._only = torch.zeros(1, dtype=torch.int64, device=device)
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.items.n_steps
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the pairs of all behaviors, and look up the friends of their users."""
@@ -94,37 +85,6 @@ class LibFM:
             decay.append(pair_l2(sums, pairs))
         return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
 
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        torch.autograd.backward(loss.total)
-        self.tables.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
-
-    def scorer(self) -> DotScorer:
-        """``⟨s_u, v_i⟩ + w_i``."""
-        return self.items.scorer(self.tables.tables, self.users.everyone(self.tables.tables).vectors)
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: a user is the sum of its features, and the item's weight is its bias."""
-        tables = self.tables.tables
-        vectors = self.users.everyone(tables).vectors
-        return self.items.embeddings(tables, vectors, dataset=dataset, provenance=provenance)
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables."""
-        return dict(self.tables.tables)
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return self.tables.memory()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables."""
-        self.tables.load_tables(learned)
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        self.tables.load_memory(memory)
+    def vectors(self) -> Tensor:
+        """All users, each the sum of its features; the weight of an item is its bias."""
+        return self.users.everyone(self.tables.tables).vectors

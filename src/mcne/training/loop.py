@@ -142,12 +142,9 @@ class _Training:
                 yield waiting.popleft().result()
 
     def _step(self, batch: Any) -> int:
-        if self.captured is not None:
-            loss = self.captured(batch)
-            self._refuse_divergence(loss)
-        else:
-            loss = self.method.loss(batch)
-            self._refuse_divergence(loss)
+        loss = self.method.loss(batch) if self.captured is None else self.captured(batch)
+        self._refuse_divergence(loss)
+        if self.captured is None:  # captured, it was part of the step; of a diverged one nothing is ever kept
             self.method.update(loss)
         self.losses += loss.per_behavior
         self.position.step += 1

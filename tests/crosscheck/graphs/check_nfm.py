@@ -157,9 +157,9 @@ class Whole:
 
 def of_ours(model: NFM, user: np.ndarray, item: np.ndarray) -> dict[str, np.ndarray]:
     whole = Whole(model.tables.tables)
-    model.tables = whole  # type: ignore[assignment]
+    model.tables = whole
     loss = model.loss(model.prepare(0, 0)).total
-    loss.backward()  # type: ignore[no-untyped-call] # as PyTorch declares it
+    loss.backward()
     parameters = whole.tables | {f"network.{name}": value for name, value in model.network.named_parameters()}
     gradients = renamed({name: value.grad for name, value in parameters.items() if value.grad is not None})
     model.network.commit()

@@ -201,7 +201,7 @@ def an_epoch(cases: list[Case]) -> bool:
     for seed, each in zip(SEEDS, cases, strict=True):
         same, control = (PinSage(each.data, TRAINED, seed=seed, device=CPU) for _ in range(2))
         theirs = their_scores(same, each.data.n_users)
-        same.tables = Adam(same.tables.tables, TRAINED.learning_rate)  # type: ignore[assignment]
+        same.tables = Adam(same.tables.tables, TRAINED.learning_rate)
         everyone = np.arange(each.data.n_users)
         mine, other = (train(model, 1).scores(0, everyone) for model in (same, control))
         difference, wrong = (largest_difference(scores, theirs) for scores in (mine, other))

@@ -93,7 +93,7 @@ def our_gradient(tables: Mapping[str, Tensor], l2: float) -> dict[str, Tensor]:
     model = BPR(tiny(), config, seed=0, device=CPU)
     model.load(tables)
     rows = RowSGD(model.tables.tables, learning_rate=-1.0)  # adds the gradient
-    model.tables = rows  # type: ignore[assignment]
+    model.tables = rows
     before = {name: table.clone() for name, table in rows.tables.items()}
     model.update(model.loss(model.prepare(0, 0)))
     return {name: table - before[name] for name, table in rows.tables.items()}
@@ -169,7 +169,7 @@ def by_sgd(data: TrainingData, *, bias: bool, batch: int, learning_rate: float, 
     config = BPRConfig(width=WIDTH, bias=bias, negatives=1, batch_size=batch, l2=reg / 2)
     model = BPR(data, config, seed=seed, device=CPU)
     # our loss is a mean over the batch, cornac takes a step of the learning rate for each triple
-    model.tables = RowSGD(model.tables.tables, learning_rate=learning_rate * batch)  # type: ignore[assignment]
+    model.tables = RowSGD(model.tables.tables, learning_rate=learning_rate * batch)
     return model
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1]))
 
-from environment import Found, main, python_with  # noqa: E402
+from environment import Found, main, python_with  # noqa: E402 # is found by the line above
 
 CHECKS = ("transitions", "node2vec", "line")
 
