@@ -20,12 +20,13 @@ from torch.func import functional_call
 from equations import naive
 from mcne.data.graph import Graph, undirected
 from mcne.kernels import reference
+from mcne.kernels.edges import TensorHop
 from mcne.layers import message as message_module
 from mcne.layers import tensors as tensors_module
 from mcne.layers.losses import bpr_loss, parameter_l2, scored_l2
 from mcne.layers.mask import BinaryMask, FixedMask, disjoint_blocks
 from mcne.layers.message import Links, MessageLayer
-from mcne.layers.network import ConditionalNetwork, TensorHop
+from mcne.layers.network import ConditionalNetwork
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.bpr import BPR, Batch, BPRConfig
 from mcne.methods.dot_ranking import Triples
@@ -514,10 +515,9 @@ def test_gradients_of_a_message_layer(message: str, attention: bool) -> None:
     names = [name for name, _ in layer.named_parameters()]
     hop = random_hops(1, (6, 4), (3,))[0]
     assert not hop.heard.all()
-    edges = {"receiver": hop.receiver, "sender": hop.sender, "heard": hop.heard}
 
     def run(vectors: Tensor, masks: Tensor, *weights: Tensor) -> Tensor:
-        return functional_call(layer, dict(zip(names, weights, strict=True)), (vectors, masks), edges)
+        return functional_call(layer, dict(zip(names, weights, strict=True)), (vectors, masks, hop))
 
     weights = [leaf(5 + k, *weight.shape) for k, weight in enumerate(layer.parameters())]
     assert gradcheck(run, (leaf(0, 6, 4), leaf(1, 3, 4), *weights))

@@ -41,7 +41,7 @@ def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, bi
 def with_gradients(function: object, given: Inputs) -> list[Tensor]:
     tensors, at = given
     messages = function(*tensors, **at)
-    into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype).view_as(messages)
+    into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype, device=messages.device).view_as(messages)
     return [messages.detach(), *torch.autograd.grad((messages * into).sum(), tensors)]
 
 
@@ -118,7 +118,7 @@ def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
     (vectors, *_), at = inputs(shape, torch.float64)
-    ours, wanted = mean_of(vectors, at["sender"]), vectors[at["sender"]].mean(dim=1)
+    ours, wanted = mean_of(vectors, **at), vectors[at["sender"]].mean(dim=1)
     torch.testing.assert_close(ours, wanted)
     into = torch.linspace(-1, 2, ours.numel(), dtype=torch.float64).view_as(ours)
     gradients = [torch.autograd.grad((each * into).sum(), vectors)[0] for each in (ours, wanted)]

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
-from torch import Tensor
 
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.methods.mcne import MCNE, MCNEConfig
-from mcne.training.capture import CapturedSteps, tensors
+from mcne.training.capture import CapturedSteps
 from mcne.training.contract import TrainingData
-
-
-@dataclass(frozen=True)
-class Inner:
-    a: Tensor
-    b: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
-class Outer:
-    first: Tensor
-    inner: tuple[Inner, ...]
-
-
-def test_the_tensors_of_a_batch_are_found_in_order() -> None:
-    one, two, three, four = (torch.full((n,), float(n)) for n in (1, 2, 3, 4))
-    batch = Outer(one, (Inner(two, (three, four)), Inner(four, ())))
-    assert [len(tensor) for tensor in tensors(batch)] == [1, 2, 3, 4, 4]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -12,24 +13,64 @@ from torch.nn import functional
 
 from mcne.kernels import reference
 from mcne.kernels.backend import BLOCKS, compiled, in_blocks
+from mcne.kernels.groups import Groups
+from mcne.sampling.neighbors import Hop
+
+
+@dataclass(frozen=True)
+class TensorHop:
+    """A layer's edges on the device: see :class:`mcne.sampling.neighbors.Hop`."""
+
+    receiver: Tensor  # [n]
+    sender: Tensor  # [n, S]
+    heard: Tensor  # [n]
+    by_sender: Groups | None = None  # the places of sender that are heard; only where the hop was drawn on a GPU
+
+    @classmethod
+    def of(cls, hop: Hop, device: torch.device) -> TensorHop:
+        """A hop that was drawn on the host."""
+        arrays = (hop.receiver, hop.sender, hop.heard)
+        receiver, sender, heard = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
+        return cls(receiver, sender, heard)
 
 
 def send_and_receive(
-    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *, sender: Tensor, heard: Tensor
+    vectors: Tensor,
+    near: Tensor,
+    here: Tensor,
+    score: Tensor,
+    masks: Tensor,
+    *,
+    sender: Tensor,
+    heard: Tensor,
+    by_sender: Groups | None = None,
 ) -> Tensor:
     """Eq. 3–5 and the mean of Eq. 6: what n receivers hear of S neighbors each, [n, d]; zeros where ``heard`` is false.
 
     ``vectors`` [m, d] are what is sent, ``near`` [m, B, t] and ``here`` [n, B, t] the projections of senders and
-    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n].
+    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n]; ``by_sender``
+    groups the edges of a GPU.
     """
+    messages: Tensor
+    if by_sender is not None:
+        from mcne.kernels.edges_triton import SendAndReceive
+
+        messages = SendAndReceive.apply(vectors, near, here, score, masks, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return messages
     if vectors.device.type == "cpu" and sender.numel() and (module := compiled("edges_numba")) is not None:
-        messages: Tensor = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        messages = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return messages
     return reference.send_and_receive(vectors, near, here, score, masks, sender=sender, heard=heard)
 
 
-def mean_of(vectors: Tensor, sender: Tensor) -> Tensor:
-    """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S]."""
+def mean_of(vectors: Tensor, sender: Tensor, heard: Tensor, by_sender: Groups | None = None) -> Tensor:
+    """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S], any where ``heard``
+    is false."""
+    if by_sender is not None:
+        from mcne.kernels.edges_triton import Mean
+
+        mean: Tensor = Mean.apply(vectors, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return mean
     if vectors.device.type == "cpu":
         return functional.embedding_bag(sender, vectors, mode="mean")  # never gathers what it sums up
     return vectors.index_select(0, sender.flatten()).view(*sender.shape, vectors.shape[1]).mean(dim=1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
-from mcne.kernels.edges import mean_of, send_and_receive
+from mcne.kernels.edges import TensorHop, mean_of, send_and_receive
 from mcne.layers.tensors import INIT_STD, take
 from mcne.randomness import Stream
 
@@ -53,20 +53,24 @@ class MessageLayer(nn.Module):
             self.project = _normal((attention_width, 2 * d_in), stream)  # W_a^k, for [sender, receiver]
             self.score = _normal((attention_width,), stream)  # h^k
 
-    def forward(self, vectors: Tensor, masks: Tensor, *, receiver: Tensor, sender: Tensor, heard: Tensor) -> Tensor:
-        """``vectors`` [m, d_in], ``masks`` [B, d_in], ``receiver`` [n], ``sender`` [n, S], ``heard`` [n] → [n, d_out].
+    def forward(self, vectors: Tensor, masks: Tensor, hop: TensorHop) -> Tensor:
+        """``vectors`` [m, d_in], ``masks`` [B, d_in], a hop to n receivers that hear S neighbors each → [n, d_out].
 
         ``heard`` is false for receivers without neighbors, whose senders mean nothing.
         """
-        own = vectors.index_select(0, receiver)  # [n, d_in]
+        sender, heard = hop.sender, hop.heard
+        own = vectors.index_select(0, hop.receiver)  # [n, d_in]
         if self.score is None:
-            sent = own if self.message == "literal" else mean_of(vectors, sender)
+            sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
             return self._receive(sent * masks.mean(dim=0) * heard[:, None], own)
         near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
         if self.message == "literal":
             weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
-        return self._receive(send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard), own)
+        messages = send_and_receive(
+            vectors, near, here, self.score, masks, sender=sender, heard=heard, by_sender=hop.by_sender
+        )
+        return self._receive(messages, own)
 
     @torch.no_grad()
     def receive_all(self, vectors: Tensor, masks: Tensor, links: Links) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,13 @@ def to_device(array: NDArray[Any], device: torch.device) -> Tensor:
     """An array as a tensor on the device."""
     tensor: Tensor = torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
     return tensor
+
+
+def to_device_at_once(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[Tensor]:
+    """Arrays as tensors on the device, by a single transfer: many small ones take longer to send than to use."""
+    sent = to_device(np.concatenate([array.ravel() for array in arrays]), device)
+    parts = torch.split(sent, [array.size for array in arrays])
+    return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def to_numpy(tensor: Tensor) -> NDArray[Any]:

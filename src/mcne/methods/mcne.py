@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -16,17 +16,22 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Attention, MessageKind, Trunk
 from mcne.errors import UsageError
 from mcne.evaluation.dot import DotScorer
+from mcne.kernels.backend import on_gpu
+from mcne.kernels.edges import TensorHop
 from mcne.layers.losses import parameter_l2
 from mcne.layers.mask import BinaryMask, FixedMask, Mask
 from mcne.layers.message import Links
-from mcne.layers.network import ConditionalNetwork, TensorHop
+from mcne.layers.network import ConditionalNetwork
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
-from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import NeighborSampler
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate
+
+if TYPE_CHECKING:
+    from mcne.kernels.draws import DeviceSampler
 
 
 @dataclass(frozen=True)
@@ -58,23 +63,21 @@ class MCNEConfig:
 
 @dataclass(frozen=True)
 class Batch:
-    """A step's inputs."""
+    """A step's inputs, drawn on the host."""
 
     users: Tensor  # [n₀] users whose initial vectors are needed
     hops: tuple[TensorHop, ...]
-    triples: tuple[Triples, ...]  # of the last level's users
+    triples: Ranked  # of the last level's users
 
 
 class MCNE:
     """The paper's model behind the training contract."""
 
     attention = True
-    captured_on = ("cuda",)
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
-        self.is_capturable = device.type in self.captured_on and config.l2_form == "scored"
         self.items = DotRanking(
             data,
             width=config.widths[-1],
@@ -83,7 +86,6 @@ class MCNE:
             batch_size=config.batch_size,
             seed=seed,
             device=device,
-            is_padded=self.is_capturable,
         )
         stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
@@ -99,10 +101,11 @@ class MCNE:
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
         tables = {"users": users} | self.items.tables()
+        self._there = self._sampler_there()
         self.tables = RowAdam(
             {k: t.to(device) for k, t in tables.items()},
             learning_rate=config.learning_rate,
-            spare_row=self.is_capturable,
+            joined=self.items.joined,
         )
         on_gpu = device.type == "cuda"
         self._adam = torch.optim.Adam(
@@ -116,39 +119,43 @@ class MCNE:
         return partial(BinaryMask, stream=stream)
 
     @property
+    def is_capturable(self) -> bool:
+        """Where steps are drawn on the GPU, a step is the same operations for all turns of one length."""
+        return self._there is not None
+
+    @property
     def n_steps(self) -> int:
         """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
         return self.items.n_steps
 
-    def prepare(self, epoch: int, step: int) -> Batch:
-        """Draw the triples of all behaviors and the neighborhood of their users."""
-        seeds, triples = self.items.draw(epoch, step)
+    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
+        """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
+        if self._there is not None:
+            return to_device(self._there.turn(epoch, step), self.device)
+        seeds, triples = self.items.draw_ranked(epoch, step)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
-        if self.is_capturable:
-            around = around.padded(self.data.n_users)
-        hops = ((to_device(each, self.device) for each in (hop.receiver, hop.sender, hop.heard)) for hop in around.hops)
-        return Batch(to_device(around.users, self.device), tuple(TensorHop(*hop) for hop in hops), triples)
+        hops = tuple(TensorHop.of(hop, self.device) for hop in around.hops)
+        return Batch(to_device(around.users, self.device), hops, triples)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7–8: BPR per behavior, averaged over behaviors, plus L2 (reading 8)."""
         self.tables.forget()
-        last = self.network(self._rows("users", batch.users), batch.hops)  # [n_K, d_K], before the last mask
-        masks = self.network.masks[-1]()  # [B, d_K]
-        users = [last * masks[k] for k in range(len(self.data.names))]  # u|c, C × [n_K, d_K]
-        ranking, scored = self.items.loss(self._rows, batch.triples, users)
+        drawn = self._draw_there(batch) if isinstance(batch, Tensor) else batch
+        last = self.network(self._rows("users", drawn.users), drawn.hops)  # [n_K, d_K], before the last mask
+        masks = self.network.masks[-1]()[:-1]  # [C, d_K]
+        ranking, scored = self.items.loss(self._rows, drawn.triples, last, masks)
         penalty = scored if self.config.l2_form == "scored" else parameter_l2(self._parameters())
-        return step_loss(ranking, self.config.l2 * penalty, batch.triples)
+        return step_loss(ranking, self.config.l2 * penalty, drawn.triples)
 
     def update(self, loss: StepLoss) -> None:
         """Descend, then bring the masks back into their range and count how many entries turned over."""
-        before = self.network.binary_masks()
+        before = self.network.sides()
         self._adam.zero_grad()
         torch.autograd.backward(loss.total)
         self._adam.step()
         self.tables.step()
         self.network.clamp_masks()
-        after = self.network.binary_masks()
-        self._flips += sum((a != b).sum() for a, b in zip(before, after, strict=True))
+        self._flips += (self.network.sides() != before).sum()
 
     def vitals(self) -> dict[str, float]:
         """The density of the masks at each level, and how often an entry has turned over since the start."""
@@ -217,7 +224,32 @@ class MCNE:
         """Rows of a table that learn in this step. Where L2 is on all parameters, all rows learn in every step."""
         if self.config.l2_form == "scored":
             return self.tables.rows(table, rows)
-        return self.tables.rows(table, torch.arange(len(self.tables.tables[table]), device=self.device))[rows]
+        return self.tables.rows(table, torch.arange(len(self.tables.whole[table]), device=self.device))[rows]
+
+    def _draw_there(self, turn: Tensor) -> Batch:
+        assert self._there is not None
+        drawn = self._there.draw(turn)
+        return Batch(drawn.users, drawn.hops, drawn.triples)
+
+    def _sampler_there(self) -> DeviceSampler | None:
+        """What draws steps on a GPU; none where all parameters learn in every step, or behaviors are ranked apart."""
+        config, data = self.config, self.data
+        module = on_gpu("draws", self.device)
+        is_drawn = config.l2_form == "scored" and bool(self.items.joined)
+        widest = max(*config.widths, config.attention_width)
+        if module is None or not is_drawn or not module.fits(config.neighbor_samples, widest):
+            return None
+        made: DeviceSampler = module.DeviceSampler(
+            *(data.graph, data.pairs),
+            n_items=data.n_items,
+            neighbor_samples=config.neighbor_samples,
+            weighted=config.weighted_neighbors,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=self._seed,
+            device=self.device,
+        )
+        return made
 
     def _parameters(self) -> list[Tensor]:
         return [*self.network.parameters(), *self.tables.touched()]

@@ -125,6 +125,6 @@ class Capturable(Learner, Protocol):
 
     @property
     def is_capturable(self) -> bool:
-        """Whether ``loss`` and ``update`` run the same operations for all batches whose tensors have the same shapes,
-        wait for nothing, and change tensors in place alone."""
+        """Whether :meth:`prepare` gives a tensor, and ``loss`` and ``update`` run the same operations for all tensors
+        of one shape, wait for nothing, and change tensors in place alone."""
         ...
