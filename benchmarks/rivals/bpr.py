@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from statistics import median
 
@@ -78,14 +79,14 @@ def _our_rate(model: BPR, epoch: int) -> float:
     updates, start = 0, time.perf_counter()
     with ThreadPoolExecutor(1) as pool:
         waiting: deque[Future[Batch]] = deque()
-        for step in range(model.n_steps):
-            waiting.append(pool.submit(model.prepare, epoch, step))
-            if len(waiting) > 2:
-                batch = waiting.popleft().result()
-                model.update(model.loss(batch))
-                updates += batch.triples[0].negative.numel()
-                if time.perf_counter() - start > SECONDS:
-                    break
+        steps = iter(range(model.n_steps))
+        while time.perf_counter() - start < SECONDS:
+            waiting.extend(pool.submit(model.prepare, epoch, step) for step in islice(steps, 3 - len(waiting)))
+            if not waiting:
+                break
+            batch = waiting.popleft().result()
+            model.update(model.loss(batch))
+            updates += batch.triples[0].negative.numel()
         seconds = time.perf_counter() - start
     return updates / seconds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
@@ -14,10 +15,14 @@ REASSOCIATED = {"reassoc", "contract", "nsz", "arcp", "afn"}
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function on first use, to run without the interpreter's lock; kept for later processes if it can be."""
+    """Compile a function on first use, to run without the interpreter's lock; kept for later processes if it can be.
+
+    Division by zero gives infinity, as in NumPy: to test for it would keep loops from being vectorized.
+    """
+    compile_it = partial(numba.njit, nogil=True, error_model="numpy", fastmath=REASSOCIATED)
     made: Any
     try:
-        made = numba.njit(nogil=True, fastmath=REASSOCIATED, cache=True)(function)
+        made = compile_it(cache=True)(function)
     except RuntimeError:  # nowhere to write: neither beside the file nor in the user's cache
-        made = numba.njit(nogil=True, fastmath=REASSOCIATED)(function)
+        made = compile_it()(function)
     return cast(Function, made)

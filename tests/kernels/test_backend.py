@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -34,12 +35,31 @@ def test_every_row_is_done_once(rows: int) -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_what_fails_in_a_thread_is_told() -> None:
+@pytest.mark.parametrize("failing", [0, 1, BLOCKS - 1])
+def test_what_fails_in_a_thread_is_told(failing: int) -> None:
     def work(start: int, stop: int, block: int) -> None:
-        raise ValueError(f"block {block}")
+        if block >= failing:
+            raise ValueError(f"block {block}")
 
-    with pytest.raises(ValueError, match="block 0"):
+    with pytest.raises(ValueError, match="block"):
         in_blocks(100, work)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_after_a_failure_no_thread_goes_on() -> None:
+    at_work = 0
+
+    def work(start: int, stop: int, block: int) -> None:
+        nonlocal at_work
+        if not block:
+            raise ValueError("the first")
+        at_work += 1
+        time.sleep(0.01)
+        at_work -= 1
+
+    with pytest.raises(ValueError, match="the first"):
+        in_blocks(100, work)
+    assert at_work == 0
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -38,7 +38,7 @@ def with_gradients(function: object, tables: list[Tensor | None], rows: Rows) ->
     return [ranking.detach(), decay.detach(), *gradients]
 
 
-SHAPES = [(7, 9, 20, 3, 5), (1, 1, 1, 1, 1), (3, 2, 50, 1, 17), (40, 60, 30, 5, 64)]
+SHAPES = [(7, 9, 20, 3, 5), (1, 1, 1, 1, 1), (3, 2, 50, 1, 17), (40, 60, 30, 5, 64), (2, 30, 3, 2000, 2)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -81,6 +81,28 @@ def test_by_hand() -> None:
     ranking, decay = rank(users, items, bias, user=one, positive=one, negative=torch.tensor([[1]]))
     assert ranking.item() == pytest.approx(math.log(1 + math.exp(-4)))
     assert decay.item() == pytest.approx(5 + 1 + 1 + 1)
+
+
+@pytest.mark.parametrize("negatives", [1, 1023, 1024, 5000])
+def test_any_number_of_equal_scores_loses_ln_2(negatives: int) -> None:
+    """Their logarithms are those of products, 2ⁿ at once, which would overflow."""
+    tables, rows = inputs(1, 5, 1, negatives, 3, torch.float64, scale=0.0)
+    assert rank(*tables, **rows)[0].item() == pytest.approx(math.log(2), rel=1e-12)
+
+
+def test_the_order_of_triples_changes_nothing() -> None:
+    tables, rows = inputs(7, 9, 200, 3, 5, torch.float64)
+    order = torch.randperm(200, generator=torch.Generator().manual_seed(0))
+    found = with_gradients(rank, tables, {name: each[order] for name, each in rows.items()})
+    for ours, theirs in zip(found, with_gradients(rank, tables, rows), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
+
+
+def test_a_score_that_is_no_number_is_told() -> None:
+    (users, *others), rows = inputs(7, 9, 20, 3, 5, torch.float32)
+    with torch.no_grad():
+        users[2] = torch.nan
+    assert rank(users, *others, **rows)[0].isnan()
 
 
 def test_extreme_scores_stay_finite() -> None:

@@ -6,9 +6,9 @@ import functools
 import importlib
 import os
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import chain, pairwise
 from types import ModuleType
 
 import numpy as np
@@ -16,6 +16,9 @@ import torch
 
 BLOCKS = 32
 """Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
+
+Block = tuple[int, int, int]
+"""Its first row, the one after its last, and its number."""
 
 
 @functools.cache
@@ -32,12 +35,20 @@ def in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
     """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has."""
     bounds = np.linspace(0, rows, BLOCKS + 1).astype(np.int64).tolist()
     blocks = [(start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
-    if torch.get_num_threads() == 1:
-        for block in blocks:
-            work(*block)
-    else:
-        for done in [_pool(torch.get_num_threads()).submit(work, *block) for block in blocks]:
-            done.result()
+    left = iter(blocks[1:])  # which threads share: to hand out each block on its own takes as long as a small one
+    threads = torch.get_num_threads()
+    others = [_pool(threads).submit(_work_off, left, work) for _ in range(min(threads, len(blocks)) - 1)]
+    try:
+        _work_off(chain(blocks[:1], left), work)
+    finally:
+        wait(others)  # also after a failure: what they write to must not end before them
+    for other in others:
+        other.result()
+
+
+def _work_off(blocks: Iterable[Block], work: Callable[[int, int, int], None]) -> None:
+    for block in blocks:
+        work(*block)
 
 
 @functools.lru_cache(maxsize=1)

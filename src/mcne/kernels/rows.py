@@ -30,7 +30,7 @@ def adam_rows(
     if table.device.type == "cpu" and (module := compiled("rows_numba")) is not None:
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
-        numbers = [kind(number) for number in (*betas, scale, rate, epsilon)]
+        numbers = [kind(number) for number in (*betas, *(1 - beta for beta in betas), scale, rate, epsilon)]
         in_blocks(len(rows), lambda start, stop, _: module.adam(*arrays, *numbers, start, stop))
         return
     size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)

@@ -21,6 +21,8 @@ def adam(
     gradient: Array,  # [r, d]
     keep: Any,  # β₁ and β₂
     keep_second: Any,
+    new: Any,  # 1 − β₁ and 1 − β₂, which single precision could not subtract
+    new_second: Any,
     scale: Any,  # √(1 − β₂ᵗ)
     rate: Any,  # of learning, over 1 − β₁ᵗ
     epsilon: Any,
@@ -28,7 +30,6 @@ def adam(
     stop: int,
 ) -> None:
     """Update the rows from ``start`` to ``stop`` of ``rows``, in place."""
-    new, new_second = table.dtype.type(1) - keep, table.dtype.type(1) - keep_second
     for i in range(start, stop):
         values, m, v, own = table[rows[i]], first[rows[i]], second[rows[i]], gradient[i]  # [d], which vectorizes
         for k in range(len(own)):

@@ -60,21 +60,22 @@ class _Compiled(torch.autograd.Function):
     ) -> Tensor:
         tables = [each.detach().contiguous().numpy() for each in (users, items)]
         numbers, kind = bias.detach().reshape(-1).numpy(), tables[0].dtype  # [m], or none
-        rows, item = user.contiguous().numpy(), torch.cat([positive[:, None], negative], dim=1).numpy()  # [b, 1 + N]
-        of_tables, of_numbers = [np.empty_like(table) for table in tables], np.empty_like(numbers)
-        steps, losses, share = np.empty(item.shape, kind), np.zeros(BLOCKS), np.empty(len(items), kind)
-        first, triples = module.grouped(rows, len(users))
+        first, order = module.grouped(user.contiguous().numpy(), len(users))  # by user, as the kernels want them
+        item = torch.cat([positive[:, None], negative], dim=1).index_select(0, torch.from_numpy(order)).numpy()
         first_of_item, scores = module.grouped(item, len(items))
+        owner = np.repeat(np.arange(len(users)), item.shape[1] * np.diff(first))[scores]
+        of_tables, of_numbers = [np.empty_like(table) for table in tables], np.empty_like(numbers)
+        steps, losses = np.empty(item.shape, kind), np.zeros(BLOCKS)
 
         def by_user(start: int, stop: int, block: int) -> None:
-            losses[block] = module.by_user(*tables, numbers, item, first, triples, steps, of_tables[0], start, stop)
+            losses[block] = module.by_user(*tables, numbers, item, first, steps, of_tables[0], start, stop)
 
-        def by_item(start: int, stop: int, _: int) -> None:
-            module.by_item(tables[0], rows, steps, first_of_item, scores, of_tables[1], of_numbers, share, start, stop)
-
+        by_score = (tables[0], steps.reshape(-1), first_of_item, scores, owner, of_tables[1], of_numbers)
         in_blocks(len(users), by_user)
-        in_blocks(len(items), by_item)
-        user_share = (np.diff(first) / len(rows)).astype(kind)
+        in_blocks(len(items), lambda start, stop, _: module.by_item(*by_score, start, stop))
+        liked, drawn = np.bincount(item[:, 0], minlength=len(items)), np.diff(first_of_item)
+        user_share = (np.diff(first) / len(item)).astype(kind)
+        share = ((liked + (drawn - liked) / negative.shape[1]) / len(item)).astype(kind)
         ctx.module, ctx.tables = module, [*tables, numbers[:, None]]
         ctx.of_tables, ctx.shares = [*of_tables, of_numbers[:, None]], [user_share, share, share[: len(numbers)]]
         decay = sum(module.decay(table, each) for table, each in zip(ctx.tables, ctx.shares, strict=True))

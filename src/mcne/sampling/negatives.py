@@ -22,9 +22,10 @@ class Unseen:
     def __init__(self, user: NDArray[Any], item: NDArray[Any], *, n_users: int, n_items: int) -> None:
         """Take the training pairs, sorted by user and then by item."""
         self.n_items = n_items
-        self._indptr = offsets(np.bincount(user, minlength=n_users)).astype(np.int64)
-        within = np.arange(len(user)) - np.repeat(self._indptr[:-1], np.diff(self._indptr))
-        self._gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
+        self.indptr = offsets(np.bincount(user, minlength=n_users)).astype(np.int64)
+        within = np.arange(len(user)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+        gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
+        self.gaps = gaps.astype(item.dtype, copy=False)  # half the memory, read all over it
         self._user = user
 
     def draw(self, users: NDArray[Any], positives: NDArray[Any], *, count: int, stream: Stream) -> NDArray[np.int64]:
@@ -33,7 +34,7 @@ class Unseen:
         A user who has touched every item gets its positive back: such a triple ranks nothing, so that of its loss
         only the regularization moves anything.
         """
-        low, high = self._indptr[users], self._indptr[users + 1]
+        low, high = self.indptr[users], self.indptr[users + 1]
         unseen = self.n_items - (high - low)
         k = stream.integers(unseen[:, None], (len(users), count))
         return np.where(unseen[:, None] > 0, k + self._seen_below(users, low, high, k), positives[:, None])
@@ -48,10 +49,11 @@ class Unseen:
             wanted = users.astype(np.int64)[:, None] * (self.n_items + 1) + k
             return np.searchsorted(self._keys, wanted, side="right").astype(np.int64) - low[:, None]
         found = np.empty(k.shape, np.int64)
-        seen_below(self._gaps, low, high, np.ascontiguousarray(k), found)
+        seen_below(self.gaps, low, high, np.ascontiguousarray(k), found)
         return found
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:
         """The gaps of all users in one line, [pairs], which never decreases."""
-        return self._user.astype(np.int64) * (self.n_items + 1) + self._gaps
+        keys: NDArray[np.int64] = self._user.astype(np.int64) * (self.n_items + 1) + self.gaps
+        return keys

@@ -17,14 +17,13 @@ def seen_below(
     k: NDArray[Any],  # [n, count]
     found: NDArray[Any],  # [n, count] out: seen items below the k-th unseen one
 ) -> None:
-    """Bisection in each user's own pairs."""
+    """Bisection in each user's own pairs, of all ``count`` side by side: no step of one waits for another."""
     for i in range(len(k)):
-        for s in range(k.shape[1]):
-            first, last = low[i], high[i]
-            while first < last:
-                middle = (first + last) // 2
-                if gaps[middle] <= k[i, s]:
-                    first = middle + 1
-                else:
-                    last = middle
-            found[i, s] = first - low[i]
+        found[i] = 0
+        left = high[i] - low[i]
+        while left > 0:
+            half = (left + 1) // 2
+            for s in range(k.shape[1]):
+                is_below = gaps[low[i] + found[i, s] + half - 1] <= k[i, s]
+                found[i, s] += half if is_below else 0  # chosen, not jumped to: it could not be foreseen
+            left -= half

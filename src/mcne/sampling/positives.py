@@ -50,7 +50,16 @@ class Positives:
         """The orders of a block's cycles, one after the other."""
         size = self.sizes[behavior]
         keys = Stream(self._seed, "positives", behavior, epoch, block).bits((_cycles(size), size))
-        return np.argsort(keys, axis=1, kind="stable").astype(np.int64, copy=False).ravel()
+        return _order(keys[0]) if len(keys) == 1 else np.argsort(keys, axis=1, kind="stable").ravel()
+
+
+def _order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How to put keys in order, equal ones in their own."""
+    try:
+        from mcne.sampling.order_numba import order
+    except ImportError:
+        return np.argsort(keys, kind="stable")
+    return order(keys)
 
 
 def _cycles(size: int) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType
 from typing import Any, Protocol
 
@@ -117,29 +118,32 @@ class _Training:
 
     def run(self, stop: _Stop) -> Position:
         position = self.position
-        while position.epoch < self.settings.epochs and not self._is_out_of_patience():
-            started, examples = time.perf_counter(), 0
-            for batch in self._batches():
-                examples += self._step(batch)
+        pool = ThreadPoolExecutor(self.settings.workers)
+        try:
+            batches = self._batches(pool)
+            while position.epoch < self.settings.epochs and not self._is_out_of_patience():
+                started, examples = time.perf_counter(), 0
+                for batch in islice(batches, self.method.n_steps - position.step):
+                    examples += self._step(batch)
+                    self._save_if_due(stop)
+                self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
                 self._save_if_due(stop)
-            self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
-            self._save_if_due(stop)
+        finally:
+            pool.shutdown(cancel_futures=True)
         if self.best is not None:
             self.method.load(self.best)
         return position
 
-    def _batches(self) -> Iterator[Any]:
-        """The steps left in this epoch, prepared ahead and handed out in order."""
-        steps = iter(range(self.position.step, self.method.n_steps))
-        epoch, ahead = self.position.epoch, self.settings.workers + 1
-        with ThreadPoolExecutor(self.settings.workers) as pool:
-            waiting: deque[Future[Any]] = deque()
-            for step in steps:
-                waiting.append(pool.submit(self.method.prepare, epoch, step))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().result()
-            while waiting:
+    def _batches(self, pool: ThreadPoolExecutor) -> Iterator[Any]:
+        """The steps left in all epochs, prepared ahead and handed out in order."""
+        waiting: deque[Future[Any]] = deque()
+        first = self.position.epoch * self.method.n_steps + self.position.step
+        for at in range(first, self.settings.epochs * self.method.n_steps):
+            waiting.append(pool.submit(self.method.prepare, *divmod(at, self.method.n_steps)))
+            if len(waiting) > self.settings.workers + 1:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
     def _step(self, batch: Any) -> int:
         loss = self.method.loss(batch) if self.captured is None else self.captured(batch)
