@@ -44,6 +44,7 @@ def is_gpu(device: torch.device) -> bool:
 @functools.cache
 def _can_compile(device: torch.device) -> bool:
     """Whether Triton is there and all that it needs, which is more than Python: a C compiler, headers, the driver."""
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
     try:
         rows = importlib.import_module("mcne.kernels.rows_triton")
         rows.gather(torch.zeros(1, 1, device=device), torch.zeros(1, dtype=torch.int64, device=device))
