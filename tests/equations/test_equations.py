@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from math import log
 from typing import Any
 
@@ -21,7 +22,6 @@ from equations import naive
 from mcne.data.graph import Graph, undirected
 from mcne.kernels import reference
 from mcne.kernels.edges import TensorHop
-from mcne.layers import message as message_module
 from mcne.layers import tensors as tensors_module
 from mcne.layers.losses import bpr_loss, parameter_l2, scored_l2
 from mcne.layers.mask import BinaryMask, FixedMask, disjoint_blocks
@@ -186,10 +186,10 @@ def hand_network(*, attention: bool = True, message: str = "neighbor", last_acti
 
 
 def infer(network: ConditionalNetwork, vectors: Tensor, neighbors: Sequence[Sequence[int]]) -> list[Tensor]:
-    links = [(i, j, 1 / len(heard)) for i, heard in enumerate(neighbors) for j in heard]
-    receiver, sender, share = (list(column) for column in zip(*links, strict=True)) if links else ([], [], [])
-    rows = (torch.tensor(column, dtype=torch.int64) for column in (receiver, sender))
-    return network.infer(vectors, Links(*rows, torch.tensor(share, dtype=vectors.dtype)))
+    first = torch.tensor([0, *accumulate(len(heard) for heard in neighbors)])
+    sender = torch.tensor([j for heard in neighbors for j in heard], dtype=torch.int64)
+    share = torch.tensor([1 / len(heard) for heard in neighbors for _ in heard], dtype=vectors.dtype)
+    return network.infer(vectors, Links(first, sender, share))
 
 
 def test_attention_by_hand() -> None:
@@ -381,8 +381,8 @@ def neighbor_lists(graph: Graph) -> list[list[int]]:
 def test_inference_is_the_naive_model_over_all_neighbors(
     message: str, variant: str, edges_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_module, "LINKS_AT_ONCE", edges_at_once)
-    monkeypatch.setattr(message_module, "USERS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr("mcne.kernels.reference.LINKS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr("mcne.layers.message.USERS_AT_ONCE", edges_at_once)
     attention, learned_masks = VARIANTS[variant]
     network = make_network(3, (5, 4, 6), attention=attention, learned_masks=learned_masks, message=message)
     neighbors, vectors = neighbor_lists(random_graph(0, 12, 12)), normal(2, 12, 5)

@@ -76,6 +76,33 @@ def mean_of(vectors: Tensor, sender: Tensor, heard: Tensor, by_sender: Groups | 
     return vectors.index_select(0, sender.flatten()).view(*sender.shape, vectors.shape[1]).mean(dim=1)
 
 
+def hear_all(
+    vectors: Tensor,
+    near: Tensor,
+    here: Tensor,
+    score: Tensor,
+    masks: Tensor,
+    first: Tensor,
+    sender: Tensor,
+    share: Tensor,
+) -> Tensor:
+    """What n receivers hear of all their neighbors, [n, d], as :func:`send_and_receive`; it has no gradient.
+
+    Links are ordered by receiver: those of one begin at ``first`` [n + 1] and have a ``sender`` and a ``share`` [E].
+    """
+    if vectors.device.type == "cpu" and (module := compiled("edges_numba")) is not None:
+        arrays = [each.contiguous().numpy() for each in (vectors, near, here, score, masks, first, sender, share)]
+        messages = np.empty((len(here), vectors.shape[1]), arrays[0].dtype)
+        in_blocks(len(here), lambda start, stop, _: module.hear_all(*arrays, messages, start, stop))
+        return torch.from_numpy(messages)
+    return reference.hear_all(vectors, near, here, score, masks, first, sender, share)
+
+
+def shared_sum(vectors: Tensor, first: Tensor, sender: Tensor, share: Tensor) -> Tensor:
+    """The sum of all neighbors' vectors by their shares, [n, d]: zeros of none."""
+    return functional.embedding_bag(sender, vectors, first[:-1], mode="sum", per_sample_weights=share.to(vectors.dtype))
+
+
 class _Compiled(torch.autograd.Function):
     @staticmethod
     def forward(

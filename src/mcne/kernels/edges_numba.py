@@ -68,6 +68,39 @@ def forward(
 
 
 @compiled
+def hear_all(
+    vectors: Array,
+    near: Array,
+    here: Array,
+    score: Array,
+    masks: Array,
+    first: Array,  # [n + 1] where the links of a receiver begin
+    sender: Array,  # [E]
+    share: Array,  # [E]
+    messages: Array,  # [n, d] out
+    start: int,
+    stop: int,
+) -> None:
+    """The same of all neighbors, each by its share; nothing is kept."""
+    n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], score[0] * 0
+    weight = np.empty(n_behaviors, vectors.dtype)
+    for r in range(start, stop):
+        messages[r] = 0
+        for at in range(first[r], first[r + 1]):
+            theirs, sent, message = near[sender[at]], vectors[sender[at]], messages[r]
+            for c in range(n_behaviors):
+                their, own, logit = theirs[c], here[r, c], zero
+                for q in range(width):
+                    logit += score[q] * max(their[q] + own[q], zero)
+                weight[c] = logit
+            softmax(weight)
+            for c in range(n_behaviors):
+                part, mask = weight[c] * share[at], masks[c]
+                for k in range(depth):
+                    message[k] += part * mask[k] * sent[k]
+
+
+@compiled
 def softmax(values: Array) -> None:
     """In place, [B]."""
     top, total = values[0], values[0] * 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,11 +177,11 @@ class GraphSage:
 
     def vectors(self) -> Tensor:
         """All users, hearing all their neighbors, [users, d_K]."""
-        graph = self.data.graph
-        shares = graph.shares(weighted=self.config.weighted_neighbors).astype(np.float32)
-        arrays = (graph.sources().astype(np.int64), graph.indices.astype(np.int64), shares)
-        links = Links(*(to_device(array, self.device) for array in arrays))
-        return functional.normalize(self.network.infer(self.tables.tables["users"], links)[-1])
+        return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
+
+    @cached_property
+    def _links(self) -> Links:
+        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, and the weights of the layers."""

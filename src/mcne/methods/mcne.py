@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -192,10 +191,11 @@ class MCNE:
 
     def levels(self) -> list[Tensor]:
         """Every level of all users, hearing all their neighbors (reading 11): K+1 × [users, d_k]."""
-        graph = self.data.graph
-        shares = graph.shares(weighted=self.config.weighted_neighbors).astype(np.float32)
-        arrays = (graph.sources().astype(np.int64), graph.indices.astype(np.int64), shares)
-        return self.network.infer(self.tables.tables["users"], Links(*(to_device(a, self.device) for a in arrays)))
+        return self.network.infer(self.tables.tables["users"], self._links)
+
+    @cached_property
+    def _links(self) -> Links:
+        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the masks behind their thresholds, and the weights of the layers."""
