@@ -18,10 +18,8 @@ SIZES: dict[str, Any] = {
     **{"epsilon": 1e-8, "has_masks": True, "has_bias": True, "is_weighted": True},
 }
 NUMBERS = {"n_edges", "n_triples", "per_behavior", "n_users", "length", "none", "stream", "n"}
-WHOLE = {
-    *("sender", "order", "start", "stop", "found", "user", "item", "key", "pair_user", "pair_item"),
-    *("gaps", "seen", "catalog", "indptr", "indices", "keys", "ordered", "begins", "counted"),
-}
+WHOLE = {"sender", "order", "found", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
+SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted"}
 
 
 def kernels(module: ModuleType) -> list[Any]:
@@ -39,6 +37,8 @@ def type_of(kernel: str, name: str) -> str:
         return "*i1"
     if name == "cumulative":
         return "*fp64"
+    if name in SHORT:
+        return "*i32"
     is_whole = name in WHOLE or (kernel, name) in {
         ("_gather", "rows"),
         ("_adam", "rows"),
@@ -56,6 +56,8 @@ for module in (edges_triton, groups_triton, rows_triton, triples_triton, draws_t
             continue
         name, arguments = kernel.fn.__name__, kernel.arg_names
         signature = {each: "constexpr" if each in SIZES else type_of(name, each) for each in arguments}
-        constant = {(at,): SIZES[each] for at, each in enumerate(arguments) if each in SIZES}
-        triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
+        for flags in (True, False):  # with masks, bias and weights, and without
+            sizes = {each: flags if isinstance(value, bool) else value for each, value in SIZES.items()}
+            constant = {(at,): sizes[each] for at, each in enumerate(arguments) if each in sizes}
+            triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
         print(name)

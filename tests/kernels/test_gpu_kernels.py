@@ -211,6 +211,7 @@ def test_negatives_are_uniform_over_what_a_user_has_not_touched() -> None:
         assert what[:, 0].tolist() == [1] * 200 + [7] * 200
         assert set(what[200:, 1:].flatten().tolist()) == {7}  # nothing is left: the positive
         drawn.update(what[:200, 1:].flatten().tolist())
+        assert len({tuple(row) for row in what[:200, 1:].tolist()}) > 30  # of 64: those of a triple are apart
     assert sorted(drawn) == [0, 2, 3, 6]
     assert chi_square(np.array([drawn[k] for k in sorted(drawn)]), np.ones(4)) < 4
 
@@ -239,3 +240,25 @@ def test_neighbors_are_drawn_by_their_shares(weights: list[float] | None) -> Non
         assert set(senders[:, 2].flatten().tolist()) == {1}
         drawn.update(senders[:, 0].flatten().tolist())
     assert chi_square(np.array([drawn[1], drawn[2], drawn[0]]), shares) < 4
+
+
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_a_hub_is_drawn_from_by_shares_and_every_stream_draws_anew(is_weighted: bool) -> None:
+    weights = np.arange(1, 41, dtype=np.float64) if is_weighted else np.ones(40)
+    indptr, indices = torch.tensor([0, 40], dtype=torch.int32), torch.arange(40, dtype=torch.int32)
+    cumulative = torch.from_numpy(np.cumsum([0.0, *weights / weights.sum()])).to(GPU) if is_weighted else None
+    drawn = {}
+    for stream in (1, 2):
+        keys, _ = draws_triton.neighbors(
+            torch.tensor([7], device=GPU),
+            torch.zeros(64, dtype=torch.int64, device=GPU),
+            indptr.to(GPU),
+            indices.to(GPU),
+            cumulative,
+            stream=stream,
+            count=40,
+            depth=7,
+        )
+        drawn[stream] = keys[: 64 * 40].cpu().numpy()
+        assert chi_square(np.bincount(drawn[stream], minlength=40), weights) < 2
+    assert (drawn[1] == drawn[2]).mean() < 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import replace
 from itertools import accumulate
@@ -47,15 +48,15 @@ def make(kind: type[MCNE], device: torch.device, **changed: object) -> MCNE:
 
 def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host."""
-    assert method._there is not None
-    drawn, n_items = method._there.draw(turn), method.data.n_items
-    users = drawn.users[drawn.users >= 0].cpu()
+    assert method._device_sampler is not None
+    (users, hops, drawn), n_items = method._device_sampler.draw(turn), method.data.n_items
+    users = users[users >= 0].cpu()
     hops = tuple(
         replace(hop, receiver=hop.receiver.cpu(), sender=hop.sender.cpu(), heard=hop.heard.cpu(), by_sender=None)
-        for hop in drawn.hops
+        for hop in hops
     )
-    user = drawn.triples.user.cpu().chunk(len(n_items))
-    item = drawn.triples.items[drawn.triples.item].cpu().chunk(len(n_items))
+    user = drawn.user.cpu().chunk(len(n_items))
+    item = drawn.items[drawn.item].cpu().chunk(len(n_items))
     triples = []
     for k, first in enumerate(accumulate(n_items[:-1], initial=0)):
         items, rows = torch.unique(item[k] - first, return_inverse=True)
@@ -116,11 +117,32 @@ def test_a_step_draws_who_it_may() -> None:
 @pytest.mark.usefixtures("interpreted")
 def test_a_turn_decides_what_is_drawn() -> None:
     first, second = (make(MCNE, GPU) for _ in range(2))
-    for step in range(2):
-        drawn = [method._there.draw(method.prepare(0, step)) for method in (first, second)]  # type: ignore[union-attr]
-        assert torch.equal(drawn[0].users, drawn[1].users)
-        assert torch.equal(drawn[0].triples.items, drawn[1].triples.items)
-        assert torch.equal(drawn[0].triples.item, drawn[1].triples.item)
+    seen = []
+    for epoch, step in ((0, 0), (0, 1), (1, 0)):
+        drawn = [method._device_sampler.draw(method.prepare(epoch, step)) for method in (first, second)]  # type: ignore[union-attr]
+        assert torch.equal(drawn[0][0], drawn[1][0])
+        assert torch.equal(drawn[0][2].items, drawn[1][2].items)
+        assert torch.equal(drawn[0][2].item, drawn[1][2].item)
+        seen.append(drawn[0])
+    for (_, hops, triples), (_, others, other) in itertools.combinations(seen, 2):
+        assert not torch.equal(hops[0].sender, others[0].sender)
+        assert not torch.equal(hops[1].sender, others[1].sender)
+        assert not torch.equal(triples.items[triples.item[:, 1:]], other.items[other.item[:, 1:]])
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_stopped_training_goes_on_as_if_it_never_was() -> None:
+    whole, half, rest = (make(MCNE, GPU) for _ in range(3))
+    for method, steps in ((whole, range(4)), (half, range(2))):
+        for step in steps:
+            method.update(method.loss(method.prepare(0, step)))
+    rest.load(half.learned())
+    rest.load_memory(half.memory())
+    for step in range(2, 4):
+        rest.update(rest.loss(rest.prepare(0, step)))
+    for own, other in ((whole.learned(), rest.learned()), (whole.memory(), rest.memory())):
+        assert own.keys() == other.keys()
+        assert all(torch.equal(own[name], other[name]) for name in own)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -128,6 +150,7 @@ def test_what_the_gpu_cannot_draw_is_drawn_on_the_host() -> None:
     everything = make(MCNE, GPU, l2_form="parameters")
     assert not everything.is_capturable
     assert not make(MCNE, GPU, neighbor_samples=(3, 4096)).is_capturable
+    assert not make(MCNE, GPU, negatives=4096).is_capturable
     everything.update(everything.loss(everything.prepare(0, 0)))
 
 

@@ -32,8 +32,10 @@ def compiled(module: str) -> ModuleType | None:
 
 
 def on_gpu(module: str, device: torch.device) -> ModuleType | None:
-    """A module beside this one that needs Triton, if the device is a GPU; without Triton, one warning and nothing."""
-    return importlib.import_module(f"mcne.kernels.{module}") if is_gpu(device) and _can_compile(device) else None
+    """A module beside this one that needs Triton, if the device is a GPU and numbers are of single precision; without
+    Triton, one warning and nothing."""
+    is_there = is_gpu(device) and torch.get_default_dtype() == torch.float32 and _can_compile(device.type)
+    return importlib.import_module(f"mcne.kernels.{module}") if is_there else None
 
 
 def is_gpu(device: torch.device) -> bool:
@@ -42,7 +44,7 @@ def is_gpu(device: torch.device) -> bool:
 
 
 @functools.cache
-def _can_compile(device: torch.device) -> bool:
+def _can_compile(device: str) -> bool:
     """Whether Triton is there and all that it needs, which is more than Python: a C compiler, headers, the driver."""
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
     try:

@@ -8,7 +8,6 @@ neighbors are other draws from the same distributions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,8 @@ from mcne.sampling.negatives import Unseen
 from mcne.sampling.neighbors import cumulative_shares
 from mcne.sampling.positives import Positives
 
-
-@dataclass(frozen=True)
-class Drawn:
-    """All that a step computes with; what is filled up is nobody's, -1."""
-
-    users: Tensor  # [n₀] whose initial vectors are needed
-    hops: tuple[TensorHop, ...]  # the first layer first
-    triples: AllTriples
+Drawn = tuple[Tensor, tuple[TensorHop, ...], AllTriples]
+"""The users whose initial vectors are needed, the hops from them, the first layer first, and triples; -1 is nobody."""
 
 
 class DeviceSampler:
@@ -107,4 +100,4 @@ class DeviceSampler:
             *(scored.found, seeds.rows, scored.rows.view_as(item), seeds.groups, scored.groups),
             len(rows) // (len(self._first_pair) - 1),
         )
-        return Drawn(users, tuple(hops), triples)
+        return users, tuple(hops), triples

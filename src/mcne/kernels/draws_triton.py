@@ -15,7 +15,7 @@ AT_ONCE = 64
 
 @triton.jit
 def _below(key, counter, high):  # type: ignore[no-untyped-def]
-    """A whole number in [0, high); 0 where there is none."""
+    """A whole number in [0, high), 0 where there is none; numbers differ in chance by high / 2³² at most."""
     bits = tl.randint(key, counter).to(tl.uint32, bitcast=True)
     return tl.umulhi(bits, high.to(tl.uint32)).to(tl.int64)
 
@@ -42,7 +42,7 @@ def _triples(  # type: ignore[no-untyped-def]
     is_here = i < n_triples
     pair = tl.load(rows + i, mask=is_here, other=0)
     who, liked = tl.load(pair_user + pair, mask=is_here, other=0), tl.load(pair_item + pair, mask=is_here, other=0)
-    behavior = tl.where(is_here, i // per_behavior, 0)
+    behavior = tl.where(is_here, i // per_behavior, 0).to(tl.int64)
     begin = tl.load(catalog + behavior)
     low = tl.load(seen + behavior * (n_users + 1) + who)
     high = tl.load(seen + behavior * (n_users + 1) + who + 1)

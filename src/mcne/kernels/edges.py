@@ -24,7 +24,7 @@ class TensorHop:
     receiver: Tensor  # [n]
     sender: Tensor  # [n, S]
     heard: Tensor  # [n]
-    by_sender: Groups | None = None  # the places of sender that are heard; only where the hop was drawn on a GPU
+    by_sender: Groups | None = None  # places of sender that are heard, and larger numbers; only if drawn on a GPU
 
     @classmethod
     def of(cls, hop: Hop, device: torch.device) -> TensorHop:

@@ -25,7 +25,7 @@ EDGES_AT_ONCE = 16
 """Of a sender."""
 
 MOST_NUMBERS = 1 << 14
-"""Of a receiver's edges, S × D or S × T: more do not fit a program's registers."""
+"""Of a receiver's edges, S × D or S × T, or of a triple's items: more do not fit a program's registers."""
 
 
 def fits(samples: Sequence[int], widest: int) -> bool:

@@ -16,11 +16,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.edges_triton import block
+from mcne.kernels.edges_triton import MOST_NUMBERS, block
 from mcne.kernels.triples import AllTriples
 
 AT_ONCE = 16
 """Triples of a user, an item or a behavior."""
+
+
+def fits(negatives: int, width: int) -> bool:
+    """Whether a program can hold all items of a triple."""
+    return block(1 + negatives) * block(width) <= MOST_NUMBERS
 
 
 @triton.jit  # type: ignore[untyped-decorator] # as Triton declares it

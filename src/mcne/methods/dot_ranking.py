@@ -60,7 +60,7 @@ class DotRanking:
         device: torch.device,
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
-        self._seed = seed
+        self._seed, self._negatives = seed, negatives
         self._sampler = TripleSampler(
             data.pairs,
             n_users=data.n_users,
@@ -113,7 +113,9 @@ class DotRanking:
     @cached_property
     def joined(self) -> dict[str, list[str]]:
         """Which tables are one where all behaviors are ranked at once: on a GPU, if each has something to rank."""
-        is_joined = on_gpu("triples_triton", self.device) is not None and all(len(user) for user, _ in self.data.pairs)
+        module = on_gpu("triples_triton", self.device)
+        is_joined = module is not None and module.fits(self._negatives, self.width)
+        is_joined = is_joined and all(len(user) for user, _ in self.data.pairs)
         kinds = ("items", "bias") if self.bias else ("items",)
         return {kind: [f"{kind}.{k}" for k in range(len(self.data.names))] for kind in kinds} if is_joined else {}
 

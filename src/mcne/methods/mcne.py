@@ -62,7 +62,7 @@ class MCNEConfig:
 
 @dataclass(frozen=True)
 class Batch:
-    """A step's inputs, drawn on the host."""
+    """A step's inputs."""
 
     users: Tensor  # [n₀] users whose initial vectors are needed
     hops: tuple[TensorHop, ...]
@@ -100,7 +100,7 @@ class MCNE:
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
         tables = {"users": users} | self.items.tables()
-        self._there = self._sampler_there()
+        self._device_sampler = self._make_device_sampler()
         self.tables = RowAdam(
             {k: t.to(device) for k, t in tables.items()},
             learning_rate=config.learning_rate,
@@ -120,7 +120,7 @@ class MCNE:
     @property
     def is_capturable(self) -> bool:
         """Where steps are drawn on the GPU, a step is the same operations for all turns of one length."""
-        return self._there is not None
+        return self._device_sampler is not None
 
     @property
     def n_steps(self) -> int:
@@ -129,8 +129,8 @@ class MCNE:
 
     def prepare(self, epoch: int, step: int) -> Batch | Tensor:
         """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
-        if self._there is not None:
-            return to_device(self._there.turn(epoch, step), self.device)
+        if self._device_sampler is not None:
+            return to_device(self._device_sampler.turn(epoch, step), self.device)
         seeds, triples = self.items.draw_ranked(epoch, step)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
         hops = tuple(TensorHop.of(hop, self.device) for hop in around.hops)
@@ -139,12 +139,14 @@ class MCNE:
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7–8: BPR per behavior, averaged over behaviors, plus L2 (reading 8)."""
         self.tables.forget()
-        drawn = self._draw_there(batch) if isinstance(batch, Tensor) else batch
-        last = self.network(self._rows("users", drawn.users), drawn.hops)  # [n_K, d_K], before the last mask
+        if isinstance(batch, Tensor):
+            assert self._device_sampler is not None
+            batch = Batch(*self._device_sampler.draw(batch))
+        last = self.network(self._rows("users", batch.users), batch.hops)  # [n_K, d_K], before the last mask
         masks = self.network.masks[-1]()[:-1]  # [C, d_K]
-        ranking, scored = self.items.loss(self._rows, drawn.triples, last, masks)
+        ranking, scored = self.items.loss(self._rows, batch.triples, last, masks)
         penalty = scored if self.config.l2_form == "scored" else parameter_l2(self._parameters())
-        return step_loss(ranking, self.config.l2 * penalty, drawn.triples)
+        return step_loss(ranking, self.config.l2 * penalty, batch.triples)
 
     def update(self, loss: StepLoss) -> None:
         """Descend, then bring the masks back into their range and count how many entries turned over."""
@@ -226,12 +228,7 @@ class MCNE:
             return self.tables.rows(table, rows)
         return self.tables.rows(table, torch.arange(len(self.tables.whole[table]), device=self.device))[rows]
 
-    def _draw_there(self, turn: Tensor) -> Batch:
-        assert self._there is not None
-        drawn = self._there.draw(turn)
-        return Batch(drawn.users, drawn.hops, drawn.triples)
-
-    def _sampler_there(self) -> DeviceSampler | None:
+    def _make_device_sampler(self) -> DeviceSampler | None:
         """What draws steps on a GPU; none where all parameters learn in every step, or behaviors are ranked apart."""
         config, data = self.config, self.data
         module = on_gpu("draws", self.device)

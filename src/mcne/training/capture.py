@@ -60,7 +60,8 @@ class CapturedSteps:
     def _capture(self, inputs: Tensor) -> _Graph:
         """Record a step without running it; other threads may go on preparing inputs."""
         graph, own = torch.cuda.CUDAGraph(), inputs.clone()
+        others = [other.graph.pool() for other in self._graphs.values()]  # never replayed at the same time
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
             loss = self._step(own)
         return _Graph(graph, own, loss)

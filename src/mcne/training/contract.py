@@ -95,7 +95,7 @@ class Learner(Method, Protocol):
         ...
 
     def prepare(self, epoch: int, step: int) -> Any:
-        """The inputs of a step, drawn on the host."""
+        """The inputs of a step, or what the device needs to draw them."""
         ...
 
     def loss(self, batch: Any) -> StepLoss:

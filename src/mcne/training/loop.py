@@ -126,6 +126,7 @@ class _Training:
                 for batch in islice(batches, self.method.n_steps - position.step):
                     examples += self._step(batch)
                     self._save_if_due(stop)
+                self._look_at_captured()  # which waits for them, so that the clock does too
                 self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
                 self._save_if_due(stop)
         finally:
@@ -180,7 +181,6 @@ class _Training:
 
     def _end_epoch(self, *, seconds: float, examples: int) -> None:
         position = self.position
-        self._look_at_captured()
         record: Record = {"epoch": position.epoch + 1, "loss": self._mean_losses()}
         is_last = position.epoch + 1 == self.settings.epochs
         if is_last or (position.epoch + 1) % self.settings.evaluate_every == 0:
