@@ -6,6 +6,7 @@ computation; only who launches it differs.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ class CapturedSteps:
     def __init__(self, method: Learner) -> None:
         self._method = method
         self._seen: Counter[torch.Size] = Counter()
-        self._graphs: dict[torch.Size, _Graph] = {}
+        self._graphs: dict[torch.Size, _Graph | None] = {}
 
     def __call__(self, inputs: Tensor) -> StepLoss:
         """Do a step; the loss is valid until the next one."""
@@ -45,9 +46,9 @@ class CapturedSteps:
         self._seen[shape] += 1
         if shape not in self._graphs and self._seen.total() > WARM_UP and self._seen[shape] > 1:
             self._graphs[shape] = self._capture(inputs)
-        if shape not in self._graphs:
+        captured = self._graphs.get(shape)
+        if captured is None:
             return self._step(inputs)
-        captured = self._graphs[shape]
         captured.inputs.copy_(inputs)
         captured.graph.replay()
         return captured.loss
@@ -57,11 +58,18 @@ class CapturedSteps:
         self._method.update(loss)
         return StepLoss(loss.total.detach(), loss.per_behavior, loss.examples)
 
-    def _capture(self, inputs: Tensor) -> _Graph:
-        """Record a step without running it; other threads may go on preparing inputs."""
+    def _capture(self, inputs: Tensor) -> _Graph | None:
+        """Record a step without running it; other threads may go on preparing inputs. What cannot be recorded goes on
+        being run one by one."""
         graph, own = torch.cuda.CUDAGraph(), inputs.clone()
-        others = [other.graph.pool() for other in self._graphs.values()]  # never replayed at the same time
+        others = [other.graph.pool() for other in self._graphs.values() if other]  # never replayed at the same time
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
-            loss = self._step(own)
+        try:
+            with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
+                loss = self._step(own)
+        except RuntimeError as error:
+            warnings.warn(
+                f"a step could not be captured and is launched kernel by kernel: {error}", stacklevel=4
+            )
+            return None
         return _Graph(graph, own, loss)
