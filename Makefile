@@ -52,7 +52,7 @@ reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DI
 	$(BIN)/mcne compare experiments/ciao-temporal.toml --data reproduced/ciao-times --out reproduced/results/ciao-temporal
 
 lock: $(READY) ## write the versions installed in .venv to requirements.lock
-	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
+	$(BIN)/python -m pip freeze --exclude-editable | sed -e 's/+cpu$$//' -e '/^triton==/s/$$/; sys_platform == "linux"/' > requirements.lock
 
 clean: ## remove the environment and everything made by the verbs above
 	rm -rf $(VENV) $(DEMO) bench-results reproduced .mypy_cache .ruff_cache .pytest_cache .hypothesis

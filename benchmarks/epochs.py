@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, and before PyTorch reads it
+os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "THP_MEM_ALLOC_ENABLE": "1"}  # as the command line does
 
 from mcne import runs
 from mcne.data.dataset import SocialDataset

@@ -16,7 +16,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.data.trust import CIAO, prepare
-from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.methods.mcne import MCNE, Batch, MCNEConfig
 from mcne.sampling.triples import TripleSampler
 from mcne.training.contract import TrainingData
 
@@ -69,6 +69,7 @@ def _medians(models: list[MCNE]) -> list[tuple[float, float]]:
             start = time.perf_counter()
             batch = model.prepare(0, step)
             model.update(model.loss(batch))
+            assert isinstance(batch, Batch)  # on a CPU
             parts = len(batch.users) + sum(hop.sender.numel() for hop in batch.hops)
             times.append((time.perf_counter() - start, parts))
     return [(median(s for s, _ in times[2:]), median(n for _, n in times[2:])) for times in taken]

@@ -24,6 +24,7 @@ from benchmarks.rivals.environment import python_with
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.methods.bpr import BPR, Batch, BPRConfig
+from mcne.methods.dot_ranking import examples
 from mcne.training.contract import TrainingData
 
 NAME = "BPR updates of cornac / ours per second"
@@ -86,7 +87,7 @@ def _our_rate(model: BPR, epoch: int) -> float:
                 break
             batch = waiting.popleft().result()
             model.update(model.loss(batch))
-            updates += batch.triples[0].negative.numel()
+            updates += examples(batch.triples) * OURS.negatives
         seconds = time.perf_counter() - start
     return updates / seconds
 

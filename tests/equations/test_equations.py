@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from math import log
 from typing import Any
 
@@ -20,12 +21,12 @@ from torch.func import functional_call
 from equations import naive
 from mcne.data.graph import Graph, undirected
 from mcne.kernels import reference
-from mcne.layers import message as message_module
+from mcne.kernels.edges import TensorHop
 from mcne.layers import tensors as tensors_module
 from mcne.layers.losses import bpr_loss, parameter_l2, scored_l2
 from mcne.layers.mask import BinaryMask, FixedMask, disjoint_blocks
 from mcne.layers.message import Links, MessageLayer
-from mcne.layers.network import ConditionalNetwork, TensorHop
+from mcne.layers.network import ConditionalNetwork
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.bpr import BPR, Batch, BPRConfig
 from mcne.methods.dot_ranking import Triples
@@ -185,10 +186,10 @@ def hand_network(*, attention: bool = True, message: str = "neighbor", last_acti
 
 
 def infer(network: ConditionalNetwork, vectors: Tensor, neighbors: Sequence[Sequence[int]]) -> list[Tensor]:
-    links = [(i, j, 1 / len(heard)) for i, heard in enumerate(neighbors) for j in heard]
-    receiver, sender, share = (list(column) for column in zip(*links, strict=True)) if links else ([], [], [])
-    rows = (torch.tensor(column, dtype=torch.int64) for column in (receiver, sender))
-    return network.infer(vectors, Links(*rows, torch.tensor(share, dtype=vectors.dtype)))
+    first = torch.tensor([0, *accumulate(len(heard) for heard in neighbors)])
+    sender = torch.tensor([j for heard in neighbors for j in heard], dtype=torch.int64)
+    share = torch.tensor([1 / len(heard) for heard in neighbors for _ in heard], dtype=vectors.dtype)
+    return network.infer(vectors, Links(first, sender, share))
 
 
 def test_attention_by_hand() -> None:
@@ -380,8 +381,8 @@ def neighbor_lists(graph: Graph) -> list[list[int]]:
 def test_inference_is_the_naive_model_over_all_neighbors(
     message: str, variant: str, edges_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_module, "LINKS_AT_ONCE", edges_at_once)
-    monkeypatch.setattr(message_module, "USERS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr("mcne.kernels.reference.LINKS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr("mcne.layers.message.USERS_AT_ONCE", edges_at_once)
     attention, learned_masks = VARIANTS[variant]
     network = make_network(3, (5, 4, 6), attention=attention, learned_masks=learned_masks, message=message)
     neighbors, vectors = neighbor_lists(random_graph(0, 12, 12)), normal(2, 12, 5)
@@ -514,10 +515,9 @@ def test_gradients_of_a_message_layer(message: str, attention: bool) -> None:
     names = [name for name, _ in layer.named_parameters()]
     hop = random_hops(1, (6, 4), (3,))[0]
     assert not hop.heard.all()
-    edges = {"receiver": hop.receiver, "sender": hop.sender, "heard": hop.heard}
 
     def run(vectors: Tensor, masks: Tensor, *weights: Tensor) -> Tensor:
-        return functional_call(layer, dict(zip(names, weights, strict=True)), (vectors, masks), edges)
+        return functional_call(layer, dict(zip(names, weights, strict=True)), (vectors, masks, hop))
 
     weights = [leaf(5 + k, *weight.shape) for k, weight in enumerate(layer.parameters())]
     assert gradcheck(run, (leaf(0, 6, 4), leaf(1, 3, 4), *weights))

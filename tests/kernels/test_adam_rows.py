@@ -27,7 +27,17 @@ def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
     rows = torch.randperm(90, generator=random)[:50]
     for _ in range(3):
         gradient = torch.randn(50, width, generator=random, dtype=dtype)
-        adam_rows(table, first, second, rows, gradient, betas=(0.9, 0.999), scale=0.3, rate=0.02, epsilon=1e-8)
+        adam_rows(
+            table,
+            first,
+            second,
+            rows,
+            gradient,
+            betas=(0.9, 0.999),
+            steps=torch.tensor(3),
+            learning_rate=0.02,
+            epsilon=1e-8,
+        )
     return [table, first, second]
 
 

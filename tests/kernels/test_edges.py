@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from mcne.kernels import backend
-from mcne.kernels.edges import mean_of, send_and_receive
+from mcne.kernels import backend, reference
+from mcne.kernels.edges import hear_all, mean_of, send_and_receive, shared_sum
 from mcne.kernels.reference import send_and_receive as plain
 
 SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
@@ -41,7 +41,7 @@ def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, bi
 def with_gradients(function: object, given: Inputs) -> list[Tensor]:
     tensors, at = given
     messages = function(*tensors, **at)
-    into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype).view_as(messages)
+    into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype, device=messages.device).view_as(messages)
     return [messages.detach(), *torch.autograd.grad((messages * into).sum(), tensors)]
 
 
@@ -118,8 +118,34 @@ def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
     (vectors, *_), at = inputs(shape, torch.float64)
-    ours, wanted = mean_of(vectors, at["sender"]), vectors[at["sender"]].mean(dim=1)
+    ours, wanted = mean_of(vectors, **at), vectors[at["sender"]].mean(dim=1)
     torch.testing.assert_close(ours, wanted)
     into = torch.linspace(-1, 2, ours.numel(), dtype=torch.float64).view_as(ours)
     gradients = [torch.autograd.grad((each * into).sum(), vectors)[0] for each in (ours, wanted)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
+def test_to_hear_all_is_plain_and_the_same_on_any_threads(
+    dtype: torch.dtype, tolerance: float, threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = torch.Generator().manual_seed(0)
+    (vectors, near, here, score, masks), _ = inputs((50, 20, 7, 3, 2, 5), dtype, binary=False)
+    degree = torch.randint(0, 6, (20,), generator=random)
+    first = torch.cat([torch.zeros(1, dtype=torch.int64), degree.cumsum(0)])
+    sender = torch.randint(50, (int(degree.sum()),), generator=random)
+    share = torch.rand(len(sender), generator=random, dtype=dtype)
+    given = [each.detach() for each in (vectors, near, here, score, masks, first, sender, share)]
+    assert not degree.all()
+    found = []
+    for count in (1, 2, 5):
+        torch.set_num_threads(count)
+        found.append(hear_all(*given))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    monkeypatch.setattr("mcne.kernels.reference.LINKS_AT_ONCE", 7)
+    torch.testing.assert_close(found[0], reference.hear_all(*given), rtol=tolerance, atol=tolerance)
+    assert not found[0][degree == 0].any()
+    gate = masks.mean(dim=0)
+    even = reference.hear_all(*given[:3], torch.zeros_like(score), *given[4:])
+    torch.testing.assert_close(even, shared_sum(vectors, first, sender, share) * gate, rtol=tolerance, atol=tolerance)

@@ -18,7 +18,7 @@ from mcne.data.graph import undirected
 from mcne.data.split import random_split
 from mcne.errors import UsageError
 from mcne.ids import Ids
-from mcne.layers.network import TensorHop
+from mcne.kernels.edges import TensorHop
 from mcne.methods.dot_ranking import Triples
 from mcne.methods.mcne import MCNE, MCNEA, MCNEF, Batch, MCNEConfig
 from mcne.training.contract import TrainingData
@@ -438,45 +438,3 @@ def test_fixed_masks_leave_no_behavior_without_dimensions() -> None:
 def test_a_network_needs_a_layer() -> None:
     with pytest.raises(UsageError, match="a width is needed for every sample"):
         MCNEConfig(widths=(8,), neighbor_samples=())
-
-
-# --- steps of few shapes ---
-
-
-@pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("kind", VARIANTS.values())
-def test_steps_filled_up_to_few_shapes_learn_the_same(kind: type[MCNE]) -> None:
-    class Padded(kind):
-        captured_on = ("cpu",)
-
-    data = TrainingData.of(big := dataset(60), random_split(big, seed=0))
-    config = replace(CONFIG, batch_size=20)
-    plain, padded = kind(data, config, seed=0, device=CPU), Padded(data, config, seed=0, device=CPU)
-    assert padded.is_capturable
-    assert not plain.is_capturable
-    filled = 0
-    for step in range(6):
-        batches = plain.prepare(0, step % plain.n_steps), padded.prepare(0, step % plain.n_steps)
-        filled += len(batches[1].users) - len(batches[0].users)
-        filled += sum(len(b.items) - len(a.items) for a, b in zip(*(each.triples for each in batches), strict=True))
-        losses = [method.loss(batch) for method, batch in zip((plain, padded), batches, strict=True)]
-        torch.testing.assert_close(losses[0].total, losses[1].total, rtol=1e-12, atol=0)
-        for method, loss in zip((plain, padded), losses, strict=True):
-            method.update(loss)
-    assert filled > 0
-    for own, other in ((plain.learned(), padded.learned()), (plain.memory(), padded.memory())):
-        assert own.keys() == other.keys()
-        for name, value in own.items():
-            torch.testing.assert_close(other[name], value, rtol=1e-9, atol=1e-12, msg=name)
-    np.testing.assert_allclose(padded.scorer().scores(0, np.arange(60)), plain.scorer().scores(0, np.arange(60)))
-
-
-def test_l2_on_all_parameters_is_not_captured() -> None:
-    class Padded(MCNE):
-        captured_on = ("cpu",)
-
-    data = dataset()
-    config = replace(CONFIG, l2_form="parameters")
-    method = Padded(TrainingData.of(data, random_split(data, seed=0)), config, seed=0, device=CPU)
-    assert not method.is_capturable
-    method.update(method.loss(method.prepare(0, 0)))

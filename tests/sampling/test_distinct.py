@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcne.sampling.distinct import SPARSE, by_marking, by_sorting, distinct, padded
+from mcne.sampling.distinct import SPARSE, by_marking, by_sorting, distinct
 
 
 @given(st.lists(st.lists(st.integers(0, 19)), min_size=1, max_size=3))
@@ -25,15 +25,3 @@ def test_rows_have_the_shape_of_what_was_drawn() -> None:
         assert found.tolist() == [0, 3, 5]
         assert (flat.tolist(), square.tolist()) == ([2, 0], [[2, 1], [1, 1]])
         assert {each.dtype for each in (found, flat, square)} == {np.dtype(np.int64)}
-
-
-def test_padding_reaches_few_lengths_and_adds_an_eighth_at_most() -> None:
-    lengths = {}
-    for n in range(3000):
-        filled = padded(np.arange(n), 7)
-        assert filled[:n].tolist() == list(range(n)) if n < 50 else len(filled) >= n
-        assert set(filled[n:].tolist()) <= {7}
-        assert len(filled) <= n * 9 / 8
-        lengths[len(filled)] = n
-    assert len([length for length in lengths if 1024 < length <= 2048]) == 8
-    assert padded(np.zeros((33, 2), bool)).shape == (36, 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 from torch import Tensor
@@ -11,26 +9,8 @@ from torch import Tensor
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.methods.mcne import MCNE, MCNEConfig
-from mcne.training.capture import CapturedSteps, tensors
-from mcne.training.contract import TrainingData
-
-
-@dataclass(frozen=True)
-class Inner:
-    a: Tensor
-    b: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
-class Outer:
-    first: Tensor
-    inner: tuple[Inner, ...]
-
-
-def test_the_tensors_of_a_batch_are_found_in_order() -> None:
-    one, two, three, four = (torch.full((n,), float(n)) for n in (1, 2, 3, 4))
-    batch = Outer(one, (Inner(two, (three, four)), Inner(four, ())))
-    assert [len(tensor) for tensor in tensors(batch)] == [1, 2, 3, 4, 4]
+from mcne.training.capture import CapturedSteps
+from mcne.training.contract import StepLoss, TrainingData
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
@@ -43,7 +23,34 @@ def test_captured_steps_learn_what_steps_learn() -> None:
     for step in range(plain.n_steps):
         loss = plain.loss(plain.prepare(0, step))
         plain.update(loss)
-        torch.testing.assert_close(captured(replayed.prepare(0, step)).total, loss.total.detach(), rtol=1e-4, atol=0)
+        assert torch.equal(captured(replayed.prepare(0, step)).total, loss.total.detach())
     assert replayed.tables.steps == plain.tables.steps == plain.n_steps
     for name, value in plain.tables.tables.items():
-        torch.testing.assert_close(replayed.tables.tables[name], value, rtol=0, atol=1e-3)
+        assert torch.equal(replayed.tables.tables[name], value), name
+
+
+def test_a_step_that_cannot_be_captured_is_run_and_it_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting:
+        is_capturable = True
+        done = 0
+
+        def loss(self, inputs: Tensor) -> StepLoss:
+            return StepLoss(inputs.sum(), inputs, 1)
+
+        def update(self, loss: StepLoss) -> None:
+            self.done += 1
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("no graphs here")
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "graph", refuse)
+    method = Counting()
+    steps = CapturedSteps(method)  # type: ignore[arg-type]
+    for _ in range(3):
+        steps(torch.ones(2))
+    with pytest.warns(UserWarning, match="could not be captured.*no graphs here"):
+        steps(torch.ones(2))
+    assert steps(torch.ones(2)).total == 2
+    assert method.done == 5

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
 from mcne.evaluation.dot import DotScorer
-from mcne.training import checkpoint
+from mcne.training import checkpoint, loop
 from mcne.training.checkpoint import State
 from mcne.training.contract import Learner, Method, StepLoss
 from mcne.training.journal import (
@@ -331,6 +331,26 @@ def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_
     assert not complaints
     assert (saved.position["epoch"], saved.position["step"]) == (1, 2)
     assert float(saved.state["learned"]["count"]) == 5
+
+
+@pytest.mark.parametrize(("seconds", "step"), [(1000, 3), (0, 2)])
+def test_divergence_of_captured_steps_is_noticed_before_anything_is_kept(
+    seconds: int, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = step_loss(1.0, float("nan"), total=float("nan"))
+    method = Counter(before=lambda batch: lost if batch == (1, 1) else None)
+
+    def in_one(batch: Any) -> StepLoss:
+        loss = method.loss(batch)
+        method.update(loss)
+        return loss
+
+    monkeypatch.setattr(loop, "captured_steps", lambda *_: in_one)
+    with pytest.raises(DivergedError, match=rf"the loss of Travel is not finite in epoch 2, by step {step}; .*lower"):
+        train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=seconds))
+    saved = checkpoint.newest(tmp_path / CHECKPOINTS, run="this run", device=CPU)[0]
+    assert (saved is None) == (seconds > 0)
+    assert saved is None or (saved.position["epoch"], saved.position["step"]) == (1, 1)
 
 
 # checkpoints and signals

@@ -44,6 +44,31 @@ def test_touching_every_row_is_adam() -> None:
     assert (ours.tables["users"] - start["users"]).abs().min() > 1e-3
 
 
+def test_joined_tables_learn_as_they_do_apart() -> None:
+    start = {"users": table(5, 3), "items.0": table(4, 2, seed=1), "items.1": table(3, 2, seed=2)}
+    apart = RowAdam({name: value.clone() for name, value in start.items()}, learning_rate=0.01)
+    both = {"items": ["items.0", "items.1"]}
+    joined = RowAdam(start, learning_rate=0.01, joined=both)
+    for step in range(3):
+        gradient = table(3, 2, seed=step)
+        take_step(apart, {"items.0": ([3, 1], gradient[:2]), "items.1": ([2], gradient[2:])})
+        take_step(joined, {"items": ([3, 1, 6], gradient)})
+    assert list(joined.tables) == list(start)
+    for own, other in ((joined.tables, apart.tables), (joined.memory(), apart.memory())):
+        assert own.keys() == other.keys()
+        assert all(torch.equal(own[name], other[name]) for name in own)
+    again = RowAdam(
+        {name: value.clone() for name, value in start.items()},
+        learning_rate=0.01,
+        joined={"items": ["items.0", "items.1"]},
+    )
+    again.load_tables(apart.tables)
+    again.load_memory(apart.memory())
+    take_step(apart, {"items.1": ([0], gradient[:1])})
+    take_step(again, {"items": ([4], gradient[:1])})
+    assert all(torch.equal(again.tables[name], apart.tables[name]) for name in start)
+
+
 def test_single_precision_is_adam_too() -> None:
     start = table(5, 3, dtype=torch.float32)
     ours, theirs = RowAdam({"t": start.clone()}, learning_rate=0.003), torch.nn.Parameter(start.clone())

@@ -52,8 +52,10 @@ def main() -> None:
     """Run the command line; mistakes become a message and an exit code, never a traceback."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    # or PyTorch's threads would spin when they are done, and starve those that prepare steps
+    # before PyTorch is imported: its threads would spin when they are done, and starve those that prepare steps; and in
+    # small pages a large table would cost a miss of the address cache for every row that is looked up
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         app(prog_name="mcne")
     except Interrupted as error:  # not an error: it was asked for

@@ -31,6 +31,31 @@ def compiled(module: str) -> ModuleType | None:
         return None
 
 
+def on_gpu(module: str, device: torch.device) -> ModuleType | None:
+    """A module beside this one that needs Triton, if the device is a GPU and numbers are of single precision; without
+    Triton, one warning and nothing."""
+    is_there = is_gpu(device) and torch.get_default_dtype() == torch.float32 and _can_compile(device.type)
+    return importlib.import_module(f"mcne.kernels.{module}") if is_there else None
+
+
+def is_gpu(device: torch.device) -> bool:
+    """Whether kernels for NVIDIA GPUs can run on a device."""
+    return device.type == "cuda"
+
+
+@functools.cache
+def _can_compile(device: str) -> bool:
+    """Whether Triton is there and all that it needs, which is more than Python: a C compiler, headers, the driver."""
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
+    try:
+        rows = importlib.import_module("mcne.kernels.rows_triton")
+        rows.gather(torch.zeros(1, 1, device=device), torch.zeros(1, dtype=torch.int64, device=device))
+    except Exception as error:  # of any kind: they come from Triton, the compiler and the driver
+        warnings.warn(f"training on a GPU is several times slower, as Triton does not work here: {error}", stacklevel=3)
+        return False
+    return True
+
+
 def in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
     """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has."""
     bounds = np.linspace(0, rows, BLOCKS + 1).astype(np.int64).tolist()

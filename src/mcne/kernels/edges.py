@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -12,27 +13,94 @@ from torch.nn import functional
 
 from mcne.kernels import reference
 from mcne.kernels.backend import BLOCKS, compiled, in_blocks
+from mcne.kernels.groups import Groups
+from mcne.sampling.neighbors import Hop
+
+
+@dataclass(frozen=True)
+class TensorHop:
+    """A layer's edges on the device: see :class:`mcne.sampling.neighbors.Hop`."""
+
+    receiver: Tensor  # [n]
+    sender: Tensor  # [n, S]
+    heard: Tensor  # [n]
+    by_sender: Groups | None = None  # places of sender that are heard, and larger numbers; only if drawn on a GPU
+
+    @classmethod
+    def of(cls, hop: Hop, device: torch.device) -> TensorHop:
+        """A hop that was drawn on the host."""
+        arrays = (hop.receiver, hop.sender, hop.heard)
+        receiver, sender, heard = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
+        return cls(receiver, sender, heard)
 
 
 def send_and_receive(
-    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *, sender: Tensor, heard: Tensor
+    vectors: Tensor,
+    near: Tensor,
+    here: Tensor,
+    score: Tensor,
+    masks: Tensor,
+    *,
+    sender: Tensor,
+    heard: Tensor,
+    by_sender: Groups | None = None,
 ) -> Tensor:
     """Eq. 3–5 and the mean of Eq. 6: what n receivers hear of S neighbors each, [n, d]; zeros where ``heard`` is false.
 
     ``vectors`` [m, d] are what is sent, ``near`` [m, B, t] and ``here`` [n, B, t] the projections of senders and
-    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n].
+    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n]; ``by_sender``
+    groups the edges of a GPU.
     """
+    messages: Tensor
+    if by_sender is not None:
+        from mcne.kernels.edges_triton import SendAndReceive
+
+        messages = SendAndReceive.apply(vectors, near, here, score, masks, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return messages
     if vectors.device.type == "cpu" and sender.numel() and (module := compiled("edges_numba")) is not None:
-        messages: Tensor = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        messages = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return messages
     return reference.send_and_receive(vectors, near, here, score, masks, sender=sender, heard=heard)
 
 
-def mean_of(vectors: Tensor, sender: Tensor) -> Tensor:
-    """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S]."""
+def mean_of(vectors: Tensor, sender: Tensor, heard: Tensor, by_sender: Groups | None = None) -> Tensor:
+    """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S], any where ``heard``
+    is false."""
+    if by_sender is not None:
+        from mcne.kernels.edges_triton import Mean
+
+        mean: Tensor = Mean.apply(vectors, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return mean
     if vectors.device.type == "cpu":
         return functional.embedding_bag(sender, vectors, mode="mean")  # never gathers what it sums up
     return vectors.index_select(0, sender.flatten()).view(*sender.shape, vectors.shape[1]).mean(dim=1)
+
+
+def hear_all(
+    vectors: Tensor,
+    near: Tensor,
+    here: Tensor,
+    score: Tensor,
+    masks: Tensor,
+    first: Tensor,
+    sender: Tensor,
+    share: Tensor,
+) -> Tensor:
+    """What n receivers hear of all their neighbors, [n, d], as :func:`send_and_receive`; it has no gradient.
+
+    Links are ordered by receiver: those of one begin at ``first`` [n + 1] and have a ``sender`` and a ``share`` [E].
+    """
+    if vectors.device.type == "cpu" and (module := compiled("edges_numba")) is not None:
+        arrays = [each.contiguous().numpy() for each in (vectors, near, here, score, masks, first, sender, share)]
+        messages = np.empty((len(here), vectors.shape[1]), arrays[0].dtype)
+        in_blocks(len(here), lambda start, stop, _: module.hear_all(*arrays, messages, start, stop))
+        return torch.from_numpy(messages)
+    return reference.hear_all(vectors, near, here, score, masks, first, sender, share)
+
+
+def shared_sum(vectors: Tensor, first: Tensor, sender: Tensor, share: Tensor) -> Tensor:
+    """The sum of all neighbors' vectors by their shares, [n, d]: zeros of none."""
+    return functional.embedding_bag(sender, vectors, first[:-1], mode="sum", per_sample_weights=share.to(vectors.dtype))
 
 
 class _Compiled(torch.autograd.Function):

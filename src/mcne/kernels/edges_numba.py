@@ -3,6 +3,8 @@
 What is between the operations of :mod:`mcne.kernels.reference` stays in cache. The gradient takes two passes, by
 receiver and by sender, so that no two threads ever add to the same number; what all edges add to (the gradients of
 ``score`` and ``masks``) is summed per block of receivers. Every function computes the rows from ``start`` to ``stop``.
+The edges of a receiver are added four at a time, so that what they are added to is read and written a quarter as
+often; an edge that is missing to the last four is the last once more, times 0.
 
 Legend: m senders, n receivers, S edges to each, B behaviors, t attention width, d width of the vectors.
 """
@@ -37,36 +39,94 @@ def forward(
     stop: int,
 ) -> None:
     """Eq. 3–5 and the mean of Eq. 6; a receiver that hears nothing gets zeros."""
-    n_behaviors, width, depth = here.shape[1], here.shape[2], vectors.shape[1]
-    logits = np.empty(n_behaviors, vectors.dtype)
+    n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], vectors.shape[1], sender.shape[1]
     for r in range(start, stop):
         sums[r] = 0
         weights[r] = 0
         if heard[r]:
-            for s in range(sender.shape[1]):
-                j = sender[r, s]
+            for s in range(n_edges):
+                theirs, weight = near[sender[r, s]], weights[r, s]
                 for c in range(n_behaviors):
-                    total = scale * 0
+                    their, own, logit = theirs[c], here[r, c], scale * 0
                     for q in range(width):
-                        total += score[q] * max(near[j, c, q] + here[r, c, q], scale * 0)
-                    logits[c] = total
-                top = logits[0]
-                for c in range(1, n_behaviors):
-                    top = max(top, logits[c])
-                total = scale * 0
+                        logit += score[q] * max(their[q] + own[q], scale * 0)
+                    weight[c] = logit
+                softmax(weight)
+            for s in range(0, n_edges, 4):
+                j = four(sender[r], s)
+                x, y, z, w = vectors[j[0]], vectors[j[1]], vectors[j[2]], vectors[j[3]]
                 for c in range(n_behaviors):
-                    logits[c] = np.exp(logits[c] - top)
-                    total += logits[c]
-                for c in range(n_behaviors):
-                    weight = logits[c] / total
-                    weights[r, s, c] = weight
+                    a0, a1, a2, a3 = four_of(weights[r, :, c], s)
+                    total = sums[r, c]
                     for k in range(depth):
-                        sums[r, c, k] += weight * vectors[j, k]
-        for k in range(depth):
-            total = scale * 0
+                        total[k] += a0 * x[k] + a1 * y[k] + a2 * z[k] + a3 * w[k]
+        messages[r] = 0
+        for c in range(n_behaviors):
+            message, total, mask = messages[r], sums[r, c], masks[c]
+            for k in range(depth):
+                message[k] += scale * mask[k] * total[k]
+
+
+@compiled
+def hear_all(
+    vectors: Array,
+    near: Array,
+    here: Array,
+    score: Array,
+    masks: Array,
+    first: Array,  # [n + 1] where the links of a receiver begin
+    sender: Array,  # [E]
+    share: Array,  # [E]
+    messages: Array,  # [n, d] out
+    start: int,
+    stop: int,
+) -> None:
+    """The same of all neighbors, each by its share; nothing is kept."""
+    n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], score[0] * 0
+    weight = np.empty(n_behaviors, vectors.dtype)
+    for r in range(start, stop):
+        messages[r] = 0
+        for at in range(first[r], first[r + 1]):
+            theirs, sent, message = near[sender[at]], vectors[sender[at]], messages[r]
             for c in range(n_behaviors):
-                total += sums[r, c, k] * masks[c, k]
-            messages[r, k] = total * scale
+                their, own, logit = theirs[c], here[r, c], zero
+                for q in range(width):
+                    logit += score[q] * max(their[q] + own[q], zero)
+                weight[c] = logit
+            softmax(weight)
+            for c in range(n_behaviors):
+                part, mask = weight[c] * share[at], masks[c]
+                for k in range(depth):
+                    message[k] += part * mask[k] * sent[k]
+
+
+@compiled
+def softmax(values: Array) -> None:
+    """In place, [B]."""
+    top, total = values[0], values[0] * 0
+    for c in range(1, len(values)):
+        top = max(top, values[c])
+    for c in range(len(values)):
+        values[c] = np.exp(values[c] - top)
+        total += values[c]
+    for c in range(len(values)):
+        values[c] /= total
+
+
+@compiled
+def four(values: Array, s: int) -> Any:
+    """Four numbers from ``s`` on, the last one again where there are fewer."""
+    last = len(values) - 1
+    return values[s], values[min(s + 1, last)], values[min(s + 2, last)], values[min(s + 3, last)]
+
+
+@compiled
+def four_of(values: Array, s: int) -> Any:
+    """Four numbers from ``s`` on, 0 where there are fewer."""
+    n, zero = len(values), values[0] * 0
+    second = values[s + 1] if s + 1 < n else zero
+    third = values[s + 2] if s + 2 < n else zero
+    return values[s], second, third, values[s + 3] if s + 3 < n else zero
 
 
 @compiled
@@ -90,9 +150,8 @@ def backward_by_receiver(
     stop: int,
 ) -> None:
     """The gradients of ``here``, ``score`` and ``masks``, and those of the logits for :func:`backward_by_sender`."""
-    n_behaviors, width, depth = here.shape[1], here.shape[2], vectors.shape[1]
+    n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], vectors.shape[1], sender.shape[1]
     masked = np.empty((n_behaviors, depth), vectors.dtype)
-    of_weights = np.empty(n_behaviors, vectors.dtype)
     for r in range(start, stop):
         of_here[r] = 0
         of_logits[r] = 0
@@ -103,22 +162,34 @@ def backward_by_receiver(
                 each = gradient[r, k] * scale
                 masked[c, k] = each * masks[c, k]
                 of_masks[c, k] += each * sums[r, c, k]
-        for s in range(sender.shape[1]):
-            j = sender[r, s]
-            mean = scale * 0
+        for s in range(n_edges):
+            sent, weight, of_logit, mean = vectors[sender[r, s]], weights[r, s], of_logits[r, s], scale * 0
             for c in range(n_behaviors):
-                total = scale * 0
+                row, total = masked[c], scale * 0
                 for k in range(depth):
-                    total += masked[c, k] * vectors[j, k]
-                of_weights[c] = total
-                mean += total * weights[r, s, c]
+                    total += row[k] * sent[k]
+                of_logit[c] = total
+                mean += total * weight[c]
             for c in range(n_behaviors):
-                of_logit = weights[r, s, c] * (of_weights[c] - mean)
-                of_logits[r, s, c] = of_logit
+                of_logit[c] = weight[c] * (of_logit[c] - mean)
+        for s in range(0, n_edges, 4):
+            j = four(sender[r], s)
+            for c in range(n_behaviors):
+                a, own, of_own = four_of(of_logits[r, :, c], s), here[r, c], of_here[r, c]
+                x, y, z, w = near[j[0], c], near[j[1], c], near[j[2], c], near[j[3], c]
                 for q in range(width):
-                    active = max(near[j, c, q] + here[r, c, q], scale * 0)
-                    of_score[q] += of_logit * active
-                    of_here[r, c, q] += of_logit * score[q] if active > 0 else scale * 0
+                    first, second = max(x[q] + own[q], scale * 0), max(y[q] + own[q], scale * 0)
+                    third, fourth = max(z[q] + own[q], scale * 0), max(w[q] + own[q], scale * 0)
+                    of_score[q] += a[0] * first + a[1] * second + a[2] * third + a[3] * fourth
+                    of_own[q] += (
+                        (a[0] if first > 0 else scale * 0)
+                        + (a[1] if second > 0 else scale * 0)
+                        + (a[2] if third > 0 else scale * 0)
+                        + (a[3] if fourth > 0 else scale * 0)
+                    )
+        for c in range(n_behaviors):
+            for q in range(width):
+                of_here[r, c, q] *= score[q]
 
 
 @compiled
@@ -140,23 +211,19 @@ def backward_by_sender(
 ) -> None:
     """The gradients of ``vectors`` and ``near``."""
     n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], masks.shape[1], weights.shape[1]
-    sums = np.empty((n_behaviors, depth), gradient.dtype)
     for j in range(start, stop):
-        sums[:] = 0
+        of_vectors[j] = 0
         of_near[j] = 0
         for at in range(first[j], first[j + 1]):
             r, s = divmod(edges[at], n_edges)
+            came, of_own = gradient[r], of_vectors[j]
             for c in range(n_behaviors):
-                weight, of_logit = weights[r, s, c], of_logits[r, s, c]
+                weight, mask = weights[r, s, c] * scale, masks[c]
                 for k in range(depth):
-                    sums[c, k] += weight * gradient[r, k]
+                    of_own[k] += weight * mask[k] * came[k]
+                of_logit, own, other, of_ours = of_logits[r, s, c], near[j, c], here[r, c], of_near[j, c]
                 for q in range(width):
-                    of_near[j, c, q] += of_logit if near[j, c, q] + here[r, c, q] > 0 else scale * 0
-        for k in range(depth):
-            total = scale * 0
-            for c in range(n_behaviors):
-                total += sums[c, k] * masks[c, k]
-            of_vectors[j, k] = total * scale
+                    of_ours[q] += of_logit if own[q] + other[q] > 0 else scale * 0
         for c in range(n_behaviors):
             for q in range(width):
                 of_near[j, c, q] *= score[q]

@@ -7,8 +7,12 @@ behavior), an edge only adds two projections, applies ReLU and takes a dot produ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
+
+LINKS_AT_ONCE = 1 << 17
 
 
 def attention(sent: Tensor, heard: Tensor, score: Tensor) -> Tensor:
@@ -38,3 +42,35 @@ def send_and_receive(
     weights = attention(near_senders, here[:, None], score)  # [n, S, B]
     sent = vectors.index_select(0, rows).view(*sender.shape, vectors.shape[1])  # [n, S, d]
     return aggregate(weights, sent, masks) * heard[:, None].to(vectors.dtype)
+
+
+def hear_all(
+    vectors: Tensor,
+    near: Tensor,
+    here: Tensor,
+    score: Tensor,
+    masks: Tensor,
+    first: Tensor,
+    sender: Tensor,
+    share: Tensor,
+) -> Tensor:
+    """The same of all neighbors: see :func:`mcne.kernels.edges.hear_all`."""
+    messages = vectors.new_zeros(len(here), vectors.shape[1])
+    for receiver, some, part in _pieces(first, sender, share):
+        gate = attention(near[some], here[receiver], score) @ masks  # [e, d]
+        messages.index_add_(0, receiver, vectors[some] * gate * part[:, None])
+    return messages
+
+
+def mean_attention(near: Tensor, here: Tensor, score: Tensor, first: Tensor, sender: Tensor, share: Tensor) -> Tensor:
+    """The mean of the weights along all links to n receivers, by their shares: [n, B]."""
+    weights = near.new_zeros(here.shape[:2])
+    for receiver, some, part in _pieces(first, sender, share):
+        weights.index_add_(0, receiver, attention(near[some], here[receiver], score) * part[:, None])
+    return weights
+
+
+def _pieces(first: Tensor, sender: Tensor, share: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """The receiver, the sender and the share of some links at a time."""
+    receiver = torch.repeat_interleave(torch.arange(len(first) - 1, device=first.device), first.diff())  # [E]
+    return zip(*(torch.split(each, LINKS_AT_ONCE) for each in (receiver, sender, share)), strict=True)

@@ -1,14 +1,22 @@
-"""Adam on rows of a table (reading 17), by the fastest backend."""
+"""Rows of a table looked up, and moved by Adam (reading 17), by the fastest backend."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from mcne.kernels.backend import compiled, in_blocks
+from mcne.kernels.backend import compiled, in_blocks, on_gpu
 
 NUMBERS_AT_ONCE = 1 << 18
 """On a CPU rows are updated a piece at a time, so that what is between two operations stays in cache."""
+
+
+def take_rows(table: Tensor, rows: Tensor) -> Tensor:
+    """The ``rows`` [r] of a ``table`` [n, d]: [r, d]. On a GPU rows below 0 are nobody's, and zeros."""
+    if (there := on_gpu("rows_triton", table.device)) is not None:
+        values: Tensor = there.gather(table, rows)
+        return values
+    return table.index_select(0, rows)
 
 
 def adam_rows(
@@ -18,15 +26,26 @@ def adam_rows(
     rows: Tensor,
     gradient: Tensor,
     *,
+    steps: Tensor,
+    learning_rate: float,
     betas: tuple[float, float],
-    scale: float | Tensor,
-    rate: float | Tensor,
     epsilon: float,
 ) -> None:
     """Move the distinct ``rows`` [r] of a ``table`` [n, d] and of its moments by their ``gradient`` [r, d], in place.
 
-    ``scale`` is √(1 − β₂ᵗ), ``rate`` the learning rate over 1 − β₁ᵗ.
+    ``steps`` [] counts this one too. On a GPU rows below 0 are nobody's.
     """
+    if (there := on_gpu("rows_triton", table.device)) is not None:
+        there.adam(
+            *(table, first, second, rows, gradient),
+            steps=steps,
+            learning_rate=learning_rate,
+            betas=betas,
+            epsilon=epsilon,
+        )
+        return
+    done = steps.double() if steps.is_cuda else int(steps)
+    scale, rate = (1 - betas[1] ** done) ** 0.5, learning_rate / (1 - betas[0] ** done)
     if table.device.type == "cpu" and (module := compiled("rows_numba")) is not None:
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,32 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels.backend import BLOCKS, compiled, in_blocks
+from mcne.kernels.groups import Groups
+
+
+@dataclass(frozen=True)
+class AllTriples:
+    """The triples of all behaviors in a step, equally many of each and one behavior after the other, on a GPU."""
+
+    items: Tensor  # [m] distinct items of all catalogs, one after the other
+    user: Tensor  # [T] rows of the step's distinct users
+    item: Tensor  # [T, 1 + N] rows of items, the positive first
+    by_user: Groups  # the places of user
+    by_item: Groups  # the places of item
+    per_behavior: int
+
+
+def rank_all(
+    users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None, triples: AllTriples
+) -> tuple[Tensor, Tensor]:
+    """What :func:`rank` gives of every behavior, [C] each, by kernels for GPUs, in single precision.
+
+    ``users`` [n, d] are unmasked, ``masks`` [C, d] those of the behaviors, ``items`` [m, d], ``bias`` [m, 1].
+    """
+    from mcne.kernels.triples_triton import Rank
+
+    both: Tensor = Rank.apply(users, masks, items, bias, triples)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return both[:, 0], both[:, 1]
 
 
 def rank(

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mcne.data.graph import Graph
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
-from mcne.kernels.edges import mean_of, send_and_receive
-from mcne.layers.tensors import INIT_STD, take
+from mcne.kernels.edges import TensorHop, hear_all, mean_of, send_and_receive, shared_sum
+from mcne.layers.tensors import INIT_STD, take, to_device
 from mcne.randomness import Stream
 
-LINKS_AT_ONCE, USERS_AT_ONCE = 1 << 17, 1 << 16
+USERS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
 class Links:
     """All links of a network on the device, by receiver; the shares of what a receiver hears add up to 1."""
 
-    receiver: Tensor  # [E] increasing
+    first: Tensor  # [users + 1] where the links of a receiver begin
     sender: Tensor  # [E]
     share: Tensor  # [E]
 
-    def pieces(self, size: int) -> Iterator[Links]:
-        """At most ``size`` links at a time."""
-        parts = (torch.split(each, size) for each in (self.receiver, self.sender, self.share))
-        return (Links(*piece) for piece in zip(*parts, strict=True) if len(piece[0]))
+    @classmethod
+    def of(cls, graph: Graph, *, weighted: bool, device: torch.device) -> Links:
+        """Those of a graph; ``weighted`` shares are in proportion to link weights."""
+        shares = graph.shares(weighted=weighted).astype(np.float32)
+        arrays = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), shares)
+        first, sender, share = (to_device(each, device) for each in arrays)
+        return cls(first, sender, share)
+
+    def to(self, start: int, stop: int) -> Links:
+        """Those to the receivers from ``start`` to ``stop``."""
+        first = self.first[start : stop + 1]
+        own = slice(int(first[0]), int(first[-1]))
+        return Links(first - own.start, self.sender[own], self.share[own])
 
 
 class MessageLayer(nn.Module):
@@ -53,36 +63,47 @@ class MessageLayer(nn.Module):
             self.project = _normal((attention_width, 2 * d_in), stream)  # W_a^k, for [sender, receiver]
             self.score = _normal((attention_width,), stream)  # h^k
 
-    def forward(self, vectors: Tensor, masks: Tensor, *, receiver: Tensor, sender: Tensor, heard: Tensor) -> Tensor:
-        """``vectors`` [m, d_in], ``masks`` [B, d_in], ``receiver`` [n], ``sender`` [n, S], ``heard`` [n] → [n, d_out].
+    def forward(self, vectors: Tensor, masks: Tensor, hop: TensorHop) -> Tensor:
+        """``vectors`` [m, d_in], ``masks`` [B, d_in], a hop to n receivers that hear S neighbors each → [n, d_out].
 
         ``heard`` is false for receivers without neighbors, whose senders mean nothing.
         """
-        own = vectors.index_select(0, receiver)  # [n, d_in]
+        sender, heard = hop.sender, hop.heard
+        own = vectors.index_select(0, hop.receiver)  # [n, d_in]
         if self.score is None:
-            sent = own if self.message == "literal" else mean_of(vectors, sender)
+            sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
             return self._receive(sent * masks.mean(dim=0) * heard[:, None], own)
         near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
         if self.message == "literal":
             weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
-        return self._receive(send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard), own)
+        messages = send_and_receive(
+            vectors, near, here, self.score, masks, sender=sender, heard=heard, by_sender=hop.by_sender
+        )
+        return self._receive(messages, own)
 
     @torch.no_grad()
     def receive_all(self, vectors: Tensor, masks: Tensor, links: Links) -> Tensor:
-        """The layer for all users, each hearing all its neighbors, [m, d_out]; a piece at a time, for many users."""
+        """The layer for all users, each hearing all its neighbors, [m, d_out]; some users at a time."""
         near = None if self.score is None else self._project(vectors, masks, near=True)
-        messages = torch.zeros_like(vectors)
-        for piece in links.pieces(LINKS_AT_ONCE):
-            first, end = int(piece.receiver[0]), int(piece.receiver[-1]) + 1
-            gate = masks.mean(dim=0)
-            if near is not None and self.score is not None:
-                here = self._project(vectors[first:end], masks, near=False)[piece.receiver - first]
-                gate = reference.attention(near[piece.sender], here, self.score) @ masks  # [e, d_in]
-            sent = vectors[piece.receiver if self.message == "literal" else piece.sender]
-            messages.index_add_(0, piece.receiver, sent * gate * piece.share[:, None])
-        pieces = zip(torch.split(messages, USERS_AT_ONCE), torch.split(vectors, USERS_AT_ONCE), strict=True)
-        return torch.cat([self._receive(*piece) for piece in pieces])
+        received = []
+        for start in range(0, len(vectors), USERS_AT_ONCE):
+            own = vectors[start : start + USERS_AT_ONCE]
+            some = links.to(start, start + len(own))
+            received.append(self._receive(self._hear_all(vectors, near, own, masks, some), own))
+        return torch.cat(received) if received else vectors.new_zeros(0, len(self.combine))
+
+    def _hear_all(self, vectors: Tensor, near: Tensor | None, own: Tensor, masks: Tensor, links: Links) -> Tensor:
+        """What the receivers ``own`` [n, d_in] hear of all their neighbors, [n, d_in]."""
+        is_literal, all_links = self.message == "literal", (links.first, links.sender, links.share)
+        if near is None or self.score is None:
+            heard = (links.first.diff() > 0)[:, None].to(own.dtype)
+            sent = own * heard if is_literal else shared_sum(vectors, *all_links)
+            return sent * masks.mean(dim=0)
+        here = self._project(own, masks, near=False)
+        if is_literal:
+            return own * (reference.mean_attention(near, here, self.score, *all_links) @ masks)
+        return hear_all(vectors, near, here, self.score, masks, *all_links)
 
     def _project(self, nodes: Tensor, masks: Tensor, *, near: bool) -> Tensor:
         """A half of ``W_a [u_s|c, u_r|c]``, each node once per behavior: [nodes, B, t].

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from mcne.embeddings.trunk import MessageKind
-from mcne.layers.mask import Mask
+from mcne.kernels.edges import TensorHop
+from mcne.layers.mask import BinaryMask, Mask
 from mcne.layers.message import Links, MessageLayer
 from mcne.randomness import Stream
-
-
-@dataclass(frozen=True)
-class TensorHop:
-    """A layer's edges on the device: see :class:`mcne.sampling.neighbors.Hop`."""
-
-    receiver: Tensor  # [n]
-    sender: Tensor  # [n, S]
-    heard: Tensor  # [n]
 
 
 class ConditionalNetwork(nn.Module):
@@ -57,7 +48,7 @@ class ConditionalNetwork(nn.Module):
         """The last level of the users at the end of the hops, [n_K, d_K], from the initial ``vectors`` [n₀, d₀]."""
         for k, (layer, hop) in enumerate(zip(self.message_layers(), hops, strict=True)):
             masks = self._masks()[k]()
-            received = layer(vectors, masks, receiver=hop.receiver, sender=hop.sender, heard=hop.heard)
+            received = layer(vectors, masks, hop)
             vectors = self._activate(received, k)
         return vectors
 
@@ -78,6 +69,11 @@ class ConditionalNetwork(nn.Module):
     def binary_masks(self) -> list[Tensor]:
         """The masks of every level, K+1 × [B, d_k]."""
         return [mask().detach() for mask in self._masks()]
+
+    def sides(self) -> Tensor:
+        """On which side of its threshold every real value behind a mask is, [values]."""
+        real = [mask.real.detach().flatten() for mask in self.masks if isinstance(mask, BinaryMask)]
+        return torch.cat(real) >= 0 if real else torch.zeros(0, dtype=torch.bool)
 
     def _masks(self) -> list[Mask]:
         return [mask for mask in self.masks if isinstance(mask, Mask)]

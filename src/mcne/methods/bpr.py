@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mcne.layers.tensors import INIT_STD, normal_table, to_device
-from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.methods.factors import Factors
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
@@ -37,7 +37,7 @@ class Batch:
     """A step's inputs."""
 
     users: Tensor  # [n] distinct
-    triples: tuple[Triples, ...]
+    triples: Ranked
 
 
 class BPR(Factors):
@@ -56,16 +56,18 @@ class BPR(Factors):
         )
         stream = Stream(seed, "initialize", "users")
         tables = {"users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)} | self.items.tables()
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
+        )
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors."""
-        users, triples = self.items.draw(epoch, step)
+        users, triples = self.items.draw_ranked(epoch, step)
         return Batch(to_device(users, self.device), triples)
 
     def loss(self, batch: Batch) -> StepLoss:
         """BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
         self.tables.forget()
         users = self.tables.rows("users", batch.users)
-        ranking, scored = self.items.loss(self.tables.rows, batch.triples, [users] * len(self.data.names))
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, users)
         return step_loss(ranking, self.config.l2 * scored, batch.triples)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mcne.data.compressed import offsets
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.evaluation.dot import DotScorer
-from mcne.kernels.triples import rank
-from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
+from mcne.kernels.backend import on_gpu
+from mcne.kernels.groups import Groups, places
+from mcne.kernels.triples import AllTriples, rank, rank_all
+from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct, padded
-from mcne.sampling.triples import Triples as Drawn
+from mcne.sampling.distinct import distinct
 from mcne.sampling.triples import TripleSampler
 from mcne.training.contract import StepLoss, TrainingData
 
@@ -33,9 +36,13 @@ class Triples:
     """The triples of one behavior in a step, on the device."""
 
     user: Tensor  # [b] rows of the step's distinct users
-    items: Tensor  # [m] distinct items of the catalog; filled up, also the number after its last
+    items: Tensor  # [m] distinct items of the catalog
     positive: Tensor  # [b] rows of items
     negative: Tensor  # [b, N] rows of items
+
+
+Ranked = tuple[Triples, ...] | AllTriples
+"""The triples of a step, in the form that its device ranks them."""
 
 
 class DotRanking:
@@ -51,12 +58,9 @@ class DotRanking:
         batch_size: int,
         seed: int,
         device: torch.device,
-        is_padded: bool = False,
     ) -> None:
-        """With ``is_padded`` the distinct items of a step are filled up to one of few numbers."""
         self.data, self.width, self.bias, self.device = data, width, bias, device
-        self._is_padded = is_padded
-        self._seed = seed
+        self._seed, self._negatives = seed, negatives
         self._sampler = TripleSampler(
             data.pairs,
             n_users=data.n_users,
@@ -83,27 +87,53 @@ class DotRanking:
 
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[Triples, ...]]:
         """The distinct users of a step, increasing, and the triples of every behavior."""
-        drawn = [self._draw(k, epoch, step) for k in range(len(self.data.names))]
+        drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
         users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
         return users, tuple(
             Triples(*(to_device(array, self.device) for array in (user, each.items, each.positive, each.negative)))
             for user, each in zip(rows, drawn, strict=True)
         )
 
-    def _draw(self, behavior: int, epoch: int, step: int) -> Drawn:
-        drawn = self._sampler.draw(behavior, epoch, step)
-        return replace(drawn, items=padded(drawn.items, self.data.n_items[behavior])) if self._is_padded else drawn
+    def draw_ranked(self, epoch: int, step: int) -> tuple[NDArray[np.int64], Ranked]:
+        """The same for :meth:`loss`; on a GPU all behaviors at once."""
+        if not self.joined:
+            return self.draw(epoch, step)
+        drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
+        users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
+        catalog, first = (
+            offsets(np.array(sizes)) for sizes in (self.data.n_items, [len(each.items) for each in drawn])
+        )
+        items = np.concatenate([catalog[k] + each.items for k, each in enumerate(drawn)])
+        scored = [np.concatenate([each.positive[:, None], each.negative], axis=1) for each in drawn]
+        user, item = np.concatenate(rows), np.concatenate([first[k] + each for k, each in enumerate(scored)])
+        groups = (*places(user, len(users)), *places(item, len(items)))
+        at, who, what, *sent = to_device_at_once((items, user, item, *groups), self.device)
+        return users, AllTriples(at, who, what, Groups(*sent[:3]), Groups(*sent[3:]), len(rows[0]))
 
-    def loss(self, rows: Rows, triples: Sequence[Triples], users: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    @cached_property
+    def joined(self) -> dict[str, list[str]]:
+        """Which tables are one where all behaviors are ranked at once: on a GPU, if each has something to rank."""
+        module = on_gpu("triples_triton", self.device)
+        is_joined = module is not None and module.fits(self._negatives, self.width)
+        is_joined = is_joined and all(len(user) for user, _ in self.data.pairs)
+        kinds = ("items", "bias") if self.bias else ("items",)
+        return {kind: [f"{kind}.{k}" for k in range(len(self.data.names))] for kind in kinds} if is_joined else {}
+
+    def loss(self, rows: Rows, triples: Ranked, users: Tensor, masks: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Eq. 7 of each behavior, [C], and the L2 of what was scored, averaged over behaviors, [] (reading 8).
 
-        ``users`` holds for every behavior the vectors of the step's users on it, ``u|c``.
+        ``users`` [n, d] are the vectors of the step's users, ``masks`` [C, d] what each behavior takes of them.
         """
+        if isinstance(triples, AllTriples):
+            bias = rows("bias", triples.items) if self.bias else None  # [m, 1]
+            all_ranking, all_decay = rank_all(users, masks, rows("items", triples.items), bias, triples)
+            return all_ranking, all_decay.mean()
         ranking, decay = [], []
         for k, at in enumerate(triples):
+            own = users if masks is None else users * masks[k]  # u|c
             items = rows(f"items.{k}", at.items)  # [m, d]
             bias = rows(f"bias.{k}", at.items) if self.bias else None  # [m, 1]
-            each, penalty = rank(users[k], items, bias, user=at.user, positive=at.positive, negative=at.negative)
+            each, penalty = rank(own, items, bias, user=at.user, positive=at.positive, negative=at.negative)
             ranking.append(each)
             decay.append(penalty)
         return torch.stack(ranking), torch.stack(decay).mean()
@@ -149,11 +179,11 @@ class DotRanking:
         return items, tuple(to_numpy(tables[f"bias.{k}"])[:, 0] for k in behaviors) if self.bias else None
 
 
-def examples(triples: Sequence[Triples]) -> int:
+def examples(triples: Ranked) -> int:
     """Positive pairs of a step."""
-    return sum(len(each.user) for each in triples)
+    return len(triples.user) if isinstance(triples, AllTriples) else sum(len(each.user) for each in triples)
 
 
-def step_loss(ranking: Tensor, penalty: Tensor, triples: Sequence[Triples]) -> StepLoss:
+def step_loss(ranking: Tensor, penalty: Tensor, triples: Ranked) -> StepLoss:
     """The mean over behaviors plus a penalty (Eq. 8)."""
     return StepLoss(ranking.mean() + penalty, ranking.detach(), examples(triples))

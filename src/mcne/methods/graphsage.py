@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,13 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.evaluation.dot import DotScorer
+from mcne.kernels.edges import TensorHop
 from mcne.layers.mask import OpenMask
 from mcne.layers.message import Links
-from mcne.layers.network import ConditionalNetwork, TensorHop
+from mcne.layers.network import ConditionalNetwork
 from mcne.layers.skip_gram import logistic_loss
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
-from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.neighbors import NeighborSampler
@@ -75,7 +77,7 @@ class Batch:
 
     users: Tensor  # [n₀] users whose initial vectors are needed
     hops: tuple[TensorHop, ...]
-    triples: tuple[Triples, ...]  # of ranked
+    triples: Ranked  # of ranked
     ranked: Tensor  # [r] rows of the last level's users
     walks: Tensor  # [W, L] rows of the last level's users
     noise: Tensor  # [N] rows of the last level's users
@@ -109,7 +111,9 @@ class GraphSage:
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
         tables = {"users": users} | self.items.tables()
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
+        )
         self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
@@ -130,16 +134,15 @@ class GraphSage:
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, the next walks, noise, and the neighborhood of all their users."""
-        ranked, triples = self.items.draw(epoch, step)
+        ranked, triples = self.items.draw_ranked(epoch, step)
         walks = self._walks.batch(epoch * self.n_steps + step)
         stream = Stream(self._seed, "network negatives", epoch, step)
         noise = self._noise.draw(self.config.network_negatives if len(walks) else 0, stream)
         seeds, rows = distinct(self.data.n_users, ranked, walks, noise)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
-        hops = ((to_device(each, self.device) for each in (hop.receiver, hop.sender, hop.heard)) for hop in around.hops)
         return Batch(
             to_device(around.users, self.device),
-            tuple(TensorHop(*hop) for hop in hops),
+            tuple(TensorHop.of(hop, self.device) for hop in around.hops),
             triples,
             *(to_device(each, self.device) for each in rows),
         )
@@ -149,7 +152,7 @@ class GraphSage:
         self.tables.forget()
         users = functional.normalize(self.network(self.tables.rows("users", batch.users), batch.hops))  # [n_K, d_K]
         ranked = users.detach().index_select(0, batch.ranked)
-        ranking, scored = self.items.loss(self.tables.rows, batch.triples, [ranked] * len(self.data.names))
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
         network = walk_loss(users, batch.walks, batch.noise)
         return step_loss(ranking, network + self.config.l2 * scored, batch.triples)
 
@@ -174,11 +177,11 @@ class GraphSage:
 
     def vectors(self) -> Tensor:
         """All users, hearing all their neighbors, [users, d_K]."""
-        graph = self.data.graph
-        shares = graph.shares(weighted=self.config.weighted_neighbors).astype(np.float32)
-        arrays = (graph.sources().astype(np.int64), graph.indices.astype(np.int64), shares)
-        links = Links(*(to_device(array, self.device) for array in arrays))
-        return functional.normalize(self.network.infer(self.tables.tables["users"], links)[-1])
+        return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
+
+    @cached_property
+    def _links(self) -> Links:
+        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, and the weights of the layers."""

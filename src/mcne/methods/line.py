@@ -23,7 +23,7 @@ from torch import Tensor
 from mcne.layers.gradients import partly_detached
 from mcne.layers.skip_gram import logistic_loss
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
-from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.methods.factors import Factors
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
@@ -76,7 +76,7 @@ class Batch:
 
     users: Tensor  # [n] distinct: those of the triples and of the links
     ranked: Tensor  # [r] rows of users: those of the triples
-    triples: tuple[Triples, ...]  # of ranked
+    triples: Ranked  # of ranked
     links: DrawnLinks | None  # without them nothing but BPR
 
 
@@ -100,14 +100,16 @@ class LINE(Factors):
         tables = {"users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)} | self.items.tables()
         if config.order == 2:
             tables["contexts"] = torch.zeros(data.n_users, config.width)  # as LINE starts
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
+        )
         self._links = LinkSampler(data.graph, weighted=config.weighted_neighbors)
         self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._weights = torch.tensor([[[1.0] + [-1.0] * config.network_negatives]], device=device)  # [1, 1, 1 + N]
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, links and their negatives."""
-        ranked, triples = self.items.draw(epoch, step)
+        ranked, triples = self.items.draw_ranked(epoch, step)
         users, at, links = ranked, np.arange(len(ranked)), None
         if self.network_weight:
             users, at, links = self._draw_links(ranked, epoch, step)
@@ -134,7 +136,7 @@ class LINE(Factors):
         self.tables.forget()
         users = self.tables.rows("users", batch.users)
         ranked = partly_detached(users.index_select(0, batch.ranked), self.beta)
-        ranking, scored = self.items.loss(self.tables.rows, batch.triples, [ranked] * len(self.data.names))
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
         penalty = self.config.l2 * scored
         if batch.links is not None:
             penalty = penalty + self.network_weight * self._network_loss(users, batch.links)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,17 +15,22 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Attention, MessageKind, Trunk
 from mcne.errors import UsageError
 from mcne.evaluation.dot import DotScorer
+from mcne.kernels.backend import on_gpu
+from mcne.kernels.edges import TensorHop
 from mcne.layers.losses import parameter_l2
 from mcne.layers.mask import BinaryMask, FixedMask, Mask
 from mcne.layers.message import Links
-from mcne.layers.network import ConditionalNetwork, TensorHop
+from mcne.layers.network import ConditionalNetwork
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
-from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import NeighborSampler
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate
+
+if TYPE_CHECKING:
+    from mcne.kernels.draws import DeviceSampler
 
 
 @dataclass(frozen=True)
@@ -62,19 +66,17 @@ class Batch:
 
     users: Tensor  # [n₀] users whose initial vectors are needed
     hops: tuple[TensorHop, ...]
-    triples: tuple[Triples, ...]  # of the last level's users
+    triples: Ranked  # of the last level's users
 
 
 class MCNE:
     """The paper's model behind the training contract."""
 
     attention = True
-    captured_on = ("cuda",)
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
-        self.is_capturable = device.type in self.captured_on and config.l2_form == "scored"
         self.items = DotRanking(
             data,
             width=config.widths[-1],
@@ -83,7 +85,6 @@ class MCNE:
             batch_size=config.batch_size,
             seed=seed,
             device=device,
-            is_padded=self.is_capturable,
         )
         stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
@@ -99,10 +100,11 @@ class MCNE:
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
         tables = {"users": users} | self.items.tables()
+        self._device_sampler = self._make_device_sampler()
         self.tables = RowAdam(
             {k: t.to(device) for k, t in tables.items()},
             learning_rate=config.learning_rate,
-            spare_row=self.is_capturable,
+            joined=self.items.joined,
         )
         on_gpu = device.type == "cuda"
         self._adam = torch.optim.Adam(
@@ -116,39 +118,45 @@ class MCNE:
         return partial(BinaryMask, stream=stream)
 
     @property
+    def is_capturable(self) -> bool:
+        """Where steps are drawn on the GPU, a step is the same operations for all turns of one length."""
+        return self._device_sampler is not None
+
+    @property
     def n_steps(self) -> int:
         """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
         return self.items.n_steps
 
-    def prepare(self, epoch: int, step: int) -> Batch:
-        """Draw the triples of all behaviors and the neighborhood of their users."""
-        seeds, triples = self.items.draw(epoch, step)
+    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
+        """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
+        if self._device_sampler is not None:
+            return to_device(self._device_sampler.turn(epoch, step), self.device)
+        seeds, triples = self.items.draw_ranked(epoch, step)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
-        if self.is_capturable:
-            around = around.padded(self.data.n_users)
-        hops = ((to_device(each, self.device) for each in (hop.receiver, hop.sender, hop.heard)) for hop in around.hops)
-        return Batch(to_device(around.users, self.device), tuple(TensorHop(*hop) for hop in hops), triples)
+        hops = tuple(TensorHop.of(hop, self.device) for hop in around.hops)
+        return Batch(to_device(around.users, self.device), hops, triples)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7–8: BPR per behavior, averaged over behaviors, plus L2 (reading 8)."""
         self.tables.forget()
+        if isinstance(batch, Tensor):
+            assert self._device_sampler is not None
+            batch = Batch(*self._device_sampler.draw(batch))
         last = self.network(self._rows("users", batch.users), batch.hops)  # [n_K, d_K], before the last mask
-        masks = self.network.masks[-1]()  # [B, d_K]
-        users = [last * masks[k] for k in range(len(self.data.names))]  # u|c, C × [n_K, d_K]
-        ranking, scored = self.items.loss(self._rows, batch.triples, users)
+        masks = self.network.masks[-1]()[:-1]  # [C, d_K]
+        ranking, scored = self.items.loss(self._rows, batch.triples, last, masks)
         penalty = scored if self.config.l2_form == "scored" else parameter_l2(self._parameters())
         return step_loss(ranking, self.config.l2 * penalty, batch.triples)
 
     def update(self, loss: StepLoss) -> None:
         """Descend, then bring the masks back into their range and count how many entries turned over."""
-        before = self.network.binary_masks()
+        before = self.network.sides()
         self._adam.zero_grad()
         torch.autograd.backward(loss.total)
         self._adam.step()
         self.tables.step()
         self.network.clamp_masks()
-        after = self.network.binary_masks()
-        self._flips += sum((a != b).sum() for a, b in zip(before, after, strict=True))
+        self._flips += (self.network.sides() != before).sum()
 
     def vitals(self) -> dict[str, float]:
         """The density of the masks at each level, and how often an entry has turned over since the start."""
@@ -185,10 +193,11 @@ class MCNE:
 
     def levels(self) -> list[Tensor]:
         """Every level of all users, hearing all their neighbors (reading 11): K+1 × [users, d_k]."""
-        graph = self.data.graph
-        shares = graph.shares(weighted=self.config.weighted_neighbors).astype(np.float32)
-        arrays = (graph.sources().astype(np.int64), graph.indices.astype(np.int64), shares)
-        return self.network.infer(self.tables.tables["users"], Links(*(to_device(a, self.device) for a in arrays)))
+        return self.network.infer(self.tables.tables["users"], self._links)
+
+    @cached_property
+    def _links(self) -> Links:
+        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the masks behind their thresholds, and the weights of the layers."""
@@ -217,7 +226,27 @@ class MCNE:
         """Rows of a table that learn in this step. Where L2 is on all parameters, all rows learn in every step."""
         if self.config.l2_form == "scored":
             return self.tables.rows(table, rows)
-        return self.tables.rows(table, torch.arange(len(self.tables.tables[table]), device=self.device))[rows]
+        return self.tables.rows(table, torch.arange(len(self.tables.whole[table]), device=self.device))[rows]
+
+    def _make_device_sampler(self) -> DeviceSampler | None:
+        """What draws steps on a GPU; none where all parameters learn in every step, or behaviors are ranked apart."""
+        config, data = self.config, self.data
+        module = on_gpu("draws", self.device)
+        is_drawn = config.l2_form == "scored" and bool(self.items.joined)
+        widest = max(*config.widths, config.attention_width)
+        if module is None or not is_drawn or not module.fits(config.neighbor_samples, widest):
+            return None
+        made: DeviceSampler = module.DeviceSampler(
+            *(data.graph, data.pairs),
+            n_items=data.n_items,
+            neighbor_samples=config.neighbor_samples,
+            weighted=config.weighted_neighbors,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=self._seed,
+            device=self.device,
+        )
+        return made
 
     def _parameters(self) -> list[Tensor]:
         return [*self.network.parameters(), *self.tables.touched()]

@@ -23,7 +23,7 @@ from torch import Tensor
 from mcne.layers.gradients import partly_detached
 from mcne.layers.skip_gram import SkipGram
 from mcne.layers.tensors import INIT_STD, normal_table, to_device
-from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
+from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.methods.factors import Factors
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
@@ -85,7 +85,7 @@ class Batch:
 
     users: Tensor  # [n] distinct: those of the triples and of the walks
     ranked: Tensor  # [r] rows of users: those of the triples
-    triples: tuple[Triples, ...]  # of ranked
+    triples: Ranked  # of ranked
     walks: Walks | None  # without them nothing but BPR
 
 
@@ -110,7 +110,9 @@ class Node2vec(Factors):
             "users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream),
             "contexts": torch.zeros(data.n_users, config.width),  # as word2vec starts
         } | self.items.tables()
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
+        )
         self.skip_gram = SkipGram(config.walk_length, config.window, negatives=config.network_negatives, device=device)
         self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._walks = WalkCorpus(
@@ -124,7 +126,7 @@ class Node2vec(Factors):
 
     def prepare(self, epoch: int, step: int) -> Batch:
         """Draw the triples of all behaviors, the next walks and their negatives."""
-        ranked, triples = self.items.draw(epoch, step)
+        ranked, triples = self.items.draw_ranked(epoch, step)
         users, at, walks = ranked, np.arange(len(ranked)), None
         if self.network_weight:
             users, at, walks = self._draw_walks(ranked, epoch, step)
@@ -146,7 +148,7 @@ class Node2vec(Factors):
         self.tables.forget()
         users = self.tables.rows("users", batch.users)
         ranked = partly_detached(users.index_select(0, batch.ranked), self.beta)
-        ranking, scored = self.items.loss(self.tables.rows, batch.triples, [ranked] * len(self.data.names))
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
         penalty = self.config.l2 * scored
         if batch.walks is not None:
             walks, contexts = batch.walks, self.tables.rows("contexts", batch.walks.contexts)

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 SPARSE = 64
 """With fewer than one number in so many drawn, what is drawn is sorted instead of marked."""
 
-EIGHTHS = 3
-"""Of sizes between two powers of two there are 2³."""
-
 Rows = list[NDArray[np.int64]]
 
 
@@ -36,10 +33,3 @@ def by_marking(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows
     row = np.empty(size, dtype=np.int64)
     row[found] = np.arange(len(found))
     return found, [row[each] for each in drawn]
-
-
-def padded(array: NDArray[Any], value: int = 0) -> NDArray[Any]:
-    """Filled up by ``value`` to the next of few lengths: the multiples of an eighth of the power of two below."""
-    step = 1 << max(0, (len(array) - 1).bit_length() - 1 - EIGHTHS)
-    rows = -len(array) % step
-    return np.concatenate([array, np.full((rows, *array.shape[1:]), value, array.dtype)]) if rows else array

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct, padded
+from mcne.sampling.distinct import distinct
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,6 @@ class Neighborhood:
     users: NDArray[np.int64]  # [n₀] increasing
     hops: tuple[Hop, ...]  # the first layer first
 
-    def padded(self, spare: int) -> Neighborhood:
-        """The same with every level filled up to one of few sizes: initially by the user ``spare``, and above by
-        receivers that hear nothing and that nobody reads."""
-        hops = tuple(Hop(padded(hop.receiver), padded(hop.sender), padded(hop.heard)) for hop in self.hops)
-        return Neighborhood(padded(self.users, spare), hops)
-
 
 class NeighborSampler:
     """Draws neighborhoods from a graph; ``weighted`` draws neighbors in proportion to link weights."""
@@ -52,7 +46,7 @@ class NeighborSampler:
         self._indptr = graph.indptr
         self._indices = graph.indices
         self._sizes = tuple(sizes)
-        self._cumulative = _cumulative(graph) if weighted else None
+        self._cumulative = cumulative_shares(graph) if weighted else None
 
     def sample(self, seeds: NDArray[Any], *, seed: int, epoch: int, step: int) -> Neighborhood:
         """The neighborhood of distinct, increasing ``seeds``: a function of its arguments alone."""
@@ -85,6 +79,7 @@ class NeighborSampler:
         return drawn.astype(np.int64), heard
 
 
-def _cumulative(graph: Graph) -> NDArray[np.float64]:
-    """Running sums of the weights, those of every user scaled to 1 so that none are lost beside larger ones."""
+def cumulative_shares(graph: Graph) -> NDArray[np.float64]:
+    """Running sums of the weights up to each link, [links + 1], those of every user scaled to 1 so that none are lost
+    beside larger ones."""
     return np.concatenate([[0.0], np.cumsum(graph.shares(weighted=True))])

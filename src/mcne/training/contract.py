@@ -95,7 +95,7 @@ class Learner(Method, Protocol):
         ...
 
     def prepare(self, epoch: int, step: int) -> Any:
-        """The inputs of a step, drawn on the host."""
+        """The inputs of a step, or what the device needs to draw them."""
         ...
 
     def loss(self, batch: Any) -> StepLoss:
@@ -125,6 +125,6 @@ class Capturable(Learner, Protocol):
 
     @property
     def is_capturable(self) -> bool:
-        """Whether ``loss`` and ``update`` run the same operations for all batches whose tensors have the same shapes,
-        wait for nothing, and change tensors in place alone."""
+        """Whether :meth:`prepare` gives a tensor, and ``loss`` and ``update`` run the same operations for all tensors
+        of one shape, wait for nothing, and change tensors in place alone."""
         ...

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from mcne.errors import DivergedError, Interrupted
-from mcne.training.capture import CapturedSteps
+from mcne.training.capture import captured_steps
 from mcne.training.checkpoint import State
-from mcne.training.contract import Capturable, Learner, Method, StepLoss
+from mcne.training.contract import Learner, Method
 from mcne.training.settings import TrainingSettings
 
 Record = dict[str, Any]
@@ -108,8 +108,8 @@ class _Training:
         self.settings, self.journal = settings, journal
         self.position = Position()
         self.best: dict[str, Tensor] | None = None
-        is_capturable = isinstance(method, Capturable) and method.is_capturable and device.type == "cuda"
-        self.captured = CapturedSteps(method) if is_capturable else None
+        self.captured = captured_steps(method, device)
+        self.total = torch.zeros((), device=device)  # of captured steps that nobody has looked at yet
         self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
         self.saved_at = time.monotonic()
         kept = journal.resume(device)
@@ -126,6 +126,7 @@ class _Training:
                 for batch in islice(batches, self.method.n_steps - position.step):
                     examples += self._step(batch)
                     self._save_if_due(stop)
+                self._look_at_captured()  # which waits for them, so that the clock does too
                 self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
                 self._save_if_due(stop)
         finally:
@@ -146,10 +147,13 @@ class _Training:
             yield waiting.popleft().result()
 
     def _step(self, batch: Any) -> int:
-        loss = self.method.loss(batch) if self.captured is None else self.captured(batch)
-        self._refuse_divergence(loss)
-        if self.captured is None:  # captured, it was part of the step; of a diverged one nothing is ever kept
+        if self.captured is None:
+            loss = self.method.loss(batch)
+            self._refuse_divergence(loss.total, loss.per_behavior, f"step {self.position.step + 1}")
             self.method.update(loss)
+        else:  # to look at each step would wait for each; of a diverged one nothing is ever kept
+            loss = self.captured(batch)
+            self.total += loss.total
         self.losses += loss.per_behavior
         self.position.step += 1
         self.position.steps_done += 1
@@ -161,15 +165,19 @@ class _Training:
     def _mean_losses(self) -> dict[str, float]:
         return dict(zip(self.names, (self.losses / max(1, self.position.step)).tolist(), strict=True))
 
-    def _refuse_divergence(self, loss: StepLoss) -> None:
-        if bool(torch.isfinite(loss.total.detach())):
+    def _refuse_divergence(self, total: Tensor, per_behavior: Tensor, when: str) -> None:
+        if bool(torch.isfinite(total.detach())):
             return
-        bad = [name for name, value in zip(self.names, loss.per_behavior.tolist(), strict=True) if value - value != 0]
+        bad = [name for name, value in zip(self.names, per_behavior.tolist(), strict=True) if value - value != 0]
         where = ", ".join(bad) or "the regularization"
         raise DivergedError(
-            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, step {self.position.step + 1}; "
+            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, {when}; "
             "train again elsewhere with a lower learning_rate or a higher l2"
         )
+
+    def _look_at_captured(self) -> None:
+        self._refuse_divergence(self.total, self.losses, f"by step {self.position.step}")
+        self.total.zero_()
 
     def _end_epoch(self, *, seconds: float, examples: int) -> None:
         position = self.position
@@ -200,6 +208,7 @@ class _Training:
     def _save_if_due(self, stop: _Stop) -> None:
         if stop.number is None and time.monotonic() - self.saved_at < self.settings.checkpoint_seconds:
             return
+        self._look_at_captured()
         state: State = {"learned": self.method.learned(), "memory": self.method.memory(), "loop": {"loss": self.losses}}
         if self.best is not None:
             state["best"] = self.best

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from mcne.kernels.rows import adam_rows
+from mcne.kernels.rows import adam_rows, take_rows
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -27,15 +27,21 @@ class RowAdam:
     :meth:`rows` hands out the rows of a table as a leaf of the step's computation; :meth:`step` updates those rows and
     their moments and leaves all others as they are. Bias correction counts all steps.
 
-    With ``spare_row`` every table has one row more, the one after its last, to fill up a step's rows with. It is 0,
-    and stays so where no loss depends on it.
+    Tables of one width may be ``joined``: under a name of their own they are one table, a part after the other.
     """
 
-    def __init__(self, tables: Mapping[str, Tensor], *, learning_rate: float, spare_row: bool = False) -> None:
-        self._whole = {name: _with_spare_row(table) if spare_row else table for name, table in tables.items()}
-        self.tables = {n: self._whole[n][: len(table)] if spare_row else table for n, table in tables.items()}
-        self.first = {name: torch.zeros_like(table) for name, table in self._whole.items()}
-        self.second = {name: torch.zeros_like(table) for name, table in self._whole.items()}
+    def __init__(
+        self, tables: Mapping[str, Tensor], *, learning_rate: float, joined: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        joined, sizes = joined or {}, {name: len(table) for name, table in tables.items()}
+        self.whole = dict(tables)
+        for name, parts in joined.items():
+            self.whole[name] = torch.cat([self.whole.pop(part) for part in parts])
+        self._first = {name: torch.zeros_like(table) for name, table in self.whole.items()}
+        self._second = {name: torch.zeros_like(table) for name, table in self.whole.items()}
+        self.tables, self.first, self.second = (
+            _parts(whole, sizes, joined) for whole in (self.whole, self._first, self._second)
+        )
         self.learning_rate = learning_rate
         device = next(iter(self.tables.values())).device
         self._steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
@@ -47,8 +53,11 @@ class RowAdam:
         return int(self._steps)
 
     def rows(self, table: str, rows: Tensor) -> Tensor:
-        """Distinct rows of a table, [n, d], to compute this step's loss with."""
-        values = self._whole[table].index_select(0, rows).requires_grad_()
+        """Distinct rows of a table, [n, d], to compute this step's loss with.
+
+        On a GPU rows below 0 are nobody's: 0, and never updated.
+        """
+        values = take_rows(self.whole[table], rows).requires_grad_()
         self._touched.append(_Touched(table, rows, values))
         return values
 
@@ -64,28 +73,30 @@ class RowAdam:
     def step(self) -> None:
         """Update the rows handed out since the last step by their gradients."""
         self._steps += 1
-        steps = self._steps.double() if self._steps.is_cuda else self.steps
-        scale, rate = (1 - BETAS[1] ** steps) ** 0.5, self.learning_rate / (1 - BETAS[0] ** steps)
         for touched in self._touched:
             gradient = touched.values.grad
             if gradient is not None and len(gradient):
                 name = touched.table
-                tables = (self._whole[name], self.first[name], self.second[name])
-                adam_rows(*tables, touched.rows, gradient, betas=BETAS, scale=scale, rate=rate, epsilon=EPSILON)
+                adam_rows(
+                    *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
+                    steps=self._steps,
+                    learning_rate=self.learning_rate,
+                    betas=BETAS,
+                    epsilon=EPSILON,
+                )
         self._touched.clear()
 
     def memory(self) -> dict[str, Tensor]:
         """Both moments of every table and the count of steps."""
-        sizes = {name: len(table) for name, table in self.tables.items()}
-        first = {f"first.{name}": value[: sizes[name]] for name, value in self.first.items()}
-        second = {f"second.{name}": value[: sizes[name]] for name, value in self.second.items()}
+        first = {f"first.{name}": value for name, value in self.first.items()}
+        second = {f"second.{name}": value for name, value in self.second.items()}
         return first | second | {"row_steps": self._steps}
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over what :meth:`memory` gave."""
-        for name, table in self.tables.items():
-            self.first[name][: len(table)].copy_(memory[f"first.{name}"])
-            self.second[name][: len(table)].copy_(memory[f"second.{name}"])
+        for name in self.tables:
+            self.first[name].copy_(memory[f"first.{name}"])
+            self.second[name].copy_(memory[f"second.{name}"])
         self._steps.copy_(memory["row_steps"])
 
     def load_tables(self, tables: Mapping[str, Tensor]) -> None:
@@ -94,8 +105,14 @@ class RowAdam:
             table.copy_(tables[name])
 
 
-def _with_spare_row(table: Tensor) -> Tensor:
-    return torch.cat([table, table.new_zeros(1, *table.shape[1:])])
+def _parts(
+    whole: Mapping[str, Tensor], sizes: Mapping[str, int], joined: Mapping[str, Sequence[str]]
+) -> dict[str, Tensor]:
+    """Every table under its own name: it, or its rows of the one that it is joined into."""
+    found = dict(whole)
+    for name, parts in joined.items():
+        found |= zip(parts, torch.split(found.pop(name), [sizes[part] for part in parts]), strict=True)
+    return {name: found[name] for name in sizes}
 
 
 def adam_memory(adam: torch.optim.Adam) -> dict[str, Tensor]:

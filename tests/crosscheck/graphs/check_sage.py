@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.data.graph import undirected
-from mcne.layers.network import TensorHop
+from mcne.kernels.edges import TensorHop
 from mcne.methods.graphsage import GraphSage, GraphSageConfig
 from mcne.training.contract import TrainingData
 
@@ -75,7 +75,7 @@ def sampled(model: GraphSage, exchanged: bool) -> dict[str, float]:
     for k, (layer, hop) in enumerate(zip(layers, batch.hops, strict=True)):
         vectors = level.clone().requires_grad_()
         masks = torch.ones(1, level.shape[1])
-        out = layer(vectors, masks, receiver=hop.receiver, sender=hop.sender, heard=hop.heard)
+        out = layer(vectors, masks, hop)
         theirs = in_torch_geometric(level, [hop], [layer.combine], exchanged, normalize=False)
         found |= differences(f"layer {k + 1}", results(out, vectors, [layer.combine]), theirs)
         level = torch.relu(out).detach()

@@ -1,0 +1,158 @@
+"""Negatives and neighbors drawn on a GPU, as :mod:`mcne.sampling` draws them on the host.
+
+Chance is Philox with a key of the step and a counter of the draw: what a step draws depends on its key alone.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+AT_ONCE = 64
+
+
+@triton.jit
+def _below(key, counter, high):  # type: ignore[no-untyped-def]
+    """A whole number in [0, high), 0 where there is none; numbers differ in chance by high / 2³² at most."""
+    bits = tl.randint(key, counter).to(tl.uint32, bitcast=True)
+    return tl.umulhi(bits, high.to(tl.uint32)).to(tl.int64)
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _triples(  # type: ignore[no-untyped-def]
+    key,  # [1]
+    rows,  # [T] training pairs, of all behaviors one after the other
+    pair_user,  # [pairs]
+    pair_item,  # [pairs] items of all catalogs, one after the other
+    gaps,  # [pairs] unseen items of the catalog below each seen one
+    seen,  # [C, users + 1] where the pairs of a user begin
+    catalog,  # [C + 1] where the items of a behavior begin
+    user,  # [T] out
+    item,  # [T, 1 + N] out
+    n_triples,
+    per_behavior,
+    n_users,
+    n_n: tl.constexpr,
+    depth: tl.constexpr,  # of the bisection
+    block: tl.constexpr,
+):
+    i = tl.program_id(0) * block + tl.arange(0, block)
+    is_here = i < n_triples
+    pair = tl.load(rows + i, mask=is_here, other=0)
+    who, liked = tl.load(pair_user + pair, mask=is_here, other=0), tl.load(pair_item + pair, mask=is_here, other=0)
+    behavior = tl.where(is_here, i // per_behavior, 0).to(tl.int64)
+    begin = tl.load(catalog + behavior)
+    low = tl.load(seen + behavior * (n_users + 1) + who)
+    high = tl.load(seen + behavior * (n_users + 1) + who + 1)
+    unseen = tl.load(catalog + behavior + 1) - begin - (high - low)
+    tl.store(user + i, who, mask=is_here)
+    tl.store(item + i * (n_n + 1), liked, mask=is_here)
+    chance = tl.load(key)
+    for s in range(n_n):
+        k = _below(chance, i * n_n + s, unseen)
+        first, last = low, high
+        for _ in range(depth):
+            middle = (first + last) // 2
+            is_open = first < last
+            is_below = is_open & (tl.load(gaps + middle, mask=is_open, other=0) <= k)
+            last = tl.where(is_open & (is_below == 0), middle, last)
+            first = tl.where(is_below, middle + 1, first)
+        drawn = tl.where(unseen > 0, begin + k + first - low, liked)
+        tl.store(item + i * (n_n + 1) + 1 + s, drawn, mask=is_here)
+
+
+def triples(
+    key: Tensor,
+    rows: Tensor,
+    pair_user: Tensor,
+    pair_item: Tensor,
+    gaps: Tensor,
+    seen: Tensor,
+    catalog: Tensor,
+    *,
+    negatives: int,
+    depth: int,
+) -> tuple[Tensor, Tensor]:
+    """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched."""
+    user = torch.empty_like(rows)
+    item = rows.new_empty(len(rows), 1 + negatives)
+    _triples[(triton.cdiv(len(rows), AT_ONCE),)](
+        *(key, rows, pair_user, pair_item, gaps, seen, catalog, user, item),
+        *(len(rows), len(rows) // len(seen), seen.shape[1] - 1, negatives, depth, AT_ONCE),
+    )
+    return user, item
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _neighbors(  # type: ignore[no-untyped-def]
+    key,  # [1]
+    users,  # [n] or nobody, below 0
+    indptr,  # [users + 1]
+    indices,  # [links]
+    cumulative,  # [links + 1] of shares, where draws are weighted
+    keys,  # [n · S + n] out: who is heard of, then the users themselves; n_users where nobody is
+    heard,  # [n] out: whether a user has neighbors
+    stream,
+    n,
+    n_users,
+    n_s: tl.constexpr,
+    is_weighted: tl.constexpr,
+    depth: tl.constexpr,
+    block: tl.constexpr,
+):
+    r = tl.program_id(0) * block + tl.arange(0, block)
+    is_here = r < n
+    who = tl.load(users + r, mask=is_here, other=-1)
+    is_somebody = who >= 0
+    start = tl.load(indptr + who, mask=is_somebody, other=0).to(tl.int64)
+    stop = tl.load(indptr + who + 1, mask=is_somebody, other=0).to(tl.int64)
+    has_any = stop > start
+    tl.store(heard + r, has_any, mask=is_here)
+    tl.store(keys + n * n_s + r, tl.where(is_somebody, who, n_users), mask=is_here)
+    chance = tl.load(key) + stream
+    if is_weighted:
+        floor = tl.load(cumulative + start)
+        total = tl.load(cumulative + stop) - floor
+    for s in range(n_s):
+        if is_weighted:
+            bits = tl.randint(chance, r * n_s + s).to(tl.uint32, bitcast=True)
+            wanted = floor + bits.to(tl.float64) * 2.3283064365386963e-10 * total  # of 2³² numbers in [0, 1)
+            first, last = start, stop - 1  # the last link whose running sum is at most what is wanted
+            for _ in range(depth):
+                middle = (first + last + 1) // 2
+                is_open = first < last
+                is_above = is_open & (tl.load(cumulative + middle, mask=is_open, other=0.0) <= wanted)
+                last = tl.where(is_open & (is_above == 0), middle - 1, last)
+                first = tl.where(is_above, middle, first)
+            at = first
+        else:
+            at = start + _below(chance, r * n_s + s, stop - start)
+        sender = tl.load(indices + at, mask=has_any, other=0)
+        tl.store(keys + r * n_s + s, tl.where(has_any, sender, n_users), mask=is_here)
+
+
+def neighbors(
+    key: Tensor,
+    users: Tensor,
+    indptr: Tensor,
+    indices: Tensor,
+    cumulative: Tensor | None,
+    *,
+    stream: int,
+    count: int,
+    depth: int,
+) -> tuple[Tensor, Tensor]:
+    """Who ``users`` [n] hear, and after them the users themselves, [n · count + n]; and whether they hear, [n].
+
+    Nobody is written as the number of all users.
+    """
+    n, n_users = len(users), len(indptr) - 1
+    keys = users.new_empty(n * count + n, dtype=torch.int32)
+    heard = users.new_empty(n, dtype=torch.bool)
+    _neighbors[(triton.cdiv(n, AT_ONCE),)](
+        *(key, users, indptr, indices, indptr if cumulative is None else cumulative, keys, heard),
+        *(stream, n, n_users, count, cumulative is not None, depth, AT_ONCE),
+    )
+    return keys, heard

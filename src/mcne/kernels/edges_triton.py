@@ -1,0 +1,305 @@
+"""Send and receive along edges, for NVIDIA GPUs: one kernel forward, two backward.
+
+As on the CPU (:mod:`mcne.kernels.edges_numba`), what is between the operations of :mod:`mcne.kernels.reference` never
+reaches memory, and the gradient is taken by receiver and then by sender: nothing is added to by two programs, so that
+every run gives the same bytes. A program of the first kind holds all edges of a receiver, one of the second takes the
+edges of a sender some at a time.
+
+Legend: m senders, n receivers, S edges to each, B behaviors, T attention width, D width of the vectors; blocks are
+powers of two that hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mcne.kernels.groups import Groups
+
+EDGES_AT_ONCE = 16
+"""Of a sender."""
+
+MOST_NUMBERS = 1 << 14
+"""Of a receiver's edges, S × D or S × T, or of a triple's items: more do not fit a program's registers."""
+
+
+def fits(samples: Sequence[int], widest: int) -> bool:
+    """Whether a program can hold all edges of a receiver."""
+    return block(max(samples)) * block(widest) <= MOST_NUMBERS
+
+
+def block(size: int) -> int:
+    """The power of two that holds ``size``."""
+    return int(triton.next_power_of_2(size))
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _forward(  # type: ignore[no-untyped-def]
+    vectors,  # [m, D]
+    near,  # [m, B, T]
+    here,  # [n, B, T]
+    score,  # [T]
+    masks,  # [B, D]
+    sender,  # [n, S]
+    heard,  # [n]
+    messages,  # [n, D] out
+    weights,  # [n, S, B] out, kept for the gradient
+    sums,  # [n, B, D] out, kept for the gradient
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    n_d: tl.constexpr,
+    block_s: tl.constexpr,
+    block_b: tl.constexpr,
+    block_t: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    r = tl.program_id(0).to(tl.int64)
+    s, b, t, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_t), tl.arange(0, block_d)
+    is_t, is_d, is_s = t < n_t, d < n_d, s < n_s * tl.load(heard + r).to(tl.int32)
+    j = tl.load(sender + r * n_s + s, mask=is_s, other=0)  # [S]
+    scores = tl.load(score + t, mask=is_t, other=0.0)
+    logits = tl.full((block_s, block_b), float("-inf"), tl.float32)
+    for c in range(n_b):
+        own = tl.load(here + (r * n_b + c) * n_t + t, mask=is_t, other=0.0)
+        at = (j * n_b + c)[:, None] * n_t + t[None, :]
+        theirs = tl.load(near + at, mask=is_s[:, None] & is_t[None, :], other=0.0)
+        logit = tl.sum(tl.maximum(theirs + own[None, :], 0.0) * scores[None, :], axis=1)  # [S]
+        logits = tl.where(b[None, :] == c, logit[:, None], logits)
+    raised = tl.exp(logits - tl.max(logits, axis=1)[:, None])
+    weight = tl.where(is_s[:, None], raised / tl.sum(raised, axis=1)[:, None], 0.0)  # [S, B]
+    is_kept = (s < n_s)[:, None] & (b < n_b)[None, :]
+    tl.store(weights + (r * n_s + s)[:, None] * n_b + b[None, :], weight, mask=is_kept)
+    sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+    message = tl.zeros((block_d,), tl.float32)
+    for c in range(n_b):
+        of_behavior = tl.sum(tl.where(b[None, :] == c, weight, 0.0), axis=1)  # [S]
+        total = tl.sum(of_behavior[:, None] * sent, axis=0)  # [D]
+        tl.store(sums + (r * n_b + c) * n_d + d, total, mask=is_d)
+        message += total * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
+    tl.store(messages + r * n_d + d, message / n_s, mask=is_d)
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _backward_by_receiver(  # type: ignore[no-untyped-def]
+    gradient,  # [n, D] of messages
+    vectors,
+    near,
+    here,
+    score,
+    masks,
+    sender,
+    heard,
+    weights,
+    of_logits,  # [n, S, B] out: the gradient before the softmax
+    of_here,  # [n, B, T] out
+    of_score,  # [n, T] out: to be summed up
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    n_d: tl.constexpr,
+    block_s: tl.constexpr,
+    block_b: tl.constexpr,
+    block_t: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    r = tl.program_id(0).to(tl.int64)
+    s, b, t, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_t), tl.arange(0, block_d)
+    is_t, is_d, is_s = t < n_t, d < n_d, s < n_s * tl.load(heard + r).to(tl.int32)
+    j = tl.load(sender + r * n_s + s, mask=is_s, other=0)
+    edge, is_kept = (r * n_s + s)[:, None] * n_b + b[None, :], (s < n_s)[:, None] & (b < n_b)[None, :]
+    each = tl.load(gradient + r * n_d + d, mask=is_d, other=0.0) / n_s  # [D]
+    sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+    of_weight = tl.zeros((block_s, block_b), tl.float32)
+    for c in range(n_b):
+        masked = each * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
+        of_weight = tl.where(b[None, :] == c, tl.sum(sent * masked[None, :], axis=1)[:, None], of_weight)
+    weight = tl.load(weights + edge, mask=is_kept, other=0.0)
+    of_logit = weight * (of_weight - tl.sum(weight * of_weight, axis=1)[:, None])  # [S, B]
+    tl.store(of_logits + edge, of_logit, mask=is_kept)
+    scores = tl.load(score + t, mask=is_t, other=0.0)
+    total = tl.zeros((block_t,), tl.float32)
+    for c in range(n_b):
+        step = tl.sum(tl.where(b[None, :] == c, of_logit, 0.0), axis=1)[:, None]  # [S, 1]
+        own = tl.load(here + (r * n_b + c) * n_t + t, mask=is_t, other=0.0)
+        at = (j * n_b + c)[:, None] * n_t + t[None, :]
+        active = tl.load(near + at, mask=is_s[:, None] & is_t[None, :], other=0.0) + own[None, :]
+        total += tl.sum(step * tl.maximum(active, 0.0), axis=0)
+        through = tl.sum(tl.where(active > 0, step, 0.0), axis=0) * scores
+        tl.store(of_here + (r * n_b + c) * n_t + t, through, mask=is_t)
+    tl.store(of_score + r * n_t + t, total, mask=is_t)
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _backward_by_sender(  # type: ignore[no-untyped-def]
+    gradient,
+    near,
+    here,
+    score,
+    masks,
+    order,  # [n · S + …] edges by sender, and larger numbers, which are none
+    start,  # [m] where the edges of a sender begin
+    stop,  # [m] and end
+    weights,
+    of_logits,
+    of_vectors,  # [m, D] out
+    of_near,  # [m, B, T] out
+    n_edges,
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    n_d: tl.constexpr,
+    block_e: tl.constexpr,
+    block_t: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    j = tl.program_id(0).to(tl.int64)
+    e, t, d = tl.arange(0, block_e), tl.arange(0, block_t), tl.arange(0, block_d)
+    is_t, is_d = t < n_t, d < n_d
+    first, last = tl.load(start + j), tl.load(stop + j)
+    total = tl.zeros((block_d,), tl.float32)
+    some = first
+    while some < last:
+        edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
+        is_edge = edge < n_edges
+        gate = tl.zeros((block_e, block_d), tl.float32)
+        for c in range(n_b):
+            weight = tl.load(weights + edge * n_b + c, mask=is_edge, other=0.0)
+            gate += weight[:, None] * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)[None, :]
+        at = (edge // n_s)[:, None] * n_d + d[None, :]
+        total += tl.sum(gate * tl.load(gradient + at, mask=is_edge[:, None] & is_d[None, :], other=0.0), axis=0)
+        some += block_e
+    tl.store(of_vectors + j * n_d + d, total / n_s, mask=is_d)
+    scores = tl.load(score + t, mask=is_t, other=0.0)
+    for c in range(n_b):
+        own = tl.load(near + (j * n_b + c) * n_t + t, mask=is_t, other=0.0)
+        through = tl.zeros((block_t,), tl.float32)
+        some = first
+        while some < last:
+            edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
+            is_edge = edge < n_edges
+            at = ((edge // n_s) * n_b + c)[:, None] * n_t + t[None, :]
+            active = tl.load(here + at, mask=is_edge[:, None] & is_t[None, :], other=0.0) + own[None, :]
+            of_logit = tl.load(of_logits + edge * n_b + c, mask=is_edge, other=0.0)
+            through += tl.sum(tl.where(active > 0, of_logit[:, None], 0.0), axis=0)
+            some += block_e
+        tl.store(of_near + (j * n_b + c) * n_t + t, through * scores, mask=is_t)
+
+
+class SendAndReceive(torch.autograd.Function):
+    """:func:`mcne.kernels.edges.send_and_receive` in single precision, of edges that are grouped by sender."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        vectors: Tensor,
+        near: Tensor,
+        here: Tensor,
+        score: Tensor,
+        masks: Tensor,
+        sender: Tensor,
+        heard: Tensor,
+        groups: Groups,
+    ) -> Tensor:
+        """See the function."""
+        given = [each.contiguous() for each in (vectors, near, here, score, masks, sender, heard)]
+        (n, n_s), (n_b, n_d), n_t = sender.shape, masks.shape, len(score)
+        messages, weights = vectors.new_empty(n, n_d), vectors.new_empty(n, n_s, n_b)
+        sums = vectors.new_empty(n, n_b, n_d)
+        sizes = (n_s, n_b, n_t, n_d, *map(block, (n_s, n_b, n_t, n_d)))
+        _forward[(n,)](*given, messages, weights, sums, *sizes)
+        ctx.save_for_backward(*given, weights, sums)
+        ctx.groups, ctx.sizes = groups, sizes
+        return messages
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """See the function."""
+        *given, weights, sums = ctx.saved_tensors
+        vectors, near, here, score, masks, sender, _ = given
+        gradient, sizes, groups = gradients[0].contiguous(), ctx.sizes, ctx.groups
+        of_logits, of_here = torch.empty_like(weights), torch.empty_like(here)
+        of_scores = score.new_empty(len(here), len(score))
+        _backward_by_receiver[(len(here),)](gradient, *given, weights, of_logits, of_here, of_scores, *sizes)
+        of_vectors, of_near = torch.empty_like(vectors), torch.empty_like(near)
+        _backward_by_sender[(len(vectors),)](
+            *(gradient, near, here, score, masks, groups.order, groups.start, groups.stop, weights, of_logits),
+            *(of_vectors, of_near, sender.numel(), *sizes[:4], EDGES_AT_ONCE, *sizes[-2:]),
+        )
+        of_masks = (gradient[:, None] * sums).sum(dim=0) / sender.shape[1]
+        return of_vectors, of_near, of_here, of_scores.sum(dim=0), of_masks, None, None, None
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _mean(  # type: ignore[no-untyped-def]
+    vectors,  # [m, D]
+    sender,  # [n, S]
+    heard,  # [n]
+    messages,  # [n, D] out
+    n_s: tl.constexpr,
+    n_d: tl.constexpr,
+    block_s: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    r = tl.program_id(0).to(tl.int64)
+    s, d = tl.arange(0, block_s), tl.arange(0, block_d)
+    is_d, is_s = d < n_d, s < n_s * tl.load(heard + r).to(tl.int32)
+    j = tl.load(sender + r * n_s + s, mask=is_s, other=0)
+    sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+    tl.store(messages + r * n_d + d, tl.sum(sent, axis=0) / n_s, mask=is_d)
+
+
+@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
+def _mean_backward(  # type: ignore[no-untyped-def]
+    gradient,  # [n, D]
+    order,
+    start,
+    stop,
+    of_vectors,  # [m, D] out
+    n_edges,
+    n_s: tl.constexpr,
+    n_d: tl.constexpr,
+    block_e: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    j = tl.program_id(0).to(tl.int64)
+    e, d = tl.arange(0, block_e), tl.arange(0, block_d)
+    is_d = d < n_d
+    first, last = tl.load(start + j), tl.load(stop + j)
+    total = tl.zeros((block_d,), tl.float32)
+    some = first
+    while some < last:
+        edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
+        at = (edge // n_s)[:, None] * n_d + d[None, :]
+        total += tl.sum(tl.load(gradient + at, mask=(edge < n_edges)[:, None] & is_d[None, :], other=0.0), axis=0)
+        some += block_e
+    tl.store(of_vectors + j * n_d + d, total / n_s, mask=is_d)
+
+
+class Mean(torch.autograd.Function):
+    """:func:`mcne.kernels.edges.mean_of` in single precision, of edges that are grouped by sender."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, sender: Tensor, heard: Tensor, groups: Groups) -> Tensor:
+        """See the function."""
+        (n, n_s), n_d = sender.shape, vectors.shape[1]
+        messages = vectors.new_empty(n, n_d)
+        _mean[(n,)](vectors.contiguous(), sender, heard, messages, n_s, n_d, block(n_s), block(n_d))
+        ctx.groups, ctx.shapes = groups, (len(vectors), n, n_s, n_d)
+        return messages
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """See the function."""
+        (m, n, n_s, n_d), groups = ctx.shapes, ctx.groups
+        of_vectors = gradients[0].new_empty(m, n_d)
+        _mean_backward[(m,)](
+            *(gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors, n * n_s),
+            *(n_s, n_d, EDGES_AT_ONCE, block(n_d)),
+        )
+        return of_vectors, None, None, None

@@ -1,0 +1,63 @@
+"""Compile every kernel for a GPU of compute capability 9.0 at the paper's settings, and print its name."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from mcne.kernels import draws_triton, edges_triton, groups_triton, rows_triton, triples_triton
+
+SIZES: dict[str, Any] = {
+    **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
+    **{"block_s": 32, "block_b": 4, "block_t": 64, "block_d": 256, "block_e": 16, "block_n": 8, "block_i": 16},
+    **{"block": 64, "keep": 0.9, "keep_second": 0.999, "log_keep": -0.105, "log_keep_second": -0.001},
+    **{"epsilon": 1e-8, "has_masks": True, "has_bias": True, "is_weighted": True},
+}
+NUMBERS = {"n_edges", "n_triples", "per_behavior", "n_users", "length", "none", "stream", "n"}
+WHOLE = {"sender", "order", "found", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
+SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted"}
+
+
+def kernels(module: ModuleType) -> list[Any]:
+    """Those that are launched: helpers have no size of a block."""
+    made = [each for each in vars(module).values() if isinstance(each, triton.JITFunction)]
+    return [each for each in made if any("block" in name for name in each.arg_names)]
+
+
+def type_of(kernel: str, name: str) -> str:
+    if name in NUMBERS:
+        return "i32"
+    if name == "learning_rate":
+        return "fp32"
+    if name == "heard":
+        return "*i1"
+    if name == "cumulative":
+        return "*fp64"
+    if name in SHORT:
+        return "*i32"
+    is_whole = name in WHOLE or (kernel, name) in {
+        ("_gather", "rows"),
+        ("_adam", "rows"),
+        ("_adam", "steps"),
+        ("_triples", "rows"),
+        ("_assign", "rows"),
+        ("_neighbors", "users"),
+    }
+    return "*i64" if is_whole else "*fp32"
+
+
+for module in (edges_triton, groups_triton, rows_triton, triples_triton, draws_triton):
+    for kernel in kernels(module):
+        if kernel.fn.__module__ != module.__name__:
+            continue
+        name, arguments = kernel.fn.__name__, kernel.arg_names
+        signature = {each: "constexpr" if each in SIZES else type_of(name, each) for each in arguments}
+        for flags in (True, False):  # with masks, bias and weights, and without
+            sizes = {each: flags if isinstance(value, bool) else value for each, value in SIZES.items()}
+            constant = {(at,): sizes[each] for at, each in enumerate(arguments) if each in sizes}
+            triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
+        print(name)

@@ -1,0 +1,264 @@
+"""The kernels for GPUs are the plain ones, in value and gradient; without a GPU they are interpreted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_edges import SHAPES, inputs, with_gradients
+from torch import Tensor
+
+from mcne.kernels.groups import Groups, places
+from mcne.kernels.reference import send_and_receive as plain
+from mcne.kernels.triples import AllTriples, rank_all
+from mcne.kernels.triples import plain as rank
+from mcne.sampling.negatives import Unseen
+
+pytest.importorskip("triton", reason="Triton is made for Linux alone")
+
+from mcne.kernels import draws_triton, rows_triton
+from mcne.kernels.edges_triton import Mean, SendAndReceive, fits
+from mcne.kernels.groups_triton import NOBODY, distinct
+from mcne.kernels.rows import adam_rows
+
+HAS_GPU = torch.cuda.is_available()
+GPU = torch.device("cuda" if HAS_GPU else "cpu")
+SMALL = SHAPES | ({} if HAS_GPU else {"as on Ciao": (60, 15, 256, 20, 4, 64), "64 behaviors": (6, 3, 9, 4, 64, 6)})
+
+
+def on_gpu(given: tuple[list[Tensor], dict[str, Tensor]]) -> tuple[list[Tensor], dict[str, object]]:
+    """The same on the GPU, with the edges that are heard grouped by sender."""
+    tensors, at = given
+    none = len(tensors[0])
+    keys = torch.where(at["heard"][:, None], at["sender"], none).flatten().to(GPU)
+    rows = torch.arange(none, device=GPU)  # every sender is a row, whether heard or not
+    groups = distinct(torch.cat([keys, rows]), most=none, none=none).groups
+    moved = [tensor.detach().to(GPU).requires_grad_() for tensor in tensors]
+    return moved, {"sender": at["sender"].to(GPU), "heard": at["heard"].to(GPU), "groups": groups}
+
+
+def kernel(*tensors: Tensor, sender: Tensor, heard: Tensor, groups: object) -> Tensor:
+    return SendAndReceive.apply(*tensors, sender, heard, groups)
+
+
+def close(ours: Tensor, wanted: Tensor, tolerance: float) -> None:
+    bound = tolerance * max(1.0, wanted.abs().max().item())
+    torch.testing.assert_close(ours.cpu().double(), wanted.double(), rtol=0, atol=bound)
+
+
+# --- edges ---
+
+
+@pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)
+@pytest.mark.parametrize("binary", [True, False])
+def test_send_and_receive(shape: tuple[int, ...], binary: bool) -> None:
+    tensors, at = inputs(shape, torch.float32, binary=binary)
+    exact = with_gradients(plain, ([tensor.detach().double().requires_grad_() for tensor in tensors], at))
+    for ours, wanted in zip(with_gradients(kernel, on_gpu((tensors, at))), exact, strict=True):
+        close(ours, wanted, 3e-5)
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e-4])
+def test_large_and_small_inputs(scale: float) -> None:
+    tensors, at = inputs(SHAPES["small"], torch.float32, scale=scale)
+    exact = with_gradients(plain, ([tensor.detach().double().requires_grad_() for tensor in tensors], at))
+    for ours, wanted in zip(with_gradients(kernel, on_gpu((tensors, at))), exact, strict=True):
+        assert torch.isfinite(ours).all()
+        torch.testing.assert_close(ours.cpu().double(), wanted, rtol=1e-3, atol=1e-4 * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)
+def test_the_mean_of_neighbors(shape: tuple[int, ...]) -> None:
+    tensors, at = inputs(shape, torch.float32)
+    vectors = tensors[0].detach().double().requires_grad_()
+    exact = with_gradients(
+        lambda each: vectors[at["sender"]].mean(dim=1) * at["heard"][:, None] + 0 * each.sum(), ([vectors], {})
+    )
+    (moved, *_), where = on_gpu((tensors, at))
+    found = with_gradients(lambda each: Mean.apply(each, *where.values()), ([moved], {}))
+    for ours, wanted in zip(found, exact, strict=True):
+        close(ours, wanted, 1e-5)
+
+
+def test_what_does_not_fit_is_told() -> None:
+    assert fits((20, 20), 256)
+    assert fits((64, 1), 256)
+    assert not fits((20, 65), 256)
+
+
+# --- distinct numbers and groups ---
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=40))
+@settings(deadline=None, max_examples=40)
+def test_distinct_keys_and_their_places(keys: list[int]) -> None:
+    none = 12  # and so drawn as well
+    found = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
+    wanted = sorted({key for key in keys if key < none})
+    assert found.found.tolist() == wanted + [NOBODY] * (none - len(wanted))
+    assert found.rows.tolist() == [wanted.index(key) if key < none else 0 for key in keys]
+    order, start, stop = (each.tolist() for each in (found.groups.order, found.groups.start, found.groups.stop))
+    for row in range(none):
+        places = [at for at, key in enumerate(keys) if row < len(wanted) and key == wanted[row]]
+        assert order[start[row] : stop[row]] == places
+
+
+# --- triples ---
+
+
+@pytest.mark.parametrize("shape", [(15, 40, 9, 4, 13, 3), (1, 1, 1, 1, 1, 1), (4, 50, 40, 1, 64, 2)])
+@pytest.mark.parametrize("has_masks", [True, False])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool, has_bias: bool) -> None:
+    n_users, n_items, each, negatives, width, n_behaviors = shape
+    random = torch.Generator().manual_seed(sum(shape))
+    sizes = [(n_users, width), (n_behaviors, width), (n_items, width), (n_items, 1)]
+    used = [True, has_masks, True, has_bias]
+    tables = [torch.randn(size, generator=random) if use else None for size, use in zip(sizes, used, strict=True)]
+    user = torch.randint(n_users, (n_behaviors * each,), generator=random)
+    item = torch.randint(n_items, (n_behaviors * each, 1 + negatives), generator=random)
+    into = torch.randn(n_behaviors, 2, generator=random)
+
+    def exact(users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None) -> Tensor:
+        losses = []
+        for k, (who, what) in enumerate(zip(user.chunk(n_behaviors), item.chunk(n_behaviors), strict=True)):
+            own = users if masks is None else users * masks[k]
+            both = rank(own, items, bias, user=who, positive=what[:, 0], negative=what[:, 1:])
+            losses.append(torch.stack(both))
+        return torch.stack(losses)
+
+    double = [None if table is None else table.double().requires_grad_() for table in tables]
+    moved = [None if table is None else table.to(GPU).requires_grad_() for table in tables]
+    groups = [
+        Groups(*(torch.from_numpy(part).to(GPU) for part in places(keys.numpy(), rows)))
+        for keys, rows in ((user, n_users), (item, n_items))
+    ]
+    triples = AllTriples(torch.arange(n_items, device=GPU), user.to(GPU), item.to(GPU), *groups, each)
+    ours, wanted = torch.stack(rank_all(*moved, triples), dim=1), exact(*double)
+    close(ours.detach(), wanted.detach(), 1e-5)
+    found = torch.autograd.grad((ours * into.to(GPU)).sum(), [table for table in moved if table is not None])
+    theirs = torch.autograd.grad((wanted * into).sum(), [table for table in double if table is not None])
+    for own, other in zip(found, theirs, strict=True):
+        close(own, other, 1e-5)
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_places_are_grouped_alike_with_and_without_numba(keys: list[int]) -> None:
+    array = np.array(keys, np.int64)
+    found = [places(array, 6)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mcne.kernels.groups.compiled", lambda _: None)
+        found.append(places(array, 6))
+    for ours, plainly in zip(*found, strict=True):
+        assert ours.tolist() == plainly.tolist()
+
+
+# --- rows ---
+
+
+@pytest.mark.parametrize("width", [1, 7, 64])
+def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
+    random = torch.Generator().manual_seed(width)
+    ours = [torch.randn(30, width, generator=random), torch.zeros(30, width), torch.zeros(30, width)]
+    wanted = [table.double().clone() for table in ours]
+    ours = [table.to(GPU) for table in ours]
+    for step in range(1, 5):
+        rows = torch.randperm(30, generator=random)[:20]
+        gradient = torch.randn(22, width, generator=random)
+        numbers = {"learning_rate": 0.02, "betas": (0.9, 0.999), "epsilon": 1e-8, "steps": torch.tensor(step)}
+        with_nobody = torch.cat([rows, torch.tensor([NOBODY, NOBODY])])
+        rows_triton.adam(
+            *ours, with_nobody.to(GPU), gradient.to(GPU), **(numbers | {"steps": torch.tensor(step).to(GPU)})
+        )
+        adam_rows(*wanted, rows, gradient[:20].double(), **numbers)
+        taken = rows_triton.gather(ours[0], with_nobody.to(GPU)).cpu()
+        assert torch.equal(taken[:20], ours[0].cpu()[rows])
+        assert not taken[20:].any()
+    for own, theirs in zip(ours, wanted, strict=True):
+        torch.testing.assert_close(own.cpu().double(), theirs, rtol=1e-5, atol=1e-6)
+
+
+# --- draws ---
+
+
+def chi_square(counts: np.ndarray, shares: np.ndarray) -> float:
+    """Over its degrees of freedom: about 1 where the shares are right."""
+    wanted = shares / shares.sum() * counts.sum()
+    return float(((counts - wanted) ** 2 / wanted).sum() / max(1, len(counts) - 1))
+
+
+def test_negatives_are_uniform_over_what_a_user_has_not_touched() -> None:
+    user, item = np.array([0, 0, 0, 1, 2, 2, 2, 2]), np.array([1, 4, 5, 0, 0, 1, 2, 3])
+    sizes, first = (7, 4), 4  # user 2 has touched all of the second catalog; its pairs are the last four
+    unseen = [
+        Unseen(user[:4], item[:4], n_users=3, n_items=sizes[0]),
+        Unseen(user[4:], item[4:], n_users=3, n_items=sizes[1]),
+    ]
+    arrays = [
+        *(user, item + np.repeat([0, 7], 4), np.concatenate([each.gaps for each in unseen]).astype(np.int64)),
+        *(np.stack([unseen[0].indptr, unseen[1].indptr + first]), np.array([0, 7, 11])),
+    ]
+    tensors = [torch.from_numpy(each).to(GPU) for each in arrays]
+    rows = torch.tensor([0] * 200 + [4] * 200, device=GPU)
+    drawn = Counter[int]()
+    for key in range(10):
+        who, what = draws_triton.triples(torch.tensor([key], device=GPU), rows, *tensors, negatives=3, depth=4)
+        assert who.tolist() == [0] * 200 + [2] * 200
+        assert what[:, 0].tolist() == [1] * 200 + [7] * 200
+        assert set(what[200:, 1:].flatten().tolist()) == {7}  # nothing is left: the positive
+        drawn.update(what[:200, 1:].flatten().tolist())
+        assert len({tuple(row) for row in what[:200, 1:].tolist()}) > 30  # of 64: those of a triple are apart
+    assert sorted(drawn) == [0, 2, 3, 6]
+    assert chi_square(np.array([drawn[k] for k in sorted(drawn)]), np.ones(4)) < 4
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 6.0, 3.0]])
+def test_neighbors_are_drawn_by_their_shares(weights: list[float] | None) -> None:
+    indptr, indices = torch.tensor([0, 3, 3, 4], dtype=torch.int32), torch.tensor([1, 2, 0, 1], dtype=torch.int32)
+    shares = np.array([1.0, 1.0, 1.0] if weights is None else weights)
+    cumulative = torch.from_numpy(np.cumsum([0.0, *shares / shares.sum(), 1.0]))
+    drawn = Counter[int]()
+    for key in range(10):
+        keys, heard = draws_triton.neighbors(
+            torch.tensor([key], device=GPU),
+            torch.tensor([0, 1, 2, NOBODY] * 25, device=GPU),
+            indptr.to(GPU),
+            indices.to(GPU),
+            None if weights is None else cumulative.to(GPU),
+            stream=2,
+            count=6,
+            depth=3,
+        )
+        assert heard.tolist() == [True, False, True, False] * 25
+        assert keys[600:].tolist() == [0, 1, 2, 3] * 25
+        senders = keys[:600].view(25, 4, 6)
+        assert set(senders[:, 1].flatten().tolist()) == set(senders[:, 3].flatten().tolist()) == {3}
+        assert set(senders[:, 2].flatten().tolist()) == {1}
+        drawn.update(senders[:, 0].flatten().tolist())
+    assert chi_square(np.array([drawn[1], drawn[2], drawn[0]]), shares) < 4
+
+
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_a_hub_is_drawn_from_by_shares_and_every_stream_draws_anew(is_weighted: bool) -> None:
+    weights = np.arange(1, 41, dtype=np.float64) if is_weighted else np.ones(40)
+    indptr, indices = torch.tensor([0, 40], dtype=torch.int32), torch.arange(40, dtype=torch.int32)
+    cumulative = torch.from_numpy(np.cumsum([0.0, *weights / weights.sum()])).to(GPU) if is_weighted else None
+    drawn = {}
+    for stream in (1, 2):
+        keys, _ = draws_triton.neighbors(
+            torch.tensor([7], device=GPU),
+            torch.zeros(64, dtype=torch.int64, device=GPU),
+            indptr.to(GPU),
+            indices.to(GPU),
+            cumulative,
+            stream=stream,
+            count=40,
+            depth=7,
+        )
+        drawn[stream] = keys[: 64 * 40].cpu().numpy()
+        assert chi_square(np.bincount(drawn[stream], minlength=40), weights) < 2
+    assert (drawn[1] == drawn[2]).mean() < 0.1
