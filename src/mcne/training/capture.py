@@ -68,8 +68,6 @@ class CapturedSteps:
             with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
                 loss = self._step(own)
         except RuntimeError as error:
-            warnings.warn(
-                f"a step could not be captured and is launched kernel by kernel: {error}", stacklevel=4
-            )
+            warnings.warn(f"a step could not be captured and is launched kernel by kernel: {error}", stacklevel=4)
             return None
         return _Graph(graph, own, loss)
