@@ -175,9 +175,11 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         keep(self, record, seconds=seconds, examples=examples)
         signal.raise_signal(signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
     with monkeypatch.context() as patch:
         patch.setattr(RunJournal, "record", record)
         yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interrupted")
