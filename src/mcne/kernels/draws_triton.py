@@ -14,14 +14,14 @@ AT_ONCE = 64
 
 
 @triton.jit
-def _below(key, counter, high):  # type: ignore[no-untyped-def]
+def _below(key, counter, high):
     """A whole number in [0, high), 0 where there is none; numbers differ in chance by high / 2³² at most."""
     bits = tl.randint(key, counter).to(tl.uint32, bitcast=True)
     return tl.umulhi(bits, high.to(tl.uint32)).to(tl.int64)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _triples(  # type: ignore[no-untyped-def]
+@triton.jit
+def _triples(
     key,  # [1]
     rows,  # [T] training pairs, of all behaviors one after the other
     pair_user,  # [pairs]
@@ -85,8 +85,8 @@ def triples(
     return user, item
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _neighbors(  # type: ignore[no-untyped-def]
+@triton.jit
+def _neighbors(
     key,  # [1]
     users,  # [n] or nobody, below 0
     indptr,  # [users + 1]

@@ -38,8 +38,8 @@ def block(size: int) -> int:
     return int(triton.next_power_of_2(size))
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _forward(  # type: ignore[no-untyped-def]
+@triton.jit
+def _forward(
     vectors,  # [m, D]
     near,  # [m, B, T]
     here,  # [n, B, T]
@@ -85,8 +85,8 @@ def _forward(  # type: ignore[no-untyped-def]
     tl.store(messages + r * n_d + d, message / n_s, mask=is_d)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _backward_by_receiver(  # type: ignore[no-untyped-def]
+@triton.jit
+def _backward_by_receiver(
     gradient,  # [n, D] of messages
     vectors,
     near,
@@ -135,8 +135,8 @@ def _backward_by_receiver(  # type: ignore[no-untyped-def]
     tl.store(of_score + r * n_t + t, total, mask=is_t)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _backward_by_sender(  # type: ignore[no-untyped-def]
+@triton.jit
+def _backward_by_sender(
     gradient,
     near,
     here,
@@ -235,8 +235,8 @@ class SendAndReceive(torch.autograd.Function):
         return of_vectors, of_near, of_here, of_scores.sum(dim=0), of_masks, None, None, None
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _mean(  # type: ignore[no-untyped-def]
+@triton.jit
+def _mean(
     vectors,  # [m, D]
     sender,  # [n, S]
     heard,  # [n]
@@ -254,8 +254,8 @@ def _mean(  # type: ignore[no-untyped-def]
     tl.store(messages + r * n_d + d, tl.sum(sent, axis=0) / n_s, mask=is_d)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _mean_backward(  # type: ignore[no-untyped-def]
+@triton.jit
+def _mean_backward(
     gradient,  # [n, D]
     order,
     start,

@@ -28,8 +28,8 @@ class Distinct:
     groups: Groups  # of [most] rows
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _begins(ordered, begins, length, none, block: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _begins(ordered, begins, length, none, block: tl.constexpr):
     """Whether a key is the first of its kind."""
     i = tl.program_id(0) * block + tl.arange(0, block)
     key = tl.load(ordered + i, mask=i < length, other=none)
@@ -37,8 +37,8 @@ def _begins(ordered, begins, length, none, block: tl.constexpr):  # type: ignore
     tl.store(begins + i, ((key != before) & (key < none)).to(tl.int32), mask=i < length)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _assign(  # type: ignore[no-untyped-def]
+@triton.jit
+def _assign(
     ordered,  # [L] keys in order
     order,  # [L] where they come from
     counted,  # [L] how many different ones there are up to each

@@ -11,8 +11,8 @@ from torch import Tensor
 from mcne.kernels.edges_triton import block
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _gather(table, rows, values, width: tl.constexpr, block_d: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _gather(table, rows, values, width: tl.constexpr, block_d: tl.constexpr):
     i = tl.program_id(0).to(tl.int64)
     d = tl.arange(0, block_d)
     row = tl.load(rows + i)
@@ -20,8 +20,8 @@ def _gather(table, rows, values, width: tl.constexpr, block_d: tl.constexpr):  #
     tl.store(values + i * width + d, own, mask=d < width)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _adam(  # type: ignore[no-untyped-def]
+@triton.jit
+def _adam(
     table,  # [n, D]
     first,  # [n, D] both moments
     second,  # [n, D]

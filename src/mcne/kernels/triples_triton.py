@@ -28,8 +28,8 @@ def fits(negatives: int, width: int) -> bool:
     return block(1 + negatives) * block(width) <= MOST_NUMBERS
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _score(  # type: ignore[no-untyped-def]
+@triton.jit
+def _score(
     users,  # [n, D]
     masks,  # [C, D], if there are any
     items,  # [m, D]
@@ -74,8 +74,8 @@ def _score(  # type: ignore[no-untyped-def]
     tl.store(parts + 2 * i + 1, squares / per_behavior)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _of_triples(  # type: ignore[no-untyped-def]
+@triton.jit
+def _of_triples(
     users,
     masks,
     items,
@@ -106,8 +106,8 @@ def _of_triples(  # type: ignore[no-untyped-def]
     tl.store(of_own + i * n_d + d, found, mask=is_d)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _of_users(  # type: ignore[no-untyped-def]
+@triton.jit
+def _of_users(
     masks,
     of_own,
     order,  # [T] triples by user
@@ -138,8 +138,8 @@ def _of_users(  # type: ignore[no-untyped-def]
     tl.store(of_users + row * n_d + d, total, mask=is_d)
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _of_items(  # type: ignore[no-untyped-def]
+@triton.jit
+def _of_items(
     users,
     masks,
     items,
@@ -189,8 +189,8 @@ def _of_items(  # type: ignore[no-untyped-def]
         tl.store(of_bias + row, tl.sum(pushes, axis=0) + decay * tl.load(bias + row))
 
 
-@triton.jit  # type: ignore[untyped-decorator] # as Triton declares it
-def _of_masks(  # type: ignore[no-untyped-def]
+@triton.jit
+def _of_masks(
     users,
     user,
     of_own,
