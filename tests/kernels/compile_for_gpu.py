@@ -13,7 +13,16 @@ from mcne.kernels import draws_triton, edges_triton, groups_triton, rows_triton,
 
 SIZES: dict[str, Any] = {
     **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
-    **{"block_s": 32, "block_b": 4, "block_t": 64, "block_d": 256, "block_e": 16, "block_n": 8, "block_i": 16},
+    **{
+        "block_s": 32,
+        "block_b": 4,
+        "block_t": 64,
+        "block_d": 256,
+        "block_e": 16,
+        "block_n": 8,
+        "block_i": 16,
+        "block_r": 16,
+    },
     **{"block": 64, "keep": 0.9, "keep_second": 0.999, "log_keep": -0.105, "log_keep_second": -0.001},
     **{"epsilon": 1e-8, "has_masks": True, "has_bias": True, "is_weighted": True},
 }

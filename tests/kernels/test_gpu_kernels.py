@@ -21,7 +21,7 @@ from mcne.sampling.negatives import Unseen
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
 from mcne.kernels import draws_triton, rows_triton
-from mcne.kernels.edges_triton import Mean, SendAndReceive, fits
+from mcne.kernels.edges_triton import Mean, Receivers, SendAndReceive, fits
 from mcne.kernels.groups_triton import NOBODY, distinct
 from mcne.kernels.rows import adam_rows
 
@@ -82,6 +82,22 @@ def test_the_mean_of_neighbors(shape: tuple[int, ...]) -> None:
     found = with_gradients(lambda each: Mean.apply(each, *where.values()), ([moved], {}))
     for ours, wanted in zip(found, exact, strict=True):
         close(ours, wanted, 1e-5)
+
+
+@given(st.lists(st.integers(0, 9), min_size=4, max_size=16), st.permutations(range(10)), st.integers(1, 5))
+@settings(deadline=None, max_examples=30)
+def test_the_receivers_of_a_hop(heard_of: list[int], users: list[int], n: int) -> None:
+    keys = torch.tensor([*heard_of, *users[: n - 1], 10], device=GPU)  # the last receiver is nobody
+    below = distinct(keys, most=10, none=10)
+    vectors = torch.randn(10, 3, device=GPU, requires_grad=True)
+    receiver = below.rows[len(heard_of) :]
+    own = Receivers.apply(vectors, receiver, below.groups, len(heard_of))
+    assert torch.equal(own, vectors[receiver])
+    gradient = torch.randn(n, 3, device=GPU)
+    own.backward(gradient)
+    wanted = torch.zeros(10, 3, device=GPU)
+    wanted[receiver[:-1]] = gradient[:-1]  # distinct users
+    assert torch.equal(vectors.grad, wanted)
 
 
 def test_what_does_not_fit_is_told() -> None:

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from mcne.training.optimizer import RowAdam, adam_memory, load_adam
+from mcne.kernels import backend
+from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 
 
 def table(rows: int, width: int, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -268,6 +269,41 @@ def test_the_memory_of_dense_adam_makes_a_resumed_training_exact() -> None:
         assert torch.equal(mine, theirs)
     assert kept["adam.0.step"].item() == 11  # what was kept is not what learns on
     assert adam_memory(resumed_adam)["adam.0.step"].item() == 20
+
+
+def test_dense_adam_on_a_gpu_is_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton", reason="Triton is made for Linux alone")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    monkeypatch.setattr(backend, "is_gpu", lambda _: True)
+
+    def make() -> list[torch.nn.Parameter]:
+        shapes = ((3, 5), (4,), (2, 1), (1,))
+        return [torch.nn.Parameter(torch.linspace(-1, 1, math.prod(s), device=device).view(s)) for s in shapes]
+
+    def learn(steps: range, parameters: list[torch.nn.Parameter], adam: torch.optim.Adam) -> None:
+        for step in steps:
+            for k, parameter in enumerate(parameters[:3]):  # the last hears nothing
+                drawn = torch.randn(parameter.numel(), generator=torch.Generator().manual_seed(10 * step + k))
+                parameter.grad = (10.0 ** (step % 5 - 2) * drawn).view(parameter.shape[::-1]).movedim(0, -1).to(device)
+            adam.step()
+
+    ours, theirs, resumed = make(), make(), make()
+    own, other = DenseAdam(ours, learning_rate=0.01), torch.optim.Adam(theirs, lr=0.01)
+    learn(range(12), ours, own)
+    kept = {name: value.clone() for name, value in adam_memory(own).items()}
+    with torch.no_grad():
+        for mine, before in zip(resumed, ours, strict=True):
+            mine.copy_(before)
+    again = DenseAdam(resumed, learning_rate=0.01)
+    load_adam(again, kept)
+    learn(range(12, 30), ours, own)
+    learn(range(12, 30), resumed, again)
+    learn(range(30), theirs, other)
+    assert torch.equal(ours[3], make()[3])
+    for mine, same, plain in zip(ours, resumed, theirs, strict=True):
+        assert torch.equal(mine, same)
+        torch.testing.assert_close(mine, plain, rtol=1e-5, atol=1e-6)
+    assert {n: v.shape for n, v in adam_memory(own).items()} == {n: v.shape for n, v in adam_memory(other).items()}
 
 
 def test_the_memory_of_an_adam_that_never_stepped() -> None:

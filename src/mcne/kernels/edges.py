@@ -24,7 +24,7 @@ class TensorHop:
     receiver: Tensor  # [n]
     sender: Tensor  # [n, S]
     heard: Tensor  # [n]
-    by_sender: Groups | None = None  # places of sender that are heard, and larger numbers; only if drawn on a GPU
+    by_sender: Groups | None = None  # only if drawn on a GPU: places of sender that are heard, then those of receiver
 
     @classmethod
     def of(cls, hop: Hop, device: torch.device) -> TensorHop:
@@ -32,6 +32,16 @@ class TensorHop:
         arrays = (hop.receiver, hop.sender, hop.heard)
         receiver, sender, heard = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
         return cls(receiver, sender, heard)
+
+
+def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:
+    """The receivers of a hop among ``vectors`` [m, d], [n, d]; on a GPU, any for nobody."""
+    if hop.by_sender is not None:
+        from mcne.kernels.edges_triton import Receivers
+
+        own: Tensor = Receivers.apply(vectors, hop.receiver, hop.by_sender, hop.sender.numel())  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return own
+    return vectors.index_select(0, hop.receiver)
 
 
 def send_and_receive(

@@ -24,6 +24,9 @@ from mcne.kernels.groups import Groups
 EDGES_AT_ONCE = 16
 """Of a sender."""
 
+RECEIVERS_AT_ONCE, PIECES = 16, 64
+"""What masks hear of all receivers is summed up so many at a time, in so many pieces."""
+
 MOST_NUMBERS = 1 << 14
 """Of a receiver's edges, S × D or S × T, or of a triple's items: more do not fit a program's registers."""
 
@@ -158,28 +161,29 @@ def _backward_by_sender(
     block_t: tl.constexpr,
     block_d: tl.constexpr,
 ):
-    j = tl.program_id(0).to(tl.int64)
-    e, t, d = tl.arange(0, block_e), tl.arange(0, block_t), tl.arange(0, block_d)
-    is_t, is_d = t < n_t, d < n_d
-    first, last = tl.load(start + j), tl.load(stop + j)
-    total = tl.zeros((block_d,), tl.float32)
-    some = first
-    while some < last:
-        edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
-        is_edge = edge < n_edges
-        gate = tl.zeros((block_e, block_d), tl.float32)
-        for c in range(n_b):
-            weight = tl.load(weights + edge * n_b + c, mask=is_edge, other=0.0)
-            gate += weight[:, None] * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)[None, :]
-        at = (edge // n_s)[:, None] * n_d + d[None, :]
-        total += tl.sum(gate * tl.load(gradient + at, mask=is_edge[:, None] & is_d[None, :], other=0.0), axis=0)
-        some += block_e
-    tl.store(of_vectors + j * n_d + d, total / n_s, mask=is_d)
-    scores = tl.load(score + t, mask=is_t, other=0.0)
-    for c in range(n_b):
+    j, part = tl.program_id(0).to(tl.int64), tl.program_id(1)  # part 0 is of vectors, part 1 + c of near
+    e = tl.arange(0, block_e)
+    some, last = tl.load(start + j), tl.load(stop + j)
+    if part == 0:
+        d = tl.arange(0, block_d)
+        is_d = d < n_d
+        total = tl.zeros((block_d,), tl.float32)
+        while some < last:
+            edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
+            is_edge = edge < n_edges
+            gate = tl.zeros((block_e, block_d), tl.float32)
+            for c in range(n_b):
+                weight = tl.load(weights + edge * n_b + c, mask=is_edge, other=0.0)
+                gate += weight[:, None] * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)[None, :]
+            at = (edge // n_s)[:, None] * n_d + d[None, :]
+            total += tl.sum(gate * tl.load(gradient + at, mask=is_edge[:, None] & is_d[None, :], other=0.0), axis=0)
+            some += block_e
+        tl.store(of_vectors + j * n_d + d, total / n_s, mask=is_d)
+    else:
+        t, c = tl.arange(0, block_t), part - 1
+        is_t = t < n_t
         own = tl.load(near + (j * n_b + c) * n_t + t, mask=is_t, other=0.0)
         through = tl.zeros((block_t,), tl.float32)
-        some = first
         while some < last:
             edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
             is_edge = edge < n_edges
@@ -188,7 +192,31 @@ def _backward_by_sender(
             of_logit = tl.load(of_logits + edge * n_b + c, mask=is_edge, other=0.0)
             through += tl.sum(tl.where(active > 0, of_logit[:, None], 0.0), axis=0)
             some += block_e
+        scores = tl.load(score + t, mask=is_t, other=0.0)
         tl.store(of_near + (j * n_b + c) * n_t + t, through * scores, mask=is_t)
+
+
+@triton.jit
+def _backward_of_masks(
+    gradient,  # [n, D]
+    sums,  # [n, B, D]
+    of_masks,  # [P, B, D] out: to be summed up
+    n,
+    n_b: tl.constexpr,
+    n_d: tl.constexpr,
+    block_r: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    piece, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    i, d = tl.arange(0, block_r), tl.arange(0, block_d)
+    is_d = d < n_d
+    total = tl.zeros((block_d,), tl.float32)
+    for some in range(piece * block_r, n, tl.num_programs(0) * block_r):
+        r = some + i
+        both = (r < n)[:, None] & is_d[None, :]
+        sent = tl.load(sums + (r[:, None] * n_b + c) * n_d + d[None, :], mask=both, other=0.0)
+        total += tl.sum(sent * tl.load(gradient + r[:, None] * n_d + d[None, :], mask=both, other=0.0), axis=0)
+    tl.store(of_masks + (piece * n_b + c) * n_d + d, total, mask=is_d)
 
 
 class SendAndReceive(torch.autograd.Function):
@@ -227,12 +255,56 @@ class SendAndReceive(torch.autograd.Function):
         of_scores = score.new_empty(len(here), len(score))
         _backward_by_receiver[(len(here),)](gradient, *given, weights, of_logits, of_here, of_scores, *sizes)
         of_vectors, of_near = torch.empty_like(vectors), torch.empty_like(near)
-        _backward_by_sender[(len(vectors),)](
+        _backward_by_sender[(len(vectors), 1 + sizes[1])](
             *(gradient, near, here, score, masks, groups.order, groups.start, groups.stop, weights, of_logits),
             *(of_vectors, of_near, sender.numel(), *sizes[:4], EDGES_AT_ONCE, *sizes[-2:]),
         )
-        of_masks = (gradient[:, None] * sums).sum(dim=0) / sender.shape[1]
-        return of_vectors, of_near, of_here, of_scores.sum(dim=0), of_masks, None, None, None
+        of_masks = masks.new_empty(PIECES, *masks.shape)
+        _backward_of_masks[(PIECES, len(masks))](
+            *(gradient, sums, of_masks, len(here), *masks.shape, RECEIVERS_AT_ONCE, sizes[-1])
+        )
+        found = (of_vectors, of_near, of_here, of_scores.sum(dim=0), of_masks.sum(dim=0) / sender.shape[1])
+        return *found, None, None, None
+
+
+@triton.jit
+def _backward_to_receivers(
+    gradient,  # [n, D]
+    order,
+    start,
+    stop,
+    of_vectors,  # [m, D] out
+    n_edges,
+    n_d: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    j = tl.program_id(0).to(tl.int64)
+    d = tl.arange(0, block_d)
+    last = tl.load(stop + j)
+    place = tl.load(order + last - 1, mask=last > tl.load(start + j), other=-1) - n_edges  # the receiver, or below 0
+    own = tl.load(gradient + place * n_d + d, mask=d < n_d * (place >= 0).to(tl.int32), other=0.0)
+    tl.store(of_vectors + j * n_d + d, own, mask=d < n_d)
+
+
+class Receivers(torch.autograd.Function):
+    """:func:`mcne.kernels.edges.receivers_of`, where the places after all edges are those of the receivers."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, receiver: Tensor, groups: Groups, n_edges: int) -> Tensor:
+        """See the function."""
+        ctx.groups, ctx.n_edges, ctx.shape = groups, n_edges, vectors.shape
+        return vectors.index_select(0, receiver)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """See the function."""
+        groups, (m, n_d) = ctx.groups, ctx.shape
+        of_vectors = gradients[0].new_empty(m, n_d)
+        _backward_to_receivers[(m,)](
+            *(gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors),
+            *(ctx.n_edges, n_d, block(n_d)),
+        )
+        return of_vectors, None, None, None
 
 
 @triton.jit

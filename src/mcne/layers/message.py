@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mcne.data.graph import Graph
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
-from mcne.kernels.edges import TensorHop, hear_all, mean_of, send_and_receive, shared_sum
+from mcne.kernels.edges import TensorHop, hear_all, mean_of, receivers_of, send_and_receive, shared_sum
 from mcne.layers.tensors import INIT_STD, take, to_device
 from mcne.randomness import Stream
 
@@ -69,7 +69,7 @@ class MessageLayer(nn.Module):
         ``heard`` is false for receivers without neighbors, whose senders mean nothing.
         """
         sender, heard = hop.sender, hop.heard
-        own = vectors.index_select(0, hop.receiver)  # [n, d_in]
+        own = receivers_of(vectors, hop)  # [n, d_in]
         if self.score is None:
             sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
             return self._receive(sent * masks.mean(dim=0) * heard[:, None], own)

@@ -38,7 +38,7 @@ from mcne.sampling.neighbors import NeighborSampler
 from mcne.sampling.noise import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
 from mcne.training.contract import StepLoss, TrainingData
-from mcne.training.optimizer import RowAdam, adam_memory, load_adam
+from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate
 
 
@@ -114,7 +114,7 @@ class GraphSage:
         self.tables = RowAdam(
             {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
         )
-        self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
+        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
         self._noise = Noise(data.graph, weighted=weighted)

@@ -26,7 +26,7 @@ from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import NeighborSampler
 from mcne.training.contract import StepLoss, TrainingData
-from mcne.training.optimizer import RowAdam, adam_memory, load_adam
+from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate
 
 if TYPE_CHECKING:
@@ -106,10 +106,7 @@ class MCNE:
             learning_rate=config.learning_rate,
             joined=self.items.joined,
         )
-        on_gpu = device.type == "cuda"
-        self._adam = torch.optim.Adam(
-            self.network.parameters(), lr=config.learning_rate, fused=on_gpu, capturable=on_gpu
-        )
+        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         self._flips = torch.zeros((), dtype=torch.int64, device=device)
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=config.weighted_neighbors)
 

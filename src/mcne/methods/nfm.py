@@ -26,7 +26,7 @@ from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
 from mcne.methods.pointwise import UserFeatures, UserSide, interactions, logistic_loss, pair_l2, pairs_of
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
-from mcne.training.optimizer import RowAdam, adam_memory, load_adam
+from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate, Share
 
 MOMENTUM, EPSILON = 0.1, 1e-3
@@ -254,7 +254,7 @@ class NFM:
         tables = self.users.tables() | self.items.tables() | {"constant": torch.zeros(1, 1)}
         self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
         self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
-        self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
+        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         self._only = torch.zeros(1, dtype=torch.int64, device=device)
 
     @property

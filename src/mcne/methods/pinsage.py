@@ -28,7 +28,7 @@ from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, tri
 from mcne.randomness import Stream
 from mcne.sampling.visits import Visited, WeightedHop, most_visited
 from mcne.training.contract import StepLoss, TrainingData
-from mcne.training.optimizer import RowAdam, adam_memory, load_adam
+from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate, Share
 
 TABLE_STD = 0.1
@@ -145,7 +145,7 @@ class PinSage:
         nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
         tables = {"nodes": nodes} | ({"bias": torch.zeros(len(nodes), 1)} if config.bias else {})
         self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
-        self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
+        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         self._visited = most_visited(
             joint_graph(data, trust=True),
             size=config.neighbors,

@@ -109,7 +109,8 @@ class _Training:
         self.position = Position()
         self.best: dict[str, Tensor] | None = None
         self.captured = captured_steps(method, device)
-        self.total = torch.zeros((), device=device)  # of captured steps that nobody has looked at yet
+        self.looks_at_each = self.captured is None and device.type == "cpu"  # elsewhere it would wait for each step
+        self.total = torch.zeros((), device=device)  # of steps that nobody has looked at yet
         self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
         self.saved_at = time.monotonic()
         kept = journal.resume(device)
@@ -126,7 +127,7 @@ class _Training:
                 for batch in islice(batches, self.method.n_steps - position.step):
                     examples += self._step(batch)
                     self._save_if_due(stop)
-                self._look_at_captured()  # which waits for them, so that the clock does too
+                self._look_at_total()  # which waits for them, so that the clock does too
                 self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
                 self._save_if_due(stop)
         finally:
@@ -147,13 +148,15 @@ class _Training:
             yield waiting.popleft().result()
 
     def _step(self, batch: Any) -> int:
-        if self.captured is None:
-            loss = self.method.loss(batch)
-            self._refuse_divergence(loss.total, loss.per_behavior, f"step {self.position.step + 1}")
-            self.method.update(loss)
-        else:  # to look at each step would wait for each; of a diverged one nothing is ever kept
+        if self.captured is not None:
             loss = self.captured(batch)
-            self.total += loss.total
+        else:
+            loss = self.method.loss(batch)
+            if self.looks_at_each:
+                self._refuse_divergence(loss.total, loss.per_behavior, f"step {self.position.step + 1}")
+            self.method.update(loss)
+        if not self.looks_at_each:
+            self.total += loss.total.detach()  # of a training that diverged nothing is ever kept
         self.losses += loss.per_behavior
         self.position.step += 1
         self.position.steps_done += 1
@@ -175,7 +178,7 @@ class _Training:
             "train again elsewhere with a lower learning_rate or a higher l2"
         )
 
-    def _look_at_captured(self) -> None:
+    def _look_at_total(self) -> None:
         self._refuse_divergence(self.total, self.losses, f"by step {self.position.step}")
         self.total.zero_()
 
@@ -208,7 +211,7 @@ class _Training:
     def _save_if_due(self, stop: _Stop) -> None:
         if stop.number is None and time.monotonic() - self.saved_at < self.settings.checkpoint_seconds:
             return
-        self._look_at_captured()
+        self._look_at_total()
         state: State = {"learned": self.method.learned(), "memory": self.method.memory(), "loop": {"loss": self.losses}}
         if self.best is not None:
             state["best"] = self.best
