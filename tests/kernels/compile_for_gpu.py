@@ -9,7 +9,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mcne.kernels import draws_triton, edges_triton, groups_triton, rows_triton, triples_triton
+from mcne.kernels import draws_triton, edges_triton, groups_triton, projections_triton, rows_triton, triples_triton
 
 SIZES: dict[str, Any] = {
     **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
@@ -22,6 +22,7 @@ SIZES: dict[str, Any] = {
         "block_n": 8,
         "block_i": 16,
         "block_r": 16,
+        "block_q": 256,
     },
     **{"block": 64, "keep": 0.9, "keep_second": 0.999, "log_keep": -0.105, "log_keep_second": -0.001},
     **{"epsilon": 1e-8, "has_masks": True, "has_bias": True, "is_weighted": True},
@@ -59,7 +60,7 @@ def type_of(kernel: str, name: str) -> str:
     return "*i64" if is_whole else "*fp32"
 
 
-for module in (edges_triton, groups_triton, rows_triton, triples_triton, draws_triton):
+for module in (edges_triton, projections_triton, groups_triton, rows_triton, triples_triton, draws_triton):
     for kernel in kernels(module):
         if kernel.fn.__module__ != module.__name__:
             continue

@@ -20,9 +20,11 @@ from mcne.sampling.negatives import Unseen
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
-from mcne.kernels import draws_triton, rows_triton
+from mcne.kernels import draws_triton, groups_triton, rows_triton
 from mcne.kernels.edges_triton import Mean, Receivers, SendAndReceive, fits
 from mcne.kernels.groups_triton import NOBODY, distinct
+from mcne.kernels.projections import masked_halves
+from mcne.kernels.projections_triton import MaskedHalves
 from mcne.kernels.rows import adam_rows
 
 HAS_GPU = torch.cuda.is_available()
@@ -100,6 +102,22 @@ def test_the_receivers_of_a_hop(heard_of: list[int], users: list[int], n: int) -
     assert torch.equal(vectors.grad, wanted)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4, 64, 256), (3, 70, 37), (64, 5, 9)])
+def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
+    n_b, n_t, n_d = shape
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(size, generator=generator) for size in ((n_t, 2 * n_d), (n_b, n_d))]
+    gradients = [torch.randn(n_b * n_t, n_d, generator=generator) for _ in range(2)]
+    exact = [each.double().requires_grad_() for each in given]
+    wanted = masked_halves(*exact)
+    torch.autograd.backward(wanted, [each.double() for each in gradients])
+    ours = [each.to(GPU).requires_grad_() for each in given]
+    found = MaskedHalves.apply(*ours)
+    torch.autograd.backward(found, [each.to(GPU) for each in gradients])
+    for own, plain_one in zip((*found, *(e.grad for e in ours)), (*wanted, *(e.grad for e in exact)), strict=True):
+        close(own, plain_one, 1e-5)
+
+
 def test_what_does_not_fit_is_told() -> None:
     assert fits((20, 20), 256)
     assert fits((64, 1), 256)
@@ -113,6 +131,13 @@ def test_what_does_not_fit_is_told() -> None:
 @settings(deadline=None, max_examples=40)
 def test_distinct_keys_and_their_places(keys: list[int]) -> None:
     none = 12  # and so drawn as well
+    for few in (0, 4096):  # sorted, and counted
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(groups_triton, "FEW", few)
+            _check_distinct(keys, none)
+
+
+def _check_distinct(keys: list[int], none: int) -> None:
     found = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
     wanted = sorted({key for key in keys if key < none})
     assert found.found.tolist() == wanted + [NOBODY] * (none - len(wanted))

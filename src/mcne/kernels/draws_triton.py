@@ -10,7 +10,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-AT_ONCE = 64
+from mcne.kernels.edges_triton import block
+
+AT_ONCE = 128
+"""Draws of a program."""
 
 
 @triton.jit
@@ -37,8 +40,9 @@ def _triples(
     n_n: tl.constexpr,
     depth: tl.constexpr,  # of the bisection
     block: tl.constexpr,
+    block_n: tl.constexpr,
 ):
-    i = tl.program_id(0) * block + tl.arange(0, block)
+    i, s = tl.program_id(0) * block + tl.arange(0, block), tl.arange(0, block_n)
     is_here = i < n_triples
     pair = tl.load(rows + i, mask=is_here, other=0)
     who, liked = tl.load(pair_user + pair, mask=is_here, other=0), tl.load(pair_item + pair, mask=is_here, other=0)
@@ -49,18 +53,18 @@ def _triples(
     unseen = tl.load(catalog + behavior + 1) - begin - (high - low)
     tl.store(user + i, who, mask=is_here)
     tl.store(item + i * (n_n + 1), liked, mask=is_here)
-    chance = tl.load(key)
-    for s in range(n_n):
-        k = _below(chance, i * n_n + s, unseen)
-        first, last = low, high
-        for _ in range(depth):
-            middle = (first + last) // 2
-            is_open = first < last
-            is_below = is_open & (tl.load(gaps + middle, mask=is_open, other=0) <= k)
-            last = tl.where(is_open & (is_below == 0), middle, last)
-            first = tl.where(is_below, middle + 1, first)
-        drawn = tl.where(unseen > 0, begin + k + first - low, liked)
-        tl.store(item + i * (n_n + 1) + 1 + s, drawn, mask=is_here)
+    draw = i[:, None] * n_n + s[None, :]  # [block, N]
+    k = _below(tl.load(key), draw, tl.broadcast_to(unseen[:, None], (block, block_n)))
+    first, last = (tl.broadcast_to(low[:, None], (block, block_n)), tl.broadcast_to(high[:, None], (block, block_n)))
+    for _ in range(depth):
+        middle = (first + last) // 2
+        is_open = first < last
+        is_below = is_open & (tl.load(gaps + middle, mask=is_open, other=0) <= k)
+        last = tl.where(is_open & (is_below == 0), middle, last)
+        first = tl.where(is_below, middle + 1, first)
+    drawn = tl.where((unseen > 0)[:, None], begin[:, None] + k + first - low[:, None], liked[:, None])
+    is_drawn = is_here[:, None] & (s < n_n)[None, :]
+    tl.store(item + i[:, None] * (n_n + 1) + 1 + s[None, :], drawn, mask=is_drawn)
 
 
 def triples(
@@ -78,9 +82,11 @@ def triples(
     """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched."""
     user = torch.empty_like(rows)
     item = rows.new_empty(len(rows), 1 + negatives)
-    _triples[(triton.cdiv(len(rows), AT_ONCE),)](
+    wide = block(negatives)
+    tall = max(1, AT_ONCE // wide)
+    _triples[(triton.cdiv(len(rows), tall),)](
         *(key, rows, pair_user, pair_item, gaps, seen, catalog, user, item),
-        *(len(rows), len(rows) // len(seen), seen.shape[1] - 1, negatives, depth, AT_ONCE),
+        *(len(rows), len(rows) // len(seen), seen.shape[1] - 1, negatives, depth, tall, wide),
     )
     return user, item
 
@@ -101,8 +107,9 @@ def _neighbors(
     is_weighted: tl.constexpr,
     depth: tl.constexpr,
     block: tl.constexpr,
+    block_s: tl.constexpr,
 ):
-    r = tl.program_id(0) * block + tl.arange(0, block)
+    r, s = tl.program_id(0) * block + tl.arange(0, block), tl.arange(0, block_s)
     is_here = r < n
     who = tl.load(users + r, mask=is_here, other=-1)
     is_somebody = who >= 0
@@ -112,25 +119,26 @@ def _neighbors(
     tl.store(heard + r, has_any, mask=is_here)
     tl.store(keys + n * n_s + r, tl.where(is_somebody, who, n_users), mask=is_here)
     chance = tl.load(key) + stream
+    draw = r[:, None] * n_s + s[None, :]  # [block, S]
+    begin, end = tl.broadcast_to(start[:, None], (block, block_s)), tl.broadcast_to(stop[:, None], (block, block_s))
     if is_weighted:
         floor = tl.load(cumulative + start)
         total = tl.load(cumulative + stop) - floor
-    for s in range(n_s):
-        if is_weighted:
-            bits = tl.randint(chance, r * n_s + s).to(tl.uint32, bitcast=True)
-            wanted = floor + bits.to(tl.float64) * 2.3283064365386963e-10 * total  # of 2³² numbers in [0, 1)
-            first, last = start, stop - 1  # the last link whose running sum is at most what is wanted
-            for _ in range(depth):
-                middle = (first + last + 1) // 2
-                is_open = first < last
-                is_above = is_open & (tl.load(cumulative + middle, mask=is_open, other=0.0) <= wanted)
-                last = tl.where(is_open & (is_above == 0), middle - 1, last)
-                first = tl.where(is_above, middle, first)
-            at = first
-        else:
-            at = start + _below(chance, r * n_s + s, stop - start)
-        sender = tl.load(indices + at, mask=has_any, other=0)
-        tl.store(keys + r * n_s + s, tl.where(has_any, sender, n_users), mask=is_here)
+        chances = tl.randint(chance, draw).to(tl.uint32, bitcast=True).to(tl.float64) * 2.3283064365386963e-10
+        wanted = floor[:, None] + chances * total[:, None]  # of 2³² numbers in [0, 1)
+        first, last = begin, end - 1  # the last link whose running sum is at most what is wanted
+        for _ in range(depth):
+            middle = (first + last + 1) // 2
+            is_open = first < last
+            is_above = is_open & (tl.load(cumulative + middle, mask=is_open, other=0.0) <= wanted)
+            last = tl.where(is_open & (is_above == 0), middle - 1, last)
+            first = tl.where(is_above, middle, first)
+        at = first
+    else:
+        at = begin + _below(chance, draw, end - begin)
+    is_drawn = is_here[:, None] & (s < n_s)[None, :]
+    sender = tl.load(indices + at, mask=has_any[:, None] & is_drawn, other=0)
+    tl.store(keys + draw, tl.where(has_any[:, None], sender, n_users), mask=is_drawn)
 
 
 def neighbors(
@@ -151,8 +159,10 @@ def neighbors(
     n, n_users = len(users), len(indptr) - 1
     keys = users.new_empty(n * count + n, dtype=torch.int32)
     heard = users.new_empty(n, dtype=torch.bool)
-    _neighbors[(triton.cdiv(n, AT_ONCE),)](
+    wide = block(count)
+    tall = max(1, AT_ONCE // wide)
+    _neighbors[(triton.cdiv(n, tall),)](
         *(key, users, indptr, indices, indptr if cumulative is None else cumulative, keys, heard),
-        *(stream, n, n_users, count, cumulative is not None, depth, AT_ONCE),
+        *(stream, n, n_users, count, cumulative is not None, depth, tall, wide),
     )
     return keys, heard

@@ -1,4 +1,4 @@
-"""Send and receive along edges, for NVIDIA GPUs: one kernel forward, two backward.
+"""Send and receive along edges, for NVIDIA GPUs: one kernel forward, four backward.
 
 As on the CPU (:mod:`mcne.kernels.edges_numba`), what is between the operations of :mod:`mcne.kernels.reference` never
 reaches memory, and the gradient is taken by receiver and then by sender: nothing is added to by two programs, so that
@@ -23,6 +23,9 @@ from mcne.kernels.groups import Groups
 
 EDGES_AT_ONCE = 16
 """Of a sender."""
+
+COLUMNS_AT_ONCE = 256
+"""Of the projections, B · T."""
 
 RECEIVERS_AT_ONCE, PIECES = 16, 64
 """What masks hear of all receivers is summed up so many at a time, in so many pieces."""
@@ -89,53 +92,65 @@ def _forward(
 
 
 @triton.jit
-def _backward_by_receiver(
+def _backward_of_logits(
     gradient,  # [n, D] of messages
     vectors,
-    near,
-    here,
-    score,
     masks,
     sender,
     heard,
     weights,
     of_logits,  # [n, S, B] out: the gradient before the softmax
-    of_here,  # [n, B, T] out
-    of_score,  # [n, T] out: to be summed up
     n_s: tl.constexpr,
     n_b: tl.constexpr,
-    n_t: tl.constexpr,
     n_d: tl.constexpr,
     block_s: tl.constexpr,
     block_b: tl.constexpr,
-    block_t: tl.constexpr,
     block_d: tl.constexpr,
 ):
     r = tl.program_id(0).to(tl.int64)
-    s, b, t, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_t), tl.arange(0, block_d)
-    is_t, is_d, is_s = t < n_t, d < n_d, s < n_s * tl.load(heard + r).to(tl.int32)
+    s, b, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_d)
+    is_d, is_s = d < n_d, s < n_s * tl.load(heard + r).to(tl.int32)
     j = tl.load(sender + r * n_s + s, mask=is_s, other=0)
     edge, is_kept = (r * n_s + s)[:, None] * n_b + b[None, :], (s < n_s)[:, None] & (b < n_b)[None, :]
     each = tl.load(gradient + r * n_d + d, mask=is_d, other=0.0) / n_s  # [D]
     sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+    sent *= each[None, :]
     of_weight = tl.zeros((block_s, block_b), tl.float32)
     for c in range(n_b):
-        masked = each * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
-        of_weight = tl.where(b[None, :] == c, tl.sum(sent * masked[None, :], axis=1)[:, None], of_weight)
+        mask = tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
+        of_weight = tl.where(b[None, :] == c, tl.sum(sent * mask[None, :], axis=1)[:, None], of_weight)
     weight = tl.load(weights + edge, mask=is_kept, other=0.0)
     of_logit = weight * (of_weight - tl.sum(weight * of_weight, axis=1)[:, None])  # [S, B]
     tl.store(of_logits + edge, of_logit, mask=is_kept)
-    scores = tl.load(score + t, mask=is_t, other=0.0)
-    total = tl.zeros((block_t,), tl.float32)
-    for c in range(n_b):
-        step = tl.sum(tl.where(b[None, :] == c, of_logit, 0.0), axis=1)[:, None]  # [S, 1]
-        own = tl.load(here + (r * n_b + c) * n_t + t, mask=is_t, other=0.0)
-        at = (j * n_b + c)[:, None] * n_t + t[None, :]
-        active = tl.load(near + at, mask=is_s[:, None] & is_t[None, :], other=0.0) + own[None, :]
-        total += tl.sum(step * tl.maximum(active, 0.0), axis=0)
-        through = tl.sum(tl.where(active > 0, step, 0.0), axis=0) * scores
-        tl.store(of_here + (r * n_b + c) * n_t + t, through, mask=is_t)
-    tl.store(of_score + r * n_t + t, total, mask=is_t)
+
+
+@triton.jit
+def _backward_by_receiver(
+    near,
+    here,
+    score,
+    sender,
+    heard,
+    of_logits,
+    of_here,  # [n, B, T] out
+    of_score,  # [n, B, T] out: to be summed up
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    block_s: tl.constexpr,
+    block_q: tl.constexpr,
+):
+    r = tl.program_id(0).to(tl.int64)
+    s, q = tl.arange(0, block_s), tl.program_id(1) * block_q + tl.arange(0, block_q)  # some of B · T
+    is_q, is_s = q < n_b * n_t, s < n_s * tl.load(heard + r).to(tl.int32)
+    both = is_s[:, None] & is_q[None, :]
+    j = tl.load(sender + r * n_s + s, mask=is_s, other=0)
+    step = tl.load(of_logits + (r * n_s + s)[:, None] * n_b + (q // n_t)[None, :], mask=both, other=0.0)  # [S, Q]
+    own = tl.load(here + r * n_b * n_t + q, mask=is_q, other=0.0)
+    active = tl.load(near + j[:, None] * n_b * n_t + q[None, :], mask=both, other=0.0) + own[None, :]
+    through = tl.sum(tl.where(active > 0, step, 0.0), axis=0) * tl.load(score + q % n_t, mask=is_q, other=0.0)
+    tl.store(of_here + r * n_b * n_t + q, through, mask=is_q)
+    tl.store(of_score + r * n_b * n_t + q, tl.sum(step * tl.maximum(active, 0.0), axis=0), mask=is_q)
 
 
 @triton.jit
@@ -158,10 +173,10 @@ def _backward_by_sender(
     n_t: tl.constexpr,
     n_d: tl.constexpr,
     block_e: tl.constexpr,
-    block_t: tl.constexpr,
+    block_q: tl.constexpr,
     block_d: tl.constexpr,
 ):
-    j, part = tl.program_id(0).to(tl.int64), tl.program_id(1)  # part 0 is of vectors, part 1 + c of near
+    j, part = tl.program_id(0).to(tl.int64), tl.program_id(1)  # part 0 is of vectors, the others of some of near
     e = tl.arange(0, block_e)
     some, last = tl.load(start + j), tl.load(stop + j)
     if part == 0:
@@ -180,20 +195,20 @@ def _backward_by_sender(
             some += block_e
         tl.store(of_vectors + j * n_d + d, total / n_s, mask=is_d)
     else:
-        t, c = tl.arange(0, block_t), part - 1
-        is_t = t < n_t
-        own = tl.load(near + (j * n_b + c) * n_t + t, mask=is_t, other=0.0)
-        through = tl.zeros((block_t,), tl.float32)
+        q = (part - 1) * block_q + tl.arange(0, block_q)  # of B · T
+        is_q = q < n_b * n_t
+        own = tl.load(near + j * n_b * n_t + q, mask=is_q, other=0.0)
+        through = tl.zeros((block_q,), tl.float32)
         while some < last:
             edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
-            is_edge = edge < n_edges
-            at = ((edge // n_s) * n_b + c)[:, None] * n_t + t[None, :]
-            active = tl.load(here + at, mask=is_edge[:, None] & is_t[None, :], other=0.0) + own[None, :]
-            of_logit = tl.load(of_logits + edge * n_b + c, mask=is_edge, other=0.0)
-            through += tl.sum(tl.where(active > 0, of_logit[:, None], 0.0), axis=0)
+            both = (edge < n_edges)[:, None] & is_q[None, :]
+            at = (edge // n_s)[:, None] * n_b * n_t + q[None, :]
+            active = tl.load(here + at, mask=both, other=0.0) + own[None, :]
+            of_logit = tl.load(of_logits + edge[:, None] * n_b + (q // n_t)[None, :], mask=both, other=0.0)
+            through += tl.sum(tl.where(active > 0, of_logit, 0.0), axis=0)
             some += block_e
-        scores = tl.load(score + t, mask=is_t, other=0.0)
-        tl.store(of_near + (j * n_b + c) * n_t + t, through * scores, mask=is_t)
+        scores = tl.load(score + q % n_t, mask=is_q, other=0.0)
+        tl.store(of_near + j * n_b * n_t + q, through * scores, mask=is_q)
 
 
 @triton.jit
@@ -249,21 +264,28 @@ class SendAndReceive(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """See the function."""
         *given, weights, sums = ctx.saved_tensors
-        vectors, near, here, score, masks, sender, _ = given
-        gradient, sizes, groups = gradients[0].contiguous(), ctx.sizes, ctx.groups
-        of_logits, of_here = torch.empty_like(weights), torch.empty_like(here)
-        of_scores = score.new_empty(len(here), len(score))
-        _backward_by_receiver[(len(here),)](gradient, *given, weights, of_logits, of_here, of_scores, *sizes)
+        vectors, near, here, score, masks, sender, heard = given
+        gradient, groups = gradients[0].contiguous(), ctx.groups
+        n_s, n_b, n_t, n_d, block_s, block_b, _, block_d = ctx.sizes
+        of_logits, of_here, of_scores = torch.empty_like(weights), torch.empty_like(here), torch.empty_like(here)
+        _backward_of_logits[(len(here),)](
+            *(gradient, vectors, masks, sender, heard, weights, of_logits, n_s, n_b, n_d, block_s, block_b, block_d)
+        )
+        block_q = min(block(n_b * n_t), COLUMNS_AT_ONCE, MOST_NUMBERS // block_s)
+        pieces = triton.cdiv(n_b * n_t, block_q)
+        _backward_by_receiver[(len(here), pieces)](
+            *(near, here, score, sender, heard, of_logits, of_here, of_scores, n_s, n_b, n_t, block_s, block_q)
+        )
         of_vectors, of_near = torch.empty_like(vectors), torch.empty_like(near)
-        _backward_by_sender[(len(vectors), 1 + sizes[1])](
+        _backward_by_sender[(len(vectors), 1 + pieces)](
             *(gradient, near, here, score, masks, groups.order, groups.start, groups.stop, weights, of_logits),
-            *(of_vectors, of_near, sender.numel(), *sizes[:4], EDGES_AT_ONCE, *sizes[-2:]),
+            *(of_vectors, of_near, sender.numel(), n_s, n_b, n_t, n_d, EDGES_AT_ONCE, block_q, block_d),
         )
         of_masks = masks.new_empty(PIECES, *masks.shape)
         _backward_of_masks[(PIECES, len(masks))](
-            *(gradient, sums, of_masks, len(here), *masks.shape, RECEIVERS_AT_ONCE, sizes[-1])
+            *(gradient, sums, of_masks, len(here), n_b, n_d, RECEIVERS_AT_ONCE, block_d)
         )
-        found = (of_vectors, of_near, of_here, of_scores.sum(dim=0), of_masks.sum(dim=0) / sender.shape[1])
+        found = (of_vectors, of_near, of_here, of_scores.sum(dim=(0, 1)), of_masks.sum(dim=0) / n_s)
         return *found, None, None, None
 
 

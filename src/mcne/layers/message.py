@@ -12,6 +12,7 @@ from mcne.data.graph import Graph
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
 from mcne.kernels.edges import TensorHop, hear_all, mean_of, receivers_of, send_and_receive, shared_sum
+from mcne.kernels.projections import masked_halves
 from mcne.layers.tensors import INIT_STD, take, to_device
 from mcne.randomness import Stream
 
@@ -73,7 +74,8 @@ class MessageLayer(nn.Module):
         if self.score is None:
             sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
             return self._receive(sent * masks.mean(dim=0) * heard[:, None], own)
-        near, here = self._project(vectors, masks, near=True), self._project(own, masks, near=False)
+        of_near, of_here = self._weights(masks)
+        near, here = self._project(vectors, of_near), self._project(own, of_here)
         if self.message == "literal":
             weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
@@ -85,35 +87,42 @@ class MessageLayer(nn.Module):
     @torch.no_grad()
     def receive_all(self, vectors: Tensor, masks: Tensor, links: Links) -> Tensor:
         """The layer for all users, each hearing all its neighbors, [m, d_out]; some users at a time."""
-        near = None if self.score is None else self._project(vectors, masks, near=True)
+        of_near, of_here = (None, None) if self.score is None else self._weights(masks)
+        near = None if of_near is None else self._project(vectors, of_near)
         received = []
         for start in range(0, len(vectors), USERS_AT_ONCE):
             own = vectors[start : start + USERS_AT_ONCE]
+            here = None if of_here is None else self._project(own, of_here)
             some = links.to(start, start + len(own))
-            received.append(self._receive(self._hear_all(vectors, near, own, masks, some), own))
+            received.append(self._receive(self._hear_all(vectors, own, near, here, masks, some), own))
         return torch.cat(received) if received else vectors.new_zeros(0, len(self.combine))
 
-    def _hear_all(self, vectors: Tensor, near: Tensor | None, own: Tensor, masks: Tensor, links: Links) -> Tensor:
+    def _hear_all(
+        self, vectors: Tensor, own: Tensor, near: Tensor | None, here: Tensor | None, masks: Tensor, links: Links
+    ) -> Tensor:
         """What the receivers ``own`` [n, d_in] hear of all their neighbors, [n, d_in]."""
         is_literal, all_links = self.message == "literal", (links.first, links.sender, links.share)
-        if near is None or self.score is None:
+        if self.score is None or near is None or here is None:
             heard = (links.first.diff() > 0)[:, None].to(own.dtype)
             sent = own * heard if is_literal else shared_sum(vectors, *all_links)
             return sent * masks.mean(dim=0)
-        here = self._project(own, masks, near=False)
         if is_literal:
             return own * (reference.mean_attention(near, here, self.score, *all_links) @ masks)
         return hear_all(vectors, near, here, self.score, masks, *all_links)
 
-    def _project(self, nodes: Tensor, masks: Tensor, *, near: bool) -> Tensor:
-        """A half of ``W_a [u_s|c, u_r|c]``, each node once per behavior: [nodes, B, t].
+    def _weights(self, masks: Tensor) -> tuple[Tensor, Tensor]:
+        """The halves of ``W_a`` for senders and for receivers, under every mask: twice [B · t, d_in].
 
-        Neighbors (``near``) send and so have the first half; literally it is the other way round.
-        ``W (u ⊙ m_c) = (W diag m_c) u`` makes it a single matrix product.
+        Neighbors send and so have the first half of ``W_a [u_s|c, u_r|c]``; literally it is the other way round.
         """
         assert self.project is not None
-        half = self.project.chunk(2, dim=1)[near == (self.message == "literal")]  # [t, d_in]
-        return (nodes @ (masks[:, None, :] * half).flatten(0, 1).T).view(len(nodes), len(masks), len(half))
+        first, second = masked_halves(self.project, masks)
+        return (second, first) if self.message == "literal" else (first, second)
+
+    def _project(self, nodes: Tensor, weights: Tensor) -> Tensor:
+        """A half of ``W_a [u_s|c, u_r|c]``, each node once per behavior: [nodes, B, t]."""
+        assert self.score is not None
+        return (nodes @ weights.T).view(len(nodes), len(weights) // len(self.score), len(self.score))
 
     def _receive(self, messages: Tensor, own: Tensor) -> Tensor:
         """``W [h_N, u]`` of Eq. 6."""
