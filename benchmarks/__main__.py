@@ -9,7 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "THP_MEM_ALLOC_ENABLE": "1"}  # as the command line does
+from mcne.cli.environment import VARIABLES
+
+os.environ |= {**VARIABLES, **os.environ}  # as the command line does
 
 from benchmarks.command_line import measure_start
 from benchmarks.csv_memory import measure_csv

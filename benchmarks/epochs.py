@@ -11,7 +11,9 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "THP_MEM_ALLOC_ENABLE": "1"}  # as the command line does
+from mcne.cli.environment import VARIABLES
+
+os.environ |= {**VARIABLES, **os.environ}  # as the command line does
 
 from mcne import runs
 from mcne.data.dataset import SocialDataset

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, and before PyTorch reads it
+from mcne.cli.environment import VARIABLES
+
+os.environ |= {**VARIABLES, **os.environ}  # as the command line does, and before PyTorch reads it
 
 if not Path("/dev/nvidiactl").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs are interpreted without one; read when one is defined

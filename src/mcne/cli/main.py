@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import sys
 from types import FrameType
@@ -13,6 +12,7 @@ import typer
 
 from mcne import __version__
 from mcne.cli import compare, data, demo, doctor, query, train
+from mcne.cli.environment import set_environment
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
 app = typer.Typer(
@@ -52,10 +52,7 @@ def main() -> None:
     """Run the command line; mistakes become a message and an exit code, never a traceback."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    # before PyTorch is imported: its threads would spin when they are done, and starve those that prepare steps; and in
-    # small pages a large table would cost a miss of the address cache for every row that is looked up
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    set_environment()
     try:
         app(prog_name="mcne")
     except Interrupted as error:  # not an error: it was asked for

@@ -1,0 +1,40 @@
+"""The same seed gives the same bytes on any number of threads, of every method on real data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.methods.registry import METHODS
+from mcne.training.contract import Learner, TrainingData
+
+STEPS = 3
+WITH_LAPACK = "ease"
+"""Its inverse is LAPACK's, which divides a matrix by threads: the last bits differ."""
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in METHODS if name != WITH_LAPACK])
+def test_threads_change_no_byte(name: str, ciao: SocialDataset) -> None:
+    data = TrainingData.of(ciao, random_split(ciao, seed=0))
+    found: list[dict[str, bytes]] = []
+    for count in (1, 2, 5):
+        torch.set_num_threads(count)
+        method = METHODS[name].make(data, METHODS[name].config(), seed=0, device=torch.device("cpu"))
+        for step in range(STEPS if isinstance(method, Learner) else 0):
+            method.update(method.loss(method.prepare(0, step)))
+        scores = method.scorer().scores(0, np.arange(50), np.arange(50 * 20).reshape(50, 20))
+        found.append({key: value.numpy().tobytes() for key, value in method.learned().items()} | {"": scores.tobytes()})
+    assert {key for key in found[0] if not found[0][key] == found[1][key] == found[2][key]} == set()
