@@ -40,6 +40,7 @@ def forward(
 ) -> None:
     """Eq. 3–5 and the mean of Eq. 6; a receiver that hears nothing gets zeros."""
     n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], vectors.shape[1], sender.shape[1]
+    zero = vectors.dtype.type(0)  # a plain 0 would make double precision of what it is added to
     for r in range(start, stop):
         sums[r] = 0
         weights[r] = 0
@@ -47,9 +48,9 @@ def forward(
             for s in range(n_edges):
                 theirs, weight = near[sender[r, s]], weights[r, s]
                 for c in range(n_behaviors):
-                    their, own, logit = theirs[c], here[r, c], scale * 0
+                    their, own, logit = theirs[c], here[r, c], zero
                     for q in range(width):
-                        logit += score[q] * max(their[q] + own[q], scale * 0)
+                        logit += score[q] * max(their[q] + own[q], zero)
                     weight[c] = logit
                 softmax(weight)
             for s in range(0, n_edges, 4):
@@ -82,7 +83,7 @@ def hear_all(
     stop: int,
 ) -> None:
     """The same of all neighbors, each by its share; nothing is kept."""
-    n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], score[0] * 0
+    n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], vectors.dtype.type(0)
     weight = np.empty(n_behaviors, vectors.dtype)
     for r in range(start, stop):
         messages[r] = 0
@@ -103,7 +104,7 @@ def hear_all(
 @compiled
 def softmax(values: Array) -> None:
     """In place, [B]."""
-    top, total = values[0], values[0] * 0
+    top, total = values[0], values.dtype.type(0)
     for c in range(1, len(values)):
         top = max(top, values[c])
     for c in range(len(values)):
@@ -123,7 +124,7 @@ def four(values: Array, s: int) -> Any:
 @compiled
 def four_of(values: Array, s: int) -> Any:
     """Four numbers from ``s`` on, 0 where there are fewer."""
-    n, zero = len(values), values[0] * 0
+    n, zero = len(values), values.dtype.type(0)
     second = values[s + 1] if s + 1 < n else zero
     third = values[s + 2] if s + 2 < n else zero
     return values[s], second, third, values[s + 3] if s + 3 < n else zero
@@ -151,7 +152,7 @@ def backward_by_receiver(
 ) -> None:
     """The gradients of ``here``, ``score`` and ``masks``, and those of the logits for :func:`backward_by_sender`."""
     n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], vectors.shape[1], sender.shape[1]
-    masked = np.empty((n_behaviors, depth), vectors.dtype)
+    masked, zero = np.empty((n_behaviors, depth), vectors.dtype), vectors.dtype.type(0)
     for r in range(start, stop):
         of_here[r] = 0
         of_logits[r] = 0
@@ -163,9 +164,9 @@ def backward_by_receiver(
                 masked[c, k] = each * masks[c, k]
                 of_masks[c, k] += each * sums[r, c, k]
         for s in range(n_edges):
-            sent, weight, of_logit, mean = vectors[sender[r, s]], weights[r, s], of_logits[r, s], scale * 0
+            sent, weight, of_logit, mean = vectors[sender[r, s]], weights[r, s], of_logits[r, s], zero
             for c in range(n_behaviors):
-                row, total = masked[c], scale * 0
+                row, total = masked[c], zero
                 for k in range(depth):
                     total += row[k] * sent[k]
                 of_logit[c] = total
@@ -178,14 +179,14 @@ def backward_by_receiver(
                 a, own, of_own = four_of(of_logits[r, :, c], s), here[r, c], of_here[r, c]
                 x, y, z, w = near[j[0], c], near[j[1], c], near[j[2], c], near[j[3], c]
                 for q in range(width):
-                    first, second = max(x[q] + own[q], scale * 0), max(y[q] + own[q], scale * 0)
-                    third, fourth = max(z[q] + own[q], scale * 0), max(w[q] + own[q], scale * 0)
+                    first, second = max(x[q] + own[q], zero), max(y[q] + own[q], zero)
+                    third, fourth = max(z[q] + own[q], zero), max(w[q] + own[q], zero)
                     of_score[q] += a[0] * first + a[1] * second + a[2] * third + a[3] * fourth
                     of_own[q] += (
-                        (a[0] if first > 0 else scale * 0)
-                        + (a[1] if second > 0 else scale * 0)
-                        + (a[2] if third > 0 else scale * 0)
-                        + (a[3] if fourth > 0 else scale * 0)
+                        (a[0] if first > 0 else zero)
+                        + (a[1] if second > 0 else zero)
+                        + (a[2] if third > 0 else zero)
+                        + (a[3] if fourth > 0 else zero)
                     )
         for c in range(n_behaviors):
             for q in range(width):
@@ -211,19 +212,36 @@ def backward_by_sender(
 ) -> None:
     """The gradients of ``vectors`` and ``near``."""
     n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], masks.shape[1], weights.shape[1]
+    totals, zero = np.empty((n_behaviors, depth), gradient.dtype), gradient.dtype.type(0)
+    a, b = np.empty((4, n_behaviors), gradient.dtype), np.empty((4, n_behaviors), gradient.dtype)
     for j in range(start, stop):
-        of_vectors[j] = 0
+        totals[:] = 0
         of_near[j] = 0
-        for at in range(first[j], first[j + 1]):
-            r, s = divmod(edges[at], n_edges)
-            came, of_own = gradient[r], of_vectors[j]
+        own_edges = edges[first[j] : first[j + 1]]
+        for at in range(0, len(own_edges), 4):
+            e = four(own_edges, at)
+            for i in range(4):
+                r, s = divmod(e[i], n_edges)
+                for c in range(n_behaviors):
+                    a[i, c] = weights[r, s, c] if at + i < len(own_edges) else zero
+                    b[i, c] = of_logits[r, s, c] if at + i < len(own_edges) else zero
+            f, g, h, i = e[0] // n_edges, e[1] // n_edges, e[2] // n_edges, e[3] // n_edges
+            x, y, z, w = gradient[f], gradient[g], gradient[h], gradient[i]
             for c in range(n_behaviors):
-                weight, mask = weights[r, s, c] * scale, masks[c]
+                a0, a1, a2, a3 = a[0, c], a[1, c], a[2, c], a[3, c]
+                b0, b1, b2, b3 = b[0, c], b[1, c], b[2, c], b[3, c]
+                total, own, of_own = totals[c], near[j, c], of_near[j, c]
                 for k in range(depth):
-                    of_own[k] += weight * mask[k] * came[k]
-                of_logit, own, other, of_ours = of_logits[r, s, c], near[j, c], here[r, c], of_near[j, c]
-                for q in range(width):
-                    of_ours[q] += of_logit if own[q] + other[q] > 0 else scale * 0
+                    total[k] += a0 * x[k] + a1 * y[k] + a2 * z[k] + a3 * w[k]
+                p, q, u, v = here[f, c], here[g, c], here[h, c], here[i, c]
+                for t in range(width):
+                    first_two = (b0 if own[t] + p[t] > 0 else zero) + (b1 if own[t] + q[t] > 0 else zero)
+                    last_two = (b2 if own[t] + u[t] > 0 else zero) + (b3 if own[t] + v[t] > 0 else zero)
+                    of_own[t] += first_two + last_two
+        of_vectors[j] = 0
         for c in range(n_behaviors):
-            for q in range(width):
-                of_near[j, c, q] *= score[q]
+            of_vector, mask, total, of_own = of_vectors[j], masks[c], totals[c], of_near[j, c]
+            for k in range(depth):
+                of_vector[k] += scale * mask[k] * total[k]
+            for t in range(width):
+                of_own[t] *= score[t]
