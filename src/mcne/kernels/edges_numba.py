@@ -3,8 +3,8 @@
 What is between the operations of :mod:`mcne.kernels.reference` stays in cache. The gradient takes two passes, by
 receiver and by sender, so that no two threads ever add to the same number; what all edges add to (the gradients of
 ``score`` and ``masks``) is summed per block of receivers. Every function computes the rows from ``start`` to ``stop``.
-The edges of a receiver are added four at a time, so that what they are added to is read and written a quarter as
-often; an edge that is missing to the last four is the last once more, times 0.
+Edges are added four at a time, so that what they are added to is read and written a quarter as often; an edge of a
+receiver that is missing to the last four is the last once more, times 0.
 
 Legend: m senders, n receivers, S edges to each, B behaviors, t attention width, d width of the vectors.
 """
@@ -213,35 +213,41 @@ def backward_by_sender(
     """The gradients of ``vectors`` and ``near``."""
     n_behaviors, width, depth, n_edges = here.shape[1], here.shape[2], masks.shape[1], weights.shape[1]
     totals, zero = np.empty((n_behaviors, depth), gradient.dtype), gradient.dtype.type(0)
-    a, b = np.empty((4, n_behaviors), gradient.dtype), np.empty((4, n_behaviors), gradient.dtype)
     for j in range(start, stop):
         totals[:] = 0
         of_near[j] = 0
         own_edges = edges[first[j] : first[j + 1]]
-        for at in range(0, len(own_edges), 4):
-            e = four(own_edges, at)
-            for i in range(4):
-                r, s = divmod(e[i], n_edges)
-                for c in range(n_behaviors):
-                    a[i, c] = weights[r, s, c] if at + i < len(own_edges) else zero
-                    b[i, c] = of_logits[r, s, c] if at + i < len(own_edges) else zero
-            f, g, h, i = e[0] // n_edges, e[1] // n_edges, e[2] // n_edges, e[3] // n_edges
-            x, y, z, w = gradient[f], gradient[g], gradient[h], gradient[i]
+        n_fours = len(own_edges) // 4
+        for i in range(n_fours):
+            e, f, g, h = four(own_edges, 4 * i)
+            (e, a), (f, b) = divmod(e, n_edges), divmod(f, n_edges)
+            (g, u), (h, v) = divmod(g, n_edges), divmod(h, n_edges)
+            x, y, z, w = gradient[e], gradient[f], gradient[g], gradient[h]
             for c in range(n_behaviors):
-                a0, a1, a2, a3 = a[0, c], a[1, c], a[2, c], a[3, c]
-                b0, b1, b2, b3 = b[0, c], b[1, c], b[2, c], b[3, c]
-                total, own, of_own = totals[c], near[j, c], of_near[j, c]
+                a0, a1, a2, a3 = weights[e, a, c], weights[f, b, c], weights[g, u, c], weights[h, v, c]
+                total = totals[c]
                 for k in range(depth):
                     total[k] += a0 * x[k] + a1 * y[k] + a2 * z[k] + a3 * w[k]
-                p, q, u, v = here[f, c], here[g, c], here[h, c], here[i, c]
-                for t in range(width):
-                    first_two = (b0 if own[t] + p[t] > 0 else zero) + (b1 if own[t] + q[t] > 0 else zero)
-                    last_two = (b2 if own[t] + u[t] > 0 else zero) + (b3 if own[t] + v[t] > 0 else zero)
-                    of_own[t] += first_two + last_two
+                l0, l1, l2, l3 = of_logits[e, a, c], of_logits[f, b, c], of_logits[g, u, c], of_logits[h, v, c]
+                own, of_own, h0, h1, h2, h3 = near[j, c], of_near[j, c], here[e, c], here[f, c], here[g, c], here[h, c]
+                for q in range(width):
+                    first_two = (l0 if own[q] + h0[q] > 0 else zero) + (l1 if own[q] + h1[q] > 0 else zero)
+                    last_two = (l2 if own[q] + h2[q] > 0 else zero) + (l3 if own[q] + h3[q] > 0 else zero)
+                    of_own[q] += first_two + last_two
+        for i in range(4 * n_fours, len(own_edges)):  # many senders have fewer than four
+            r, s = divmod(own_edges[i], n_edges)
+            came = gradient[r]
+            for c in range(n_behaviors):
+                weight, of_logit, total = weights[r, s, c], of_logits[r, s, c], totals[c]
+                for k in range(depth):
+                    total[k] += weight * came[k]
+                own, of_own, other = near[j, c], of_near[j, c], here[r, c]
+                for q in range(width):
+                    of_own[q] += of_logit if own[q] + other[q] > 0 else zero
         of_vectors[j] = 0
         for c in range(n_behaviors):
             of_vector, mask, total, of_own = of_vectors[j], masks[c], totals[c], of_near[j, c]
             for k in range(depth):
                 of_vector[k] += scale * mask[k] * total[k]
-            for t in range(width):
-                of_own[t] *= score[t]
+            for q in range(width):
+                of_own[q] *= score[q]
