@@ -18,10 +18,13 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.evaluation.dot import DotScorer
-from mcne.kernels.backend import on_gpu
+from mcne.evaluation.scorer import Scorer
+from mcne.kernels.backend import is_gpu, on_gpu
 from mcne.kernels.groups import Groups, places
 from mcne.kernels.triples import AllTriples, rank, rank_all
+from mcne.layers.spill import copied
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
+from mcne.methods.device_scorer import DeviceScorer
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.triples import TripleSampler
@@ -138,13 +141,17 @@ class DotRanking:
             decay.append(penalty)
         return torch.stack(ranking), torch.stack(decay).mean()
 
-    def scorer(
-        self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None
-    ) -> DotScorer:
+    def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
+        taken = every if masks is None else masks
+        if is_gpu(vectors.device):
+            behaviors = range(len(self.data.names))
+            of_items = tuple(tables[f"items.{k}"].detach() for k in behaviors)
+            added = tuple(tables[f"bias.{k}"].detach()[:, 0] for k in behaviors) if self.bias else None
+            return DeviceScorer(vectors.detach(), to_device(taken, vectors.device), of_items, added)
         items, bias = self._arrays(tables)
-        return DotScorer(to_numpy(vectors), every if masks is None else masks, items, bias)
+        return DotScorer(to_numpy(vectors), taken, items, bias)
 
     def embeddings(
         self,
@@ -158,19 +165,18 @@ class DotRanking:
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores, which holds copies of all it is made of."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
-        items, bias = self._arrays(tables)
+        items, bias = self._arrays({name: copied(tables[name]) for name in tables if name != "users"})
         spaces = tuple(
             BehaviorSpace.of(
                 behavior,
                 dataset.n_users,
                 mask=(every if masks is None else masks)[k],
-                item_vectors=items[k].copy(),
-                item_bias=None if bias is None else bias[k].copy(),
+                item_vectors=items[k],
+                item_bias=None if bias is None else bias[k],
             )
             for k, behavior in enumerate(dataset.behaviors)
         )
-        own = to_numpy(vectors).copy()
-        return ConditionalEmbeddings(dataset.users, own, spaces, dataset.graph, trunk, provenance)
+        return ConditionalEmbeddings(dataset.users, to_numpy(copied(vectors)), spaces, dataset.graph, trunk, provenance)
 
     def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         """Item vectors and biases of all behaviors."""

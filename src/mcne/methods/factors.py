@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
+from mcne.evaluation.scorer import Scorer
 from mcne.methods.dot_ranking import DotRanking
 from mcne.training.contract import StepLoss
 from mcne.training.optimizer import RowAdam
@@ -40,7 +40,7 @@ class Factors:
         """All users, [users, d]: the table ``users``, unless a method makes them of more."""
         return self.tables.tables["users"]
 
-    def scorer(self) -> DotScorer:
+    def scorer(self) -> Scorer:
         """Inner products, plus the bias."""
         return self.items.scorer(self.tables.tables, self.vectors())
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
+from mcne.evaluation.scorer import Scorer
 from mcne.layers.losses import bpr_loss, scored_l2
 from mcne.layers.tensors import normal_table, to_device
 from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, triple_scores
@@ -154,7 +154,7 @@ class LightGCN:
         """Nothing beside the losses."""
         return {}
 
-    def scorer(self) -> DotScorer:
+    def scorer(self) -> Scorer:
         """Inner products of smoothed vectors."""
         return self.ranking.scorer(self.smoothing.apply(self.nodes.detach()))
 

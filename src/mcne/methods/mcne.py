@@ -14,13 +14,14 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Attention, MessageKind, Trunk
 from mcne.errors import UsageError
-from mcne.evaluation.dot import DotScorer
+from mcne.evaluation.scorer import Scorer
 from mcne.kernels.backend import on_gpu
 from mcne.kernels.edges import TensorHop
 from mcne.layers.losses import parameter_l2
 from mcne.layers.mask import BinaryMask, FixedMask, Mask
-from mcne.layers.message import Links
+from mcne.layers.message import GraphLinks
 from mcne.layers.network import ConditionalNetwork
+from mcne.layers.spill import copied
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
 from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.randomness import Stream
@@ -160,20 +161,20 @@ class MCNE:
         density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
         return density | {"mask_flips": float(self._flips)}
 
-    def scorer(self) -> DotScorer:
+    def scorer(self) -> Scorer:
         """Users by the last level under each behavior's mask, items by their tables."""
         return self.items.scorer(self.tables.tables, self.levels()[-1], self._masks()[-1][:-1])
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact, with the levels and the attention that explain a link."""
-        *below, last = self.levels()
+        initial, *between, last = self.levels()
         attention = tuple(
             Attention(to_numpy(layer.project).copy(), to_numpy(layer.score).copy())
             for layer in self.network.message_layers()
             if layer.project is not None and layer.score is not None
         )
         trunk = Trunk(
-            tuple(to_numpy(level).copy() for level in below),
+            (to_numpy(copied(initial)), *map(to_numpy, between)),  # only the first is a table that learns
             tuple(self._masks()),
             attention or None,
             self.config.message,
@@ -193,8 +194,8 @@ class MCNE:
         return self.network.infer(self.tables.tables["users"], self._links)
 
     @cached_property
-    def _links(self) -> Links:
-        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
+    def _links(self) -> GraphLinks:
+        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the masks behind their thresholds, and the weights of the layers."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
+from mcne.evaluation.scorer import Scorer
 from mcne.layers.tensors import take
 from mcne.methods.dot_ranking import DotRanking
 from mcne.training.contract import TrainingData
@@ -105,7 +105,7 @@ class NodeRanking:
             row += len(each.items)
         return np.concatenate(nodes), tuple(triples)
 
-    def scorer(self, vectors: Tensor, bias: Tensor | None = None) -> DotScorer:
+    def scorer(self, vectors: Tensor, bias: Tensor | None = None) -> Scorer:
         """The scores by the ``vectors`` [nodes, d] and the ``bias`` [nodes, 1] of all nodes."""
         users, tables = self._split(vectors, bias)
         return self._items.scorer(tables, users)

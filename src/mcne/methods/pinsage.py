@@ -21,7 +21,7 @@ from torch.nn import functional
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import UsageError
-from mcne.evaluation.dot import DotScorer
+from mcne.evaluation.scorer import Scorer
 from mcne.layers.losses import bpr_loss, scored_l2
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, triple_scores
@@ -198,7 +198,7 @@ class PinSage:
         """Nothing beside the losses."""
         return {}
 
-    def scorer(self) -> DotScorer:
+    def scorer(self) -> Scorer:
         """Inner products of what the network gives to all nodes, plus the bias."""
         return self.ranking.scorer(self.vectors(), self.tables.tables.get("bias"))
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.evaluation.dot import DotScorer
+from mcne.evaluation.scorer import Scorer
 from mcne.layers.mask import Mask, OpenMask, SoftMask
 from mcne.layers.tensors import to_numpy
 from mcne.methods.mcne import MCNE
@@ -61,7 +61,7 @@ class SoftGate(MCNE):
         """The mean of the gates at each level."""
         return {f"gate_mean_{k}": float(gate.mean()) for k, gate in enumerate(self.gates())}
 
-    def scorer(self) -> DotScorer:
+    def scorer(self) -> Scorer:
         """The gates go to the items, ``⟨u ⊙ g, z⟩ = ⟨u, g ⊙ z⟩``, which need them only once."""
         gates, tables = self.gates()[-1], self.tables.tables
         gated = {f"items.{k}": tables[f"items.{k}"] * gates[k] for k in range(len(self.data.names))}
