@@ -22,7 +22,6 @@ from mcne.evaluation.scorer import Scorer
 from mcne.kernels.backend import is_gpu, on_gpu
 from mcne.kernels.groups import Groups, places
 from mcne.kernels.triples import AllTriples, rank, rank_all
-from mcne.layers.spill import copied
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
 from mcne.methods.device_scorer import DeviceScorer
 from mcne.randomness import Stream
@@ -141,7 +140,9 @@ class DotRanking:
             decay.append(penalty)
         return torch.stack(ranking), torch.stack(decay).mean()
 
-    def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
+    def scorer(
+        self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None
+    ) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
         taken = every if masks is None else masks
@@ -165,18 +166,19 @@ class DotRanking:
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores, which holds copies of all it is made of."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
-        items, bias = self._arrays({name: copied(tables[name]) for name in tables if name != "users"})
+        items, bias = self._arrays(tables)
         spaces = tuple(
             BehaviorSpace.of(
                 behavior,
                 dataset.n_users,
                 mask=(every if masks is None else masks)[k],
-                item_vectors=items[k],
-                item_bias=None if bias is None else bias[k],
+                item_vectors=items[k].copy(),
+                item_bias=None if bias is None else bias[k].copy(),
             )
             for k, behavior in enumerate(dataset.behaviors)
         )
-        return ConditionalEmbeddings(dataset.users, to_numpy(copied(vectors)), spaces, dataset.graph, trunk, provenance)
+        own = to_numpy(vectors).copy()
+        return ConditionalEmbeddings(dataset.users, own, spaces, dataset.graph, trunk, provenance)
 
     def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         """Item vectors and biases of all behaviors."""

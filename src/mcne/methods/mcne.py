@@ -19,9 +19,8 @@ from mcne.kernels.backend import on_gpu
 from mcne.kernels.edges import TensorHop
 from mcne.layers.losses import parameter_l2
 from mcne.layers.mask import BinaryMask, FixedMask, Mask
-from mcne.layers.message import GraphLinks
+from mcne.layers.message import Links
 from mcne.layers.network import ConditionalNetwork
-from mcne.layers.spill import copied
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
 from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.randomness import Stream
@@ -167,14 +166,14 @@ class MCNE:
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact, with the levels and the attention that explain a link."""
-        initial, *between, last = self.levels()
+        *below, last = self.levels()
         attention = tuple(
             Attention(to_numpy(layer.project).copy(), to_numpy(layer.score).copy())
             for layer in self.network.message_layers()
             if layer.project is not None and layer.score is not None
         )
         trunk = Trunk(
-            (to_numpy(copied(initial)), *map(to_numpy, between)),  # only the first is a table that learns
+            tuple(to_numpy(level).copy() for level in below),
             tuple(self._masks()),
             attention or None,
             self.config.message,
@@ -194,8 +193,8 @@ class MCNE:
         return self.network.infer(self.tables.tables["users"], self._links)
 
     @cached_property
-    def _links(self) -> GraphLinks:
-        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
+    def _links(self) -> Links:
+        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the masks behind their thresholds, and the weights of the layers."""
