@@ -1,4 +1,7 @@
-"""The same seed gives the same bytes on any number of threads, of every method on real data."""
+"""At default settings the same seed gives the same bytes on any number of threads, of every method on real data.
+
+In products of few rows and columns, and in sums of more than some 100,000 numbers, threads can change the last bits.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,15 @@ def threads() -> Iterator[None]:
 def test_threads_change_no_byte(name: str, ciao: SocialDataset) -> None:
     data = TrainingData.of(ciao, random_split(ciao, seed=0))
     found: list[dict[str, bytes]] = []
-    for count in (1, 2, 5):
+    for count in (1, 2, 3, 5):
         torch.set_num_threads(count)
         method = METHODS[name].make(data, METHODS[name].config(), seed=0, device=torch.device("cpu"))
+        losses = []
         for step in range(STEPS if isinstance(method, Learner) else 0):
-            method.update(method.loss(method.prepare(0, step)))
+            loss = method.loss(method.prepare(0, step))
+            method.update(loss)
+            losses += [loss.total.item(), *loss.per_behavior.tolist()]
         scores = method.scorer().scores(0, np.arange(50), np.arange(50 * 20).reshape(50, 20))
-        found.append({key: value.numpy().tobytes() for key, value in method.learned().items()} | {"": scores.tobytes()})
-    assert {key for key in found[0] if not found[0][key] == found[1][key] == found[2][key]} == set()
+        kept = {key: value.numpy().tobytes() for key, value in method.learned().items()}
+        found.append(kept | {"scores": scores.tobytes(), "losses": np.array(losses).tobytes()})
+    assert {key for key in found[0] if len({each[key] for each in found}) > 1} == set()
