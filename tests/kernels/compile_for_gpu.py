@@ -9,7 +9,15 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mcne.kernels import draws_triton, edges_triton, groups_triton, projections_triton, rows_triton, triples_triton
+from mcne.kernels import (
+    draws_triton,
+    edges_triton,
+    groups_triton,
+    hops_triton,
+    projections_triton,
+    rows_triton,
+    triples_triton,
+)
 
 SIZES: dict[str, Any] = {
     **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
@@ -60,7 +68,7 @@ def type_of(kernel: str, name: str) -> str:
     return "*i64" if is_whole else "*fp32"
 
 
-for module in (edges_triton, projections_triton, groups_triton, rows_triton, triples_triton, draws_triton):
+for module in (edges_triton, hops_triton, projections_triton, groups_triton, rows_triton, triples_triton, draws_triton):
     for kernel in kernels(module):
         if kernel.fn.__module__ != module.__name__:
             continue

@@ -21,7 +21,7 @@ def test_every_kernel_compiles_for_an_h100() -> None:
     assert done.stdout.split() == [
         *("_forward", "_backward_of_logits", "_backward_by_receiver", "_backward_by_sender", "_backward_of_masks"),
         *("_backward_to_receivers", "_mean", "_mean_backward"),
-        *("_multiply", "_of_project", "_of_masks"),
+        *("_halves", "_halves_of_project", "_halves_of_masks"),
         *("_place", "_begins", "_assign", "_gather", "_adam"),
         *("_score", "_of_triples", "_of_users", "_of_items", "_of_masks", "_triples", "_neighbors"),
     ]

@@ -21,8 +21,9 @@ from mcne.sampling.negatives import Unseen
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
 from mcne.kernels import draws_triton, groups_triton, rows_triton
-from mcne.kernels.edges_triton import Mean, Receivers, SendAndReceive, fits
+from mcne.kernels.edges_triton import SendAndReceive, fits
 from mcne.kernels.groups_triton import NOBODY, distinct
+from mcne.kernels.hops_triton import Mean, Receivers
 from mcne.kernels.projections import masked_halves
 from mcne.kernels.projections_triton import MaskedHalves
 from mcne.kernels.rows import adam_rows

@@ -55,7 +55,7 @@ def _triples(
     tl.store(item + i * (n_n + 1), liked, mask=is_here)
     draw = i[:, None] * n_n + s[None, :]  # [block, N]
     k = _below(tl.load(key), draw, tl.broadcast_to(unseen[:, None], (block, block_n)))
-    first, last = (tl.broadcast_to(low[:, None], (block, block_n)), tl.broadcast_to(high[:, None], (block, block_n)))
+    first, last = tl.broadcast_to(low[:, None], (block, block_n)), tl.broadcast_to(high[:, None], (block, block_n))
     for _ in range(depth):
         middle = (first + last) // 2
         is_open = first < last

@@ -37,7 +37,7 @@ class TensorHop:
 def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:
     """The receivers of a hop among ``vectors`` [m, d], [n, d]; on a GPU, any for nobody."""
     if hop.by_sender is not None:
-        from mcne.kernels.edges_triton import Receivers
+        from mcne.kernels.hops_triton import Receivers
 
         own: Tensor = Receivers.apply(vectors, hop.receiver, hop.by_sender, hop.sender.numel())  # type: ignore[no-untyped-call] # as PyTorch declares it
         return own
@@ -77,7 +77,7 @@ def mean_of(vectors: Tensor, sender: Tensor, heard: Tensor, by_sender: Groups | 
     """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S], any where ``heard``
     is false."""
     if by_sender is not None:
-        from mcne.kernels.edges_triton import Mean
+        from mcne.kernels.hops_triton import Mean
 
         mean: Tensor = Mean.apply(vectors, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return mean

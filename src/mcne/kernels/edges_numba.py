@@ -219,20 +219,21 @@ def backward_by_sender(
         own_edges = edges[first[j] : first[j + 1]]
         n_fours = len(own_edges) // 4
         for i in range(n_fours):
-            e, f, g, h = four(own_edges, 4 * i)
-            (e, a), (f, b) = divmod(e, n_edges), divmod(f, n_edges)
-            (g, u), (h, v) = divmod(g, n_edges), divmod(h, n_edges)
-            x, y, z, w = gradient[e], gradient[f], gradient[g], gradient[h]
+            edge = four(own_edges, 4 * i)
+            (r0, s0), (r1, s1) = divmod(edge[0], n_edges), divmod(edge[1], n_edges)
+            (r2, s2), (r3, s3) = divmod(edge[2], n_edges), divmod(edge[3], n_edges)
+            x, y, z, w = gradient[r0], gradient[r1], gradient[r2], gradient[r3]
             for c in range(n_behaviors):
-                a0, a1, a2, a3 = weights[e, a, c], weights[f, b, c], weights[g, u, c], weights[h, v, c]
+                a0, a1, a2, a3 = weights[r0, s0, c], weights[r1, s1, c], weights[r2, s2, c], weights[r3, s3, c]
                 total = totals[c]
                 for k in range(depth):
                     total[k] += a0 * x[k] + a1 * y[k] + a2 * z[k] + a3 * w[k]
-                l0, l1, l2, l3 = of_logits[e, a, c], of_logits[f, b, c], of_logits[g, u, c], of_logits[h, v, c]
-                own, of_own, h0, h1, h2, h3 = near[j, c], of_near[j, c], here[e, c], here[f, c], here[g, c], here[h, c]
+                a0, a1, a2, a3 = of_logits[r0, s0, c], of_logits[r1, s1, c], of_logits[r2, s2, c], of_logits[r3, s3, c]
+                own, of_own = near[j, c], of_near[j, c]
+                h0, h1, h2, h3 = here[r0, c], here[r1, c], here[r2, c], here[r3, c]
                 for q in range(width):
-                    first_two = (l0 if own[q] + h0[q] > 0 else zero) + (l1 if own[q] + h1[q] > 0 else zero)
-                    last_two = (l2 if own[q] + h2[q] > 0 else zero) + (l3 if own[q] + h3[q] > 0 else zero)
+                    first_two = (a0 if own[q] + h0[q] > 0 else zero) + (a1 if own[q] + h1[q] > 0 else zero)
+                    last_two = (a2 if own[q] + h2[q] > 0 else zero) + (a3 if own[q] + h3[q] > 0 else zero)
                     of_own[q] += first_two + last_two
         for i in range(4 * n_fours, len(own_edges)):  # many senders have fewer than four
             r, s = divmod(own_edges[i], n_edges)

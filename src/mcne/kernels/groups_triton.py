@@ -1,4 +1,4 @@
-"""The distinct numbers of a step and where each is used, found on a GPU by one sort.
+"""The distinct numbers of a step and where each is used, found on a GPU by putting them in order.
 
 How many distinct ones there are is never known to the host: all sizes are those of the most that there can be, and
 what is not used is filled up.

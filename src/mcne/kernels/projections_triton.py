@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 64
 
 
 @triton.jit
-def _multiply(
+def _halves(
     project,  # [T, 2D]
     masks,  # [B, D]
     first,  # [B, T, D] out
@@ -36,7 +36,7 @@ def _multiply(
 
 
 @triton.jit
-def _of_project(
+def _halves_of_project(
     masks,
     of_first,  # [B, T, D]
     of_second,  # [B, T, D]
@@ -58,7 +58,7 @@ def _of_project(
 
 
 @triton.jit
-def _of_masks(
+def _halves_of_masks(
     project,
     of_first,
     of_second,
@@ -89,7 +89,7 @@ class MaskedHalves(torch.autograd.Function):
         project, masks = project.contiguous(), masks.contiguous()
         (n_b, n_d), n_t = masks.shape, len(project)
         first, second = (masks.new_empty(n_b * n_t, n_d) for _ in range(2))
-        _multiply[(n_b * n_t,)](project, masks, first, second, n_t, n_d, block(n_d))
+        _halves[(n_b * n_t,)](project, masks, first, second, n_t, n_d, block(n_d))
         ctx.save_for_backward(project, masks)
         return first, second
 
@@ -100,8 +100,8 @@ class MaskedHalves(torch.autograd.Function):
         (n_b, n_d), n_t = masks.shape, len(project)
         first, second = (gradient.contiguous() for gradient in gradients)
         of_project, of_masks = torch.empty_like(project), torch.empty_like(masks)
-        _of_project[(n_t,)](masks, first, second, of_project, n_b, n_t, n_d, block(n_d))
-        _of_masks[(n_b, triton.cdiv(n_d, COLUMNS_AT_ONCE))](
+        _halves_of_project[(n_t,)](masks, first, second, of_project, n_b, n_t, n_d, block(n_d))
+        _halves_of_masks[(n_b, triton.cdiv(n_d, COLUMNS_AT_ONCE))](
             *(project, first, second, of_masks, n_t, n_d, min(block(n_t), ROWS_AT_ONCE), COLUMNS_AT_ONCE)
         )
         return of_project, of_masks
