@@ -39,8 +39,8 @@ test: $(READY) ## the tests, a few minutes
 test-slow: $(READY) ## the tests that take long
 	$(BIN)/python -m pytest -m slow
 
-bench: $(READY) ## measure every speed and memory figure of docs/results.md, as ratios in one run
-	$(BIN)/python -m benchmarks
+bench: $(READY) ## measure every figure of docs/performance.md, as ratios in one run; FIGURES="step ranking" for some
+	$(BIN)/python -m benchmarks $(FIGURES)
 
 reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DIR (hours; minutes to an hour on a GPU)
 	@test -n "$(MCNE_DATA_DIR)" || { echo "set MCNE_DATA_DIR to the directory that has ciao/ and epinions/ as published"; exit 1; }

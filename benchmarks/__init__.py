@@ -1,1 +1,1 @@
-"""The figures of docs/results.md, each measured against its rival or floor in the same run."""
+"""The figures of docs/performance.md, each measured against its rival or floor in the same run."""

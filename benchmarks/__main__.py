@@ -1,41 +1,55 @@
-"""``make bench``: run every benchmark, print a table, and keep the numbers as JSON."""
+"""``make bench``: take figures, all or those asked for, print them, and keep them as JSON."""
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
-import platform
 import sys
-import time
-from pathlib import Path
+from collections.abc import Sequence
 
 from mcne.cli.environment import VARIABLES
 
 os.environ |= {**VARIABLES, **os.environ}  # as the command line does
 
-from benchmarks.command_line import measure_start
-from benchmarks.csv_memory import measure_csv
-from benchmarks.figure import Figure
-from benchmarks.prepare import measure_prepare
-from benchmarks.rivals.bpr import measure_bpr
-from benchmarks.rivals.node2vec import measure_node2vec
-from benchmarks.step import measure_step
-
-RESULTS = Path("bench-results")
+from benchmarks import curves, history
+from benchmarks.registry import MEASUREMENTS
+from mcne.benchmarking.figure import Figure, Measurement, choose
+from mcne.benchmarking.machine import machine
+from mcne.errors import UsageError
 
 
 def main() -> None:
-    figures: list[Figure] = []
-    for measure in (measure_start, measure_prepare, measure_csv, measure_step, measure_bpr, measure_node2vec):
-        print(f"{measure.__module__} …", file=sys.stderr, flush=True)
-        figures += measure()
-    for figure in figures:
-        print(figure.line())
-    RESULTS.mkdir(exist_ok=True)
-    machine = {"platform": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()}
-    path = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
-    path.write_text(json.dumps({"machine": machine, "figures": [vars(figure) for figure in figures]}, indent=1))
-    print(f"kept in {path}", file=sys.stderr)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("figures", nargs="*", help="names or groups, as --list prints them; all without")
+    parser.add_argument("--list", action="store_true", help="measure nothing: what there is to measure")
+    parser.add_argument("--history", action="store_true", help="measure nothing: every figure over past runs")
+    parser.add_argument("--curves", action="store_true", help="cost against users, batch, neighbors and behaviors")
+    asked = parser.parse_args()
+    try:
+        chosen = choose(MEASUREMENTS, asked.figures)
+    except UsageError as error:
+        sys.exit(f"error: {error}")
+    if asked.list:
+        for each in chosen:
+            target = "" if each.at_most is None else f"at most {each.at_most:.4g} {each.unit}"
+            print(f"{each.key:16} {each.name}{f', against {each.against}' if each.against else ''}; {target}")
+    elif asked.history:
+        print(*history.lines(), sep="\n")
+    elif asked.curves:
+        print(*(f"kept in {path}" for path in curves.draw(history.RESULTS)), sep="\n")
+    else:
+        _measure(chosen)
+
+
+def _measure(chosen: Sequence[Measurement]) -> None:
+    on, figures = machine(), list[Figure]()
+    try:
+        for each in chosen:
+            print(f"{each.key} …", file=sys.stderr, flush=True)
+            figures.append(each.figure())
+            print(figures[-1].line(), flush=True)
+    finally:  # what was measured is kept, whatever ends the run
+        print(f"kept in {history.keep(figures, on)}", file=sys.stderr)
     if any(figure.is_missed for figure in figures):
         sys.exit("a figure was missed")
 

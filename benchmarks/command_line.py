@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
-import time
+from functools import partial
 
-from benchmarks.figure import Figure
+from mcne.benchmarking.figure import Taken
+from mcne.benchmarking.rounds import Contender, medians
 
-RUNS = 15
-
-
-def measure_start() -> list[Figure]:
-    bare, ours = [], []
-    for _ in range(RUNS):
-        bare.append(_seconds("-c", "pass"))
-        ours.append(_seconds("-m", "mcne", "--help"))
-    beyond = statistics.median(ours) - statistics.median(bare)
-    detail = f"median of {RUNS}: {statistics.median(ours):.3f} s against {statistics.median(bare):.3f} s"
-    return [Figure("mcne --help beyond Python's start", beyond, "s", 0.2, detail)]
+ROUNDS = 15
 
 
-def _seconds(*arguments: str) -> float:
-    start = time.perf_counter()
+def measure_start() -> Taken:
+    commands = {"bare": ("-c", "pass"), "ours": ("-m", "mcne", "--help")}
+    taken = medians({name: Contender(partial(_run, command)) for name, command in commands.items()}, rounds=ROUNDS)
+    return Taken(
+        taken["ours"] - taken["bare"], f"median of {ROUNDS}: {taken['ours']:.3f} s against {taken['bare']:.3f} s"
+    )
+
+
+def _run(arguments: tuple[str, ...], _: int) -> None:
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-    return time.perf_counter() - start

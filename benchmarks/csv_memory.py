@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from benchmarks.figure import Figure
+from mcne.benchmarking.figure import Taken
 from mcne.randomness import Stream
 
 INTERACTIONS, LINKS = 10_000_000, 20_000_000
@@ -33,7 +33,7 @@ finally:
 """
 
 
-def measure_csv() -> list[Figure]:
+def measure_csv() -> Taken:
     with tempfile.TemporaryDirectory() as directory:
         interactions, links = Path(directory) / "interactions.csv", Path(directory) / "links.csv"
         _write(interactions, INTERACTIONS, _interactions)
@@ -50,7 +50,7 @@ def measure_csv() -> list[Figure]:
     unit = 1 if sys.platform == "darwin" else 1024
     peak = int(done.stderr.split()[-1]) * unit / GIB
     detail = f"10,000,000 interactions and 20,000,000 links, text ids, {size:.2f} GiB of CSV, {seconds:.0f} s"
-    return [Figure("peak memory preparing a large CSV", peak, "GiB", 4, detail)]
+    return Taken(peak, detail)
 
 
 def _write(path: Path, rows: int, make: object) -> None:

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import statistics
 import tempfile
-import time
 from pathlib import Path
 
 from scipy.io import loadmat
 
-from benchmarks.figure import Figure
+from benchmarks.raw import raw_files
+from mcne.benchmarking.figure import Taken
+from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.trust import EPINIONS, prepare
 
-RUNS = 11
-NAME = "prepare Epinions / loadmat"
+ROUNDS = 11
+FILES = ("rating.mat", "trustnetwork.mat")
 
 
-def measure_prepare() -> list[Figure]:
-    raw = Path(os.environ.get("MCNE_DATA_DIR", "nowhere")) / "epinions"
-    if not raw.is_dir():
-        return [Figure(NAME, None, "×", 5, "set MCNE_DATA_DIR to the directory of the raw files")]
-    floor, ours = [], []
+def measure_prepare() -> Taken:
+    raw = raw_files("epinions")
     with tempfile.TemporaryDirectory() as directory:
-        for run in range(RUNS):
-            start = time.perf_counter()
-            for file in ("rating.mat", "trustnetwork.mat"):
-                loadmat(raw / file)
-            middle = time.perf_counter()
-            prepare(EPINIONS, raw).save(Path(directory) / str(run))
-            floor.append(middle - start)
-            ours.append(time.perf_counter() - middle)
-    ratio = statistics.median(a / b for a, b in zip(ours, floor, strict=True))
-    detail = f"median of {RUNS}: {statistics.median(ours) * 1e3:.0f} ms against {statistics.median(floor) * 1e3:.0f} ms"
-    return [Figure(NAME, ratio, "×", 5, detail)]
+        contenders = {
+            "floor": Contender(lambda _: [loadmat(raw / file) for file in FILES]),
+            "ours": Contender(lambda number: prepare(EPINIONS, raw).save(Path(directory) / str(number))),
+        }
+        floor, ours = medians(contenders, rounds=ROUNDS).values()
+    return Taken(ours / floor, f"median of {ROUNDS}: {ours * 1e3:.0f} ms against {floor * 1e3:.0f} ms")

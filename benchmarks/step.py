@@ -1,90 +1,74 @@
-"""A training step: against the literal form on Ciao, and on a graph ten times as large."""
+"""A training step of MCNE on a network ten times as large, and per distinct user and link against Ciao."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import median
+from typing import NamedTuple
 
-import torch
-
-from benchmarks.figure import Figure
-from benchmarks.literal import LiteralStep
+from benchmarks.raw import ciao
+from mcne.benchmarking.figure import Taken
+from mcne.benchmarking.rounds import Contender, medians
+from mcne.benchmarking.step import paper_model
+from mcne.benchmarking.suite import all_for_training
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.data.trust import CIAO, prepare
-from mcne.methods.mcne import MCNE, Batch, MCNEConfig
-from mcne.sampling.triples import TripleSampler
-from mcne.training.contract import TrainingData
+from mcne.methods.mcne import MCNE, Batch
 
-AGAINST_LITERAL = "step of Ciao / literal form"
-AGAINST_SIZE = "step at 1,000,000 users / at 100,000"
-SIZES = (100_000, 1_000_000)
+ROUNDS, WARM_UP = 15, 3
+SMALL, LARGE = 100_000, 1_000_000
 
 
-def measure_step() -> list[Figure]:
-    return [_against_literal(), _against_size()]
+class Cost(NamedTuple):
+    """Of a step: its time, and how many distinct users and links it has."""
+
+    seconds: float
+    parts: float
+
+    @property
+    def each(self) -> float:
+        """Seconds of a user or a link."""
+        return self.seconds / self.parts
+
+    def __str__(self) -> str:
+        return f"{self.seconds * 1e3:.0f} ms for {self.parts:,.0f} distinct users and links"
 
 
-def _against_literal() -> Figure:
-    raw = Path(os.environ.get("MCNE_DATA_DIR", "nowhere")) / "ciao"
-    if not raw.is_dir():
-        return Figure(AGAINST_LITERAL, None, "×", 1 / 12, "set MCNE_DATA_DIR to the directory of the raw files")
-    model = _model(prepare(CIAO, raw))
-    triples = TripleSampler(
-        model.data.pairs, n_users=model.data.n_users, n_items=model.data.n_items, negatives=5, batch_size=128, seed=1
-    )
-    literal = LiteralStep(_model(prepare(CIAO, raw)), triples, model.data.graph)
-    ours, theirs = [], []
-    for round_ in range(4):
-        ours += [_seconds(lambda step=10 * round_ + k: _step(model, step)) for k in range(10)]  # type: ignore[misc]
-        theirs.append(_seconds(lambda step=round_: literal.run(step)))  # type: ignore[misc]
-    fast, slow = median(ours[1:]), median(theirs[1:])
-    detail = f"paper settings, {fast * 1e3:.0f} ms against {slow * 1e3:,.0f} ms: {slow / fast:.0f} times as fast"
-    return Figure(AGAINST_LITERAL, fast / slow, "×", 1 / 12, detail)
-
-
-def _against_size() -> Figure:
+def against_smaller() -> Taken:
     """On networks of the same degree law, 10 links from each user on average.
 
     Some of the difference is work: a step samples 80,000 links, enough to meet a fifth of the smaller network and so
     many a user twice, where the larger one has more distinct users to compute.
     """
-    networks = [generate(SyntheticConfig(users=users, links_per_user=5.0, records_per_user=1.0))[0] for users in SIZES]
-    measured = _medians([_model(network) for network in networks])
-    small, large = (f"{seconds * 1e3:.0f} ms for {parts:,.0f} distinct users and links" for seconds, parts in measured)
-    each = [seconds / parts for seconds, parts in measured]
-    detail = f"paper settings, {large} against {small}, per user and link {each[1] / each[0]:.2f}×"
-    return Figure(AGAINST_SIZE, measured[1][0] / measured[0][0], "×", 1.25, detail)
+    small, large = costs([_network(SMALL), _network(LARGE)])
+    detail = f"{large} against {small}, per user and link {large.each / small.each:.2f}×"
+    return Taken(large.seconds / small.seconds, detail)
 
 
-def _medians(models: list[MCNE]) -> list[tuple[float, float]]:
-    """Seconds of a step of each model, in turns, and how many distinct users and links it has."""
-    taken: list[list[tuple[float, float]]] = [[] for _ in models]
-    for step in range(14):
-        for model, times in zip(models, taken, strict=True):
-            start = time.perf_counter()
-            batch = model.prepare(0, step)
-            model.update(model.loss(batch))
-            assert isinstance(batch, Batch)  # on a CPU
-            parts = len(batch.users) + sum(hop.sender.numel() for hop in batch.hops)
-            times.append((time.perf_counter() - start, parts))
-    return [(median(s for s, _ in times[2:]), median(n for _, n in times[2:])) for times in taken]
+def per_part_against_ciao() -> Taken:
+    small, large = costs([ciao(), _network(LARGE)])
+    return Taken(large.each / small.each, f"{large} against {small}")
 
 
-def _model(dataset: SocialDataset) -> MCNE:
-    split = random_split(dataset, seed=0, ratios=(100, 0, 0))
-    return MCNE(TrainingData.of(dataset, split), MCNEConfig(), seed=0, device=torch.device("cpu"))
+def costs(datasets: Sequence[SocialDataset]) -> list[Cost]:
+    """Of a step on each dataset, in turns."""
+    steps = [_Step(paper_model(all_for_training(dataset))) for dataset in datasets]
+    taken = medians({str(k): Contender(step) for k, step in enumerate(steps)}, rounds=ROUNDS, warm_up=WARM_UP)
+    return [Cost(seconds, median(step.parts[WARM_UP:])) for seconds, step in zip(taken.values(), steps, strict=True)]
 
 
-def _step(model: MCNE, step: int) -> None:
-    model.update(model.loss(model.prepare(0, step)))
+class _Step:
+    """A step of a model, which keeps how many distinct users and links each had."""
+
+    def __init__(self, model: MCNE) -> None:
+        self.model, self.parts = model, list[int]()
+
+    def __call__(self, number: int) -> None:
+        batch = self.model.prepare(*divmod(number, self.model.n_steps))
+        self.model.update(self.model.loss(batch))
+        assert isinstance(batch, Batch)  # on a CPU
+        self.parts.append(len(batch.users) + sum(hop.sender.numel() for hop in batch.hops))
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def _network(users: int) -> SocialDataset:
+    return generate(SyntheticConfig(users=users, behaviors=3, links_per_user=5.0, records_per_user=1.0))[0]

@@ -1,34 +1,33 @@
-"""BPR updates per second against cornac's BPR (Cython, threads without locks), same data, factors and cores.
+"""BPR updates per second against cornac's and implicit's (Cython, threads without locks), same data, factors and cores.
 
 An update is one (user, positive, negative) triple learned. Ours is measured as the training loop runs it: one thread
-prepares steps ahead while PyTorch computes on the other. cornac learns with as many threads, or with one where that is
+prepares steps ahead while PyTorch computes on the other. A rival learns with as many threads, or with one where that is
 faster.
 """
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
 
-from benchmarks.figure import Figure
-from benchmarks.rivals.environment import python_with
+from benchmarks.rivals.process import Rival
+from mcne.benchmarking.figure import Taken
+from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.methods.bpr import BPR, Batch, BPRConfig
 from mcne.methods.dot_ranking import examples
 from mcne.training.contract import TrainingData
 
-NAME = "BPR updates of cornac / ours per second"
-HERE = Path(__file__).resolve().parent
 WIDTH = 64
 CORES = 2
 ROUNDS = 5
@@ -39,40 +38,51 @@ OURS = BPRConfig(width=WIDTH, bias=True, negatives=5, batch_size=32768)
 NETWORK = SyntheticConfig(users=50_000, behaviors=2, links_per_user=0.5, records_per_user=20.0)
 
 
-def measure_bpr() -> list[Figure]:
-    try:
-        python = python_with(HERE / "requirements-bpr.txt", "bpr")
-    except (OSError, subprocess.CalledProcessError) as error:
-        return [Figure(NAME, None, "×", 1, f"cornac could not be installed: {error}")]
+def against_cornac() -> Taken:
+    return _against("cornac", environment="bpr")
+
+
+def against_implicit() -> Taken:
+    return _against("implicit", environment="implicit")
+
+
+def _against(rival: str, *, environment: str) -> Taken:
     dataset = generate(NETWORK)[0].only(0)
     data = TrainingData.of(dataset, random_split(dataset, seed=0, ratios=(100, 0, 0)))
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         pairs = Path(directory) / "pairs.npz"
         np.savez(pairs, user=data.pairs[0][0], item=data.pairs[0][1], shape=[data.n_users, data.n_items[0]])
-        rates = _rates(python, pairs, data)
-    theirs = max(rates["cornac, 1 thread"], rates[f"cornac, {CORES} threads"])
+        rivals = {
+            f"{rival}, {threads} thread{'s' if threads > 1 else ''}": stack.enter_context(
+                Rival(rival, pairs, WIDTH, threads, environment=environment, threads=threads)
+            )
+            for threads in (1, CORES)
+        }
+        taken = _seconds_of_an_update(rivals, data)
+    theirs = min(seconds for name, seconds in taken.items() if name != "ours")
     shape = f"{data.n_users:,} users, {data.n_items[0]:,} items, {len(data.pairs[0][0]):,} records, {WIDTH} factors"
-    each = ", ".join(f"{name} {rate / 1e6:.2f} M/s" for name, rate in rates.items())
-    return [Figure(NAME, theirs / rates["ours"], "×", 1, f"{shape}; {each}")]
+    each = ", ".join(f"{name} {1e-6 / seconds:.2f} M/s" for name, seconds in taken.items())
+    return Taken(taken["ours"] / theirs, f"{shape}; {each}")
 
 
-def _rates(python: Path, pairs: Path, data: TrainingData) -> dict[str, float]:
-    """Updates per second of each, medians over rounds in which all take turns."""
-    rivals = {threads: _Rival(python, pairs, threads) for threads in (1, CORES)}
+def _seconds_of_an_update(rivals: Mapping[str, Rival], data: TrainingData) -> dict[str, float]:
     model = BPR(data, OURS, seed=0, device=torch.device("cpu"))
-    taken: dict[str, list[float]] = {}
+    ours = {"ours": Contender(lambda epoch: 1 / _our_rate(model, epoch), has_clock=True)}
+    theirs = {name: Contender(_per_update(rival), has_clock=True) for name, rival in rivals.items()}
     before = torch.get_num_threads()
     torch.set_num_threads(CORES)
     try:
-        for epoch in range(ROUNDS):
-            taken.setdefault("ours", []).append(_our_rate(model, epoch))
-            for threads, rival in rivals.items():
-                taken.setdefault(f"cornac, {threads} thread{'s' if threads > 1 else ''}", []).append(rival.rate())
+        return medians(ours | theirs, rounds=ROUNDS, warm_up=0)
     finally:
         torch.set_num_threads(before)
-        for rival in rivals.values():
-            rival.end()
-    return {name: median(rates) for name, rates in taken.items()}
+
+
+def _per_update(rival: Rival) -> Callable[[int], float]:
+    def seconds(_: int) -> float:
+        updates, taken = rival.ask()
+        return taken / updates
+
+    return seconds
 
 
 def _our_rate(model: BPR, epoch: int) -> float:
@@ -90,28 +100,3 @@ def _our_rate(model: BPR, epoch: int) -> float:
             updates += examples(batch.triples) * OURS.negatives
         seconds = time.perf_counter() - start
     return updates / seconds
-
-
-class _Rival:
-    """A process that trains when asked."""
-
-    def __init__(self, python: Path, pairs: Path, threads: int) -> None:
-        command = [str(python), "-W", "ignore", str(HERE / "their_bpr.py"), str(pairs), str(WIDTH), str(threads)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._answer()
-
-    def rate(self) -> float:
-        assert self._process.stdin is not None
-        print(file=self._process.stdin, flush=True)
-        updates, seconds = map(float, self._answer().split())
-        return updates / seconds
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{HERE / 'their_bpr.py'} ended with status {self._process.wait()}")
-        return line
-
-    def end(self) -> None:
-        self._process.communicate()

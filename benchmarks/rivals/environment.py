@@ -15,7 +15,7 @@ def python_with(requirements: Path, name: str) -> Path:
     python, done = directory / "bin" / "python", directory / "done"
     if not done.is_file() or done.read_text() != requirements.read_text():
         subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
-        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip: list[str | Path] = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         subprocess.run([*pip, "-r", requirements], check=True)
         done.write_text(requirements.read_text())
     return python

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from mcne import __version__
-from mcne.cli import compare, data, demo, doctor, query, train
+from mcne.cli import bench, compare, data, demo, doctor, query, train
 from mcne.cli.environment import set_environment
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
@@ -30,6 +30,7 @@ app.command("similar")(query.similar)
 app.command("explain")(query.explain)
 app.command("export")(query.export)
 app.command("demo")(demo.demo)
+app.command("bench")(bench.bench)
 app.command("doctor")(doctor.doctor)
 
 

@@ -140,9 +140,7 @@ class DotRanking:
             decay.append(penalty)
         return torch.stack(ranking), torch.stack(decay).mean()
 
-    def scorer(
-        self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None
-    ) -> Scorer:
+    def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
         taken = every if masks is None else masks

@@ -1,0 +1,68 @@
+"""MCNE trained on Ciao with a GPU: an epoch, and the way to the best one."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.raw import ciao
+from mcne import runs
+from mcne.benchmarking.figure import Taken
+from mcne.benchmarking.gpu import gpu
+from mcne.data.split import random_split
+from mcne.training.journal import SilentReporter
+from mcne.training.loop import Record
+
+WARM_UP = 2
+"""Epochs of a training before the one that is timed: in them kernels are compiled."""
+
+
+def epoch_seconds() -> Taken:
+    clock = _Clock()
+    _train(clock, {"epochs": 12, "patience": 12})
+    seconds = median(clock.seconds[WARM_UP:])
+    return Taken(seconds, f"paper settings, median of {len(clock.seconds) - WARM_UP} epochs, validation aside")
+
+
+def seconds_to_best() -> Taken:
+    _train(_Clock(), {"epochs": WARM_UP})
+    clock = _Clock()
+    best = _train(clock, {})
+    return Taken(clock.since_start[best - 1], f"default settings, the best epoch was the {best}th, evaluation included")
+
+
+def _train(clock: _Clock, given: dict[str, Any]) -> int:
+    """Train, and give the best epoch, counted from 1."""
+    device, dataset = gpu(), ciao()
+    split = random_split(dataset, seed=0)
+    with tempfile.TemporaryDirectory() as directory:
+        clock.start = time.perf_counter()
+        run = runs.train(
+            "mcne",
+            dataset,
+            split,
+            Path(directory) / "run",
+            given=given,
+            seed=0,
+            device=device,
+            resume=False,
+            places={},
+            reporter=clock,
+        )
+        return int(run.result["best_epoch"])
+
+
+class _Clock(SilentReporter):
+    """Keeps when epochs ended, their evaluation included, and how long they took without."""
+
+    def __init__(self) -> None:
+        self.start = 0.0
+        self.since_start: list[float] = []
+        self.seconds: list[float] = []
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        self.since_start.append(time.perf_counter() - self.start)
+        self.seconds.append(seconds)
