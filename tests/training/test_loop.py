@@ -334,8 +334,9 @@ def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_
 
 
 @pytest.mark.parametrize(("seconds", "step"), [(1000, 3), (0, 2)])
-def test_divergence_of_captured_steps_is_noticed_before_anything_is_kept(
-    seconds: int, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_captured", [True, False])
+def test_divergence_on_a_gpu_is_noticed_before_anything_is_kept(
+    seconds: int, step: int, is_captured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = step_loss(1.0, float("nan"), total=float("nan"))
     method = Counter(before=lambda batch: lost if batch == (1, 1) else None)
@@ -345,7 +346,10 @@ def test_divergence_of_captured_steps_is_noticed_before_anything_is_kept(
         method.update(loss)
         return loss
 
-    monkeypatch.setattr(loop, "captured_steps", lambda *_: in_one)
+    if is_captured:
+        monkeypatch.setattr(loop, "captured_steps", lambda *_: in_one)
+    else:
+        monkeypatch.setattr(loop._Training, "looks_at_each", property(lambda _: False, lambda *_: None), raising=False)
     with pytest.raises(DivergedError, match=rf"the loss of Travel is not finite in epoch 2, by step {step}; .*lower"):
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=seconds))
     saved = checkpoint.newest(tmp_path / CHECKPOINTS, run="this run", device=CPU)[0]

@@ -313,3 +313,24 @@ def test_the_memory_of_an_adam_that_never_stepped() -> None:
     dense(range(3), [parameter], adam)
     load_adam(adam, {})
     assert adam_memory(adam) == {}
+
+
+@pytest.mark.parametrize("how", ["a step", "other values"])
+def test_a_table_given_away_never_changes_and_learning_goes_on(how: str) -> None:
+    def change(adam: RowAdam) -> None:
+        if how == "a step":
+            take_step(adam, {"t": ([4, 1], table(2, 3, seed=7)), "other": ([0], table(1, 2, seed=8))})
+        else:
+            adam.load_tables({"t": table(6, 3, seed=5), "other": table(2, 2, seed=6)})
+
+    ours, theirs = (RowAdam({"t": table(6, 3), "other": table(2, 2)}, learning_rate=0.1) for _ in range(2))
+    given = ours.given_away("t")
+    assert given is ours.tables["t"]  # until something changes it, it is no copy
+    for _ in range(2):
+        change(ours)
+        change(theirs)
+    assert torch.equal(given, table(6, 3))
+    assert not torch.equal(ours.tables["t"], given)
+    assert all(torch.equal(ours.tables[name], theirs.tables[name]) for name in ("t", "other"))
+    assert all(torch.equal(ours.whole[name], theirs.whole[name]) for name in ("t", "other"))
+    assert all(torch.equal(ours.memory()[name], theirs.memory()[name]) for name in ours.memory())

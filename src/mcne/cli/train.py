@@ -75,6 +75,7 @@ def train(
             places={"dataset": str(data.absolute()), "split": split},
             reporter=reporter,
             mode="separate" if separate else "joint",
+            tells_memory=True,
         )
     typer.echo(outcome(run))
     typer.echo(f"saved {out} {run.fingerprint}")

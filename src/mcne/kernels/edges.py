@@ -95,17 +95,19 @@ def hear_all(
     first: Tensor,
     sender: Tensor,
     share: Tensor,
+    before: Tensor | None = None,
 ) -> Tensor:
     """What n receivers hear of all their neighbors, [n, d], as :func:`send_and_receive`; it has no gradient.
 
     Links are ordered by receiver: those of one begin at ``first`` [n + 1] and have a ``sender`` and a ``share`` [E].
+    What they heard ``before`` [n, d] of other neighbors is added to in place, link by link: the bytes of all at once.
     """
     if vectors.device.type == "cpu" and (module := compiled("edges_numba")) is not None:
         arrays = [each.contiguous().numpy() for each in (vectors, near, here, score, masks, first, sender, share)]
-        messages = np.empty((len(here), vectors.shape[1]), arrays[0].dtype)
+        messages = np.zeros((len(here), vectors.shape[1]), arrays[0].dtype) if before is None else before.numpy()
         in_blocks(len(here), lambda start, stop, _: module.hear_all(*arrays, messages, start, stop))
         return torch.from_numpy(messages)
-    return reference.hear_all(vectors, near, here, score, masks, first, sender, share)
+    return reference.hear_all(vectors, near, here, score, masks, first, sender, share, before)
 
 
 def shared_sum(vectors: Tensor, first: Tensor, sender: Tensor, share: Tensor) -> Tensor:

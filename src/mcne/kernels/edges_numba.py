@@ -78,7 +78,7 @@ def hear_all(
     first: Array,  # [n + 1] where the links of a receiver begin
     sender: Array,  # [E]
     share: Array,  # [E]
-    messages: Array,  # [n, d] out
+    messages: Array,  # [n, d] added to
     start: int,
     stop: int,
 ) -> None:
@@ -86,7 +86,6 @@ def hear_all(
     n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], vectors.dtype.type(0)
     weight = np.empty(n_behaviors, vectors.dtype)
     for r in range(start, stop):
-        messages[r] = 0
         for at in range(first[r], first[r + 1]):
             theirs, sent, message = near[sender[at]], vectors[sender[at]], messages[r]
             for c in range(n_behaviors):

@@ -53,9 +53,10 @@ def hear_all(
     first: Tensor,
     sender: Tensor,
     share: Tensor,
+    before: Tensor | None = None,
 ) -> Tensor:
     """The same of all neighbors: see :func:`mcne.kernels.edges.hear_all`."""
-    messages = vectors.new_zeros(len(here), vectors.shape[1])
+    messages = vectors.new_zeros(len(here), vectors.shape[1]) if before is None else before
     for receiver, some, part in _pieces(first, sender, share):
         gate = attention(near[some], here[receiver], score) @ masks  # [e, d]
         messages.index_add_(0, receiver, vectors[some] * gate * part[:, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,33 +14,59 @@ from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
 from mcne.kernels.edges import TensorHop, hear_all, mean_of, receivers_of, send_and_receive, shared_sum
 from mcne.kernels.projections import masked_halves
+from mcne.layers.spill import new_table
 from mcne.layers.tensors import INIT_STD, take, to_device
 from mcne.randomness import Stream
 
 USERS_AT_ONCE = 1 << 16
+NUMBERS_AT_ONCE = 1 << 26
+"""Of projections of senders, and of what receivers have heard so far."""
 
 
 @dataclass(frozen=True)
 class Links:
-    """All links of a network on the device, by receiver; the shares of what a receiver hears add up to 1."""
+    """Links of a network on the device, by receiver; the shares of what a receiver hears add up to 1."""
 
-    first: Tensor  # [users + 1] where the links of a receiver begin
+    first: Tensor  # [receivers + 1] where the links of a receiver begin
     sender: Tensor  # [E]
     share: Tensor  # [E]
-
-    @classmethod
-    def of(cls, graph: Graph, *, weighted: bool, device: torch.device) -> Links:
-        """Those of a graph; ``weighted`` shares are in proportion to link weights."""
-        shares = graph.shares(weighted=weighted).astype(np.float32)
-        arrays = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), shares)
-        first, sender, share = (to_device(each, device) for each in arrays)
-        return cls(first, sender, share)
 
     def to(self, start: int, stop: int) -> Links:
         """Those to the receivers from ``start`` to ``stop``."""
         first = self.first[start : stop + 1]
         own = slice(int(first[0]), int(first[-1]))
         return Links(first - own.start, self.sender[own], self.share[own])
+
+    def sent_by(self, start: int, stop: int) -> Links:
+        """Those from the senders from ``start`` to ``stop``, whose rows then count from ``start``."""
+        chosen = (self.sender >= start) & (self.sender < stop)
+        before = torch.cat([chosen.new_zeros(1, dtype=torch.int64), chosen.cumsum(0)])  # [E + 1]
+        return Links(before[self.first], self.sender[chosen] - start, self.share[chosen])
+
+
+class GraphLinks:
+    """Those of a graph; ``weighted`` shares are in proportion to link weights.
+
+    They are made when they are asked for, which takes less memory than to keep all: a graph is much smaller.
+    """
+
+    def __init__(self, graph: Graph, *, weighted: bool, device: torch.device) -> None:
+        self._graph, self._weighted, self._device = graph, weighted, device
+        self._last: tuple[tuple[int, int], Links] | None = None
+
+    def to(self, start: int, stop: int) -> Links:
+        """Those to the receivers from ``start`` to ``stop``; the last are kept, which are all of a small network."""
+        if self._last is None or self._last[0] != (start, stop):
+            self._last = (start, stop), self._made(start, stop)
+        return self._last[1]
+
+    def _made(self, start: int, stop: int) -> Links:
+        graph, first = self._graph, self._graph.indptr[start : stop + 1].astype(np.int64)
+        own = slice(first[0], first[-1])
+        first -= first[0]
+        some = Graph(first, graph.indices[own], None if graph.weights is None else graph.weights[own])
+        arrays = (first, some.indices.astype(np.int64), some.shares(weighted=self._weighted).astype(np.float32))
+        return Links(*(to_device(each, self._device) for each in arrays))
 
 
 class MessageLayer(nn.Module):
@@ -85,30 +112,64 @@ class MessageLayer(nn.Module):
         return self._receive(messages, own)
 
     @torch.no_grad()
-    def receive_all(self, vectors: Tensor, masks: Tensor, links: Links) -> Tensor:
-        """The layer for all users, each hearing all its neighbors, [m, d_out]; some users at a time."""
-        of_near, of_here = (None, None) if self.score is None else self._weights(masks)
-        near = None if of_near is None else self._project(vectors, of_near)
-        received = []
-        for start in range(0, len(vectors), USERS_AT_ONCE):
-            own = vectors[start : start + USERS_AT_ONCE]
-            here = None if of_here is None else self._project(own, of_here)
-            some = links.to(start, start + len(own))
-            received.append(self._receive(self._hear_all(vectors, own, near, here, masks, some), own))
-        return torch.cat(received) if received else vectors.new_zeros(0, len(self.combine))
+    def receive_all(self, vectors: Tensor, masks: Tensor, links: Links | GraphLinks) -> Tensor:
+        """The layer for all users, each hearing all its neighbors, [m, d_out].
+
+        Some receivers hear some senders at a time, so that what is held beside the vectors hardly grows with the
+        network. Senders come in their order, in which those of a receiver are too: the bytes of all at once.
+        """
+        received = new_table(len(vectors), len(self.combine), dtype=vectors.dtype, device=vectors.device)
+        n_senders, n_receivers = self._at_once(vectors, masks)
+        for start, stop in _ranges(0, len(vectors), n_receivers):
+            messages = self._hear_all(vectors, start, stop, masks, links, n_senders)
+            for first, last in _ranges(start, stop, USERS_AT_ONCE):
+                some = slice(first, last)
+                received[some] = self._receive(messages[first - start : last - start], vectors[some])
+        return received
+
+    def _at_once(self, vectors: Tensor, masks: Tensor) -> tuple[int, int]:
+        """How many senders are projected at a time, and for how many receivers, who project theirs for each time.
+
+        Where all senders are projected at once, receivers need not wait for the next; few at a time take less.
+        """
+        numbers = max(NUMBERS_AT_ONCE, -(-vectors.numel() // 3))  # more pieces of a larger network would take longer
+        projected = 0 if self.score is None else len(masks) * len(self.score)
+        n_senders = max(USERS_AT_ONCE, numbers // max(1, projected)) if projected else len(vectors)
+        if n_senders >= len(vectors):
+            return len(vectors), USERS_AT_ONCE
+        return n_senders, max(USERS_AT_ONCE, numbers // vectors.shape[1])
 
     def _hear_all(
-        self, vectors: Tensor, own: Tensor, near: Tensor | None, here: Tensor | None, masks: Tensor, links: Links
+        self, vectors: Tensor, start: int, stop: int, masks: Tensor, links: Links | GraphLinks, n_senders: int
     ) -> Tensor:
-        """What the receivers ``own`` [n, d_in] hear of all their neighbors, [n, d_in]."""
-        is_literal, all_links = self.message == "literal", (links.first, links.sender, links.share)
-        if self.score is None or near is None or here is None:
-            heard = (links.first.diff() > 0)[:, None].to(own.dtype)
-            sent = own * heard if is_literal else shared_sum(vectors, *all_links)
-            return sent * masks.mean(dim=0)
-        if is_literal:
-            return own * (reference.mean_attention(near, here, self.score, *all_links) @ masks)
-        return hear_all(vectors, near, here, self.score, masks, *all_links)
+        """What the receivers from ``start`` to ``stop`` hear of all their neighbors, [stop − start, d_in]."""
+        if self.score is None:
+            return torch.cat(
+                [self._hear_evenly(vectors, *some, masks, links) for some in _ranges(start, stop, USERS_AT_ONCE)]
+            )
+        of_near, of_here = self._weights(masks)
+        is_literal = self.message == "literal"
+        heard = vectors.new_zeros(stop - start, len(masks) if is_literal else vectors.shape[1])
+        for low, high in _ranges(0, len(vectors), n_senders):
+            sent = vectors[low:high]
+            near = self._project(sent, of_near)
+            for first, last in _ranges(start, stop, USERS_AT_ONCE):
+                some = links.to(first, last)
+                some = some if len(sent) == len(vectors) else some.sent_by(low, high)
+                here, before = self._project(vectors[first:last], of_here), heard[first - start : last - start]
+                along = (some.first, some.sender, some.share)
+                if is_literal:
+                    before += reference.mean_attention(near, here, self.score, *along)
+                else:
+                    hear_all(sent, near, here, self.score, masks, *along, before)
+        return vectors[start:stop] * (heard @ masks) if is_literal else heard
+
+    def _hear_evenly(self, vectors: Tensor, start: int, stop: int, masks: Tensor, links: Links | GraphLinks) -> Tensor:
+        """The same where all behaviors weigh the same."""
+        own, some = vectors[start:stop], links.to(start, stop)
+        heard = (some.first.diff() > 0)[:, None].to(own.dtype)
+        sent = own * heard if self.message == "literal" else shared_sum(vectors, some.first, some.sender, some.share)
+        return sent * masks.mean(dim=0)
 
     def _weights(self, masks: Tensor) -> tuple[Tensor, Tensor]:
         """The halves of ``W_a`` for senders and for receivers, under every mask: twice [B · t, d_in].
@@ -132,3 +193,8 @@ class MessageLayer(nn.Module):
 def _normal(shape: tuple[int, ...], stream: Stream) -> nn.Parameter:
     drawn = torch.from_numpy(stream.normal(shape) * INIT_STD)
     return nn.Parameter(drawn.to(torch.get_default_dtype()))
+
+
+def _ranges(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
+    """From ``start`` to ``stop``, ``size`` at a time."""
+    return ((low, min(low + size, stop)) for low in range(start, stop, size))

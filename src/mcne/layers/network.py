@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels.edges import TensorHop
 from mcne.layers.mask import BinaryMask, Mask
-from mcne.layers.message import Links, MessageLayer
+from mcne.layers.message import GraphLinks, Links, MessageLayer
 from mcne.randomness import Stream
 
 
@@ -53,12 +53,12 @@ class ConditionalNetwork(nn.Module):
         return vectors
 
     @torch.no_grad()
-    def infer(self, vectors: Tensor, links: Links) -> list[Tensor]:
+    def infer(self, vectors: Tensor, links: Links | GraphLinks) -> list[Tensor]:
         """Every level of all users, each hearing all its neighbors: K+1 × [users, d_k]."""
         levels = [vectors]
         for k, layer in enumerate(self.message_layers()):
             received = layer.receive_all(levels[-1], self._masks()[k](), links)
-            levels.append(self._activate(received, k))
+            levels.append(received.relu_() if self._is_active(k) else received)
         return levels
 
     def clamp_masks(self) -> None:
@@ -83,5 +83,8 @@ class ConditionalNetwork(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, MessageLayer)]
 
     def _activate(self, received: Tensor, layer: int) -> Tensor:
-        is_last = layer == len(self.layers) - 1
-        return received if is_last and not self.last_activation else torch.relu(received)
+        return torch.relu(received) if self._is_active(layer) else received
+
+    def _is_active(self, layer: int) -> bool:
+        """Whether a layer ends in an activation."""
+        return self.last_activation or layer < len(self.layers) - 1

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mcne.layers.spill import new_table
 from mcne.randomness import Stream
 
 INIT_STD = 0.01
@@ -22,7 +23,7 @@ NUMBERS_AT_ONCE = 1 << 22
 
 def normal_table(rows: int, width: int, *, std: float, stream: Stream) -> Tensor:
     """N(0, std²) rows, drawn a piece at a time: a large table in double precision would not fit."""
-    table = torch.empty(rows, width)
+    table = new_table(rows, width)
     at_once = max(1, NUMBERS_AT_ONCE // max(width, 1))
     for start in range(0, rows, at_once):
         stop = min(start + at_once, rows)

@@ -22,6 +22,7 @@ from mcne.evaluation.scorer import Scorer
 from mcne.kernels.backend import is_gpu, on_gpu
 from mcne.kernels.groups import Groups, places
 from mcne.kernels.triples import AllTriples, rank, rank_all
+from mcne.layers.spill import copied
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
 from mcne.methods.device_scorer import DeviceScorer
 from mcne.randomness import Stream
@@ -164,19 +165,20 @@ class DotRanking:
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores, which holds copies of all it is made of."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
-        items, bias = self._arrays(tables)
+        own = {name: copied(table) for name, table in tables.items() if name.startswith(("items.", "bias."))}
+        items, bias = self._arrays(own)
         spaces = tuple(
             BehaviorSpace.of(
                 behavior,
                 dataset.n_users,
                 mask=(every if masks is None else masks)[k],
-                item_vectors=items[k].copy(),
-                item_bias=None if bias is None else bias[k].copy(),
+                item_vectors=items[k],
+                item_bias=None if bias is None else bias[k],
             )
             for k, behavior in enumerate(dataset.behaviors)
         )
-        own = to_numpy(vectors).copy()
-        return ConditionalEmbeddings(dataset.users, own, spaces, dataset.graph, trunk, provenance)
+        users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
+        return ConditionalEmbeddings(dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance)
 
     def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         """Item vectors and biases of all behaviors."""

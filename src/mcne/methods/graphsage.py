@@ -27,7 +27,7 @@ from mcne.errors import UsageError
 from mcne.evaluation.scorer import Scorer
 from mcne.kernels.edges import TensorHop
 from mcne.layers.mask import OpenMask
-from mcne.layers.message import Links
+from mcne.layers.message import GraphLinks
 from mcne.layers.network import ConditionalNetwork
 from mcne.layers.skip_gram import logistic_loss
 from mcne.layers.tensors import INIT_STD, normal_table, take, to_device
@@ -180,8 +180,8 @@ class GraphSage:
         return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
 
     @cached_property
-    def _links(self) -> Links:
-        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
+    def _links(self) -> GraphLinks:
+        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, and the weights of the layers."""

@@ -19,7 +19,7 @@ from mcne.kernels.backend import on_gpu
 from mcne.kernels.edges import TensorHop
 from mcne.layers.losses import parameter_l2
 from mcne.layers.mask import BinaryMask, FixedMask, Mask
-from mcne.layers.message import Links
+from mcne.layers.message import GraphLinks
 from mcne.layers.network import ConditionalNetwork
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
 from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
@@ -166,14 +166,14 @@ class MCNE:
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact, with the levels and the attention that explain a link."""
-        *below, last = self.levels()
+        _, *between, last = self.levels()
         attention = tuple(
             Attention(to_numpy(layer.project).copy(), to_numpy(layer.score).copy())
             for layer in self.network.message_layers()
             if layer.project is not None and layer.score is not None
         )
         trunk = Trunk(
-            tuple(to_numpy(level).copy() for level in below),
+            tuple(to_numpy(level) for level in (self.tables.given_away("users"), *between)),
             tuple(self._masks()),
             attention or None,
             self.config.message,
@@ -193,8 +193,8 @@ class MCNE:
         return self.network.infer(self.tables.tables["users"], self._links)
 
     @cached_property
-    def _links(self) -> Links:
-        return Links.of(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
+    def _links(self) -> GraphLinks:
+        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the masks behind their thresholds, and the weights of the layers."""
@@ -230,7 +230,7 @@ class MCNE:
         config, data = self.config, self.data
         module = on_gpu("draws", self.device)
         is_drawn = config.l2_form == "scored" and bool(self.items.joined)
-        widest = max(*config.widths, config.attention_width)
+        widest = max(*config.widths, config.attention_width, len(data.names) + 1)
         if module is None or not is_drawn or not module.fits(config.neighbor_samples, widest):
             return None
         made: DeviceSampler = module.DeviceSampler(

@@ -22,6 +22,7 @@ from mcne.embeddings.joined import side_by_side
 from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.evaluation.scorer import Scorer
+from mcne.runs.estimate import decide, estimate
 from mcne.runs.place import SOMETHING_ELSE, alone
 from mcne.runs.record import (
     BEHAVIORS,
@@ -104,8 +105,13 @@ def train(
     places: Mapping[str, str],
     reporter: Reporter,
     mode: Mode = "joint",
+    tells_memory: bool = False,
 ) -> Run:
-    """Train a method, one model of all behaviors or one of each, and leave a finished run at ``path``."""
+    """Train a method, one model of all behaviors or one of each, and leave a finished run at ``path``.
+
+    What does not fit in memory is refused before anything is made; with ``tells_memory`` the reporter is told the
+    estimate in any case, and else only where tables have to be in files.
+    """
     from mcne.training.journal import tensorboard_writer
 
     config, settings = settings_of(method, given)
@@ -116,7 +122,7 @@ def train(
     with alone(path):
         if _is_finished(path, spec, device, resume=resume, reporter=reporter, places=places):
             return Run(path, spec, places)
-        work = _Work(dataset, split, path, spec, config, settings, device, reporter, dict(places))
+        work = _Work(dataset, split, path, spec, config, settings, device, reporter, dict(places), tells_memory)
         if mode == "separate":
             work.train_separately(given)
         else:
@@ -137,8 +143,19 @@ class _Work:
     device: torch.device
     reporter: Reporter
     places: dict[str, str]
+    tells_memory: bool
 
     def train_jointly(self) -> None:
+        from mcne.layers.spill import room
+
+        needed = estimate(self.spec.method, self.config, self.settings, self.dataset, self.split)
+        found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
+        if found is not None and (found.tables_in_files or self.tells_memory):
+            self.reporter.say(found.line)
+        with room(self.path, tables=found is not None and found.tables_in_files):
+            self._train_jointly()
+
+    def _train_jointly(self) -> None:
         from mcne.methods.registry import entry
         from mcne.training.contract import TrainingData
         from mcne.training.journal import RunJournal
@@ -191,6 +208,7 @@ class _Work:
                     resume=True,
                     places=self.places,
                     reporter=self.reporter,
+                    tells_memory=self.tells_memory,
                 )
             )
         metrics = [part.result[DECIDING_METRIC] for part in parts if part.result[DECIDING_METRIC] is not None]
@@ -217,7 +235,7 @@ class _Work:
         from mcne.training.contract import Embedder
 
         learned = {name: value.detach().cpu().numpy() for name, value in model.learned().items()}
-        bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not np.all(np.isfinite(value))]
+        bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not _is_finite(value)]
         if bad:
             raise DivergedError(f"what was learned is not finite ({', '.join(bad)}); {CALMER}")
         if isinstance(model, Embedder):
@@ -257,6 +275,11 @@ class _Finite:
         if not np.all(np.isfinite(scores)):
             raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
         return scores
+
+
+def _is_finite(values: NDArray[Any]) -> bool:
+    """Whether all are, at no cost in memory."""
+    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
 def _validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:

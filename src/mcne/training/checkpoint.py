@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -77,9 +78,10 @@ def newest(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoi
                 "method or settings; choose another directory, or repeat the settings that it was started with"
             )
         state: State = {}
-        for name, array in saved.arrays.items():
+        for name in saved.arrays:
             group, _, rest = name.partition(".")
-            state.setdefault(group, {})[rest] = torch.from_numpy(array.copy()).to(device)
+            mine = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all at once may not fit in memory
+            state.setdefault(group, {})[rest] = torch.from_numpy(mine.view(np.ndarray)).to(device)
         return Checkpoint(saved.meta["position"], state), complaints
     return None, complaints
 

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from mcne.errors import DivergedError, Interrupted
+from mcne.layers.spill import Kept
 from mcne.training.capture import captured_steps
 from mcne.training.checkpoint import State
 from mcne.training.contract import Learner, Method
@@ -107,7 +108,7 @@ class _Training:
         self.method, self.evaluate, self.names = method, evaluate, names
         self.settings, self.journal = settings, journal
         self.position = Position()
-        self.best: dict[str, Tensor] | None = None
+        self.best: Kept | None = None
         self.captured = captured_steps(method, device)
         self.looks_at_each = self.captured is None and device.type == "cpu"  # elsewhere it would wait for each step
         self.total = torch.zeros((), device=device)  # of steps that nobody has looked at yet
@@ -133,7 +134,7 @@ class _Training:
         finally:
             pool.shutdown(cancel_futures=True)
         if self.best is not None:
-            self.method.load(self.best)
+            self.method.load(self.best.tensors())
         return position
 
     def _batches(self, pool: ThreadPoolExecutor) -> Iterator[Any]:
@@ -201,7 +202,7 @@ class _Training:
         position = self.position
         if metric is None or position.best_metric is None or metric > position.best_metric:
             position.best_metric, position.best_epoch, position.stale = metric, position.epoch + 1, 0
-            self.best = {name: value.clone() for name, value in self.method.learned().items()}
+            self.best = Kept(self.method.learned())
         else:
             position.stale += 1
 
@@ -214,7 +215,7 @@ class _Training:
         self._look_at_total()
         state: State = {"learned": self.method.learned(), "memory": self.method.memory(), "loop": {"loss": self.losses}}
         if self.best is not None:
-            state["best"] = self.best
+            state["best"] = self.best.tensors()
         self.journal.checkpoint(dataclasses.asdict(self.position), state)
         self.saved_at = time.monotonic()
         if stop.number is not None:
@@ -229,7 +230,7 @@ class _Training:
         self.method.load(state["learned"])
         self.method.load_memory(state["memory"])
         self.losses.copy_(state["loop"]["loss"])
-        self.best = state.get("best")
+        self.best = Kept(state["best"]) if "best" in state else None
 
 
 class _Stop:

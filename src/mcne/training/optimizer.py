@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mcne.kernels.backend import is_gpu, on_gpu
 from mcne.kernels.rows import adam_rows, take_rows
+from mcne.layers.spill import new_table
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -38,8 +39,9 @@ class RowAdam:
         self.whole = dict(tables)
         for name, parts in joined.items():
             self.whole[name] = torch.cat([self.whole.pop(part) for part in parts])
-        self._first = {name: torch.zeros_like(table) for name, table in self.whole.items()}
-        self._second = {name: torch.zeros_like(table) for name, table in self.whole.items()}
+        self._first, self._second = (
+            {name: _zeros_like(table) for name, table in self.whole.items()} for _ in ("first", "second")
+        )
         self.tables, self.first, self.second = (
             _parts(whole, sizes, joined) for whole in (self.whole, self._first, self._second)
         )
@@ -47,6 +49,7 @@ class RowAdam:
         device = next(iter(self.tables.values())).device
         self._steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
         self._touched: list[_Touched] = []
+        self._given_away: set[str] = set()
 
     @property
     def steps(self) -> int:
@@ -61,6 +64,15 @@ class RowAdam:
         values = take_rows(self.whole[table], rows).requires_grad_()
         self._touched.append(_Touched(table, rows, values))
         return values
+
+    def given_away(self, table: str) -> Tensor:
+        """A table on the host that never changes again: whatever comes to change it, changes a copy from then on.
+
+        At the end of a training, when nothing comes, it costs no memory; elsewhere the caller takes a copy anyway.
+        """
+        if self.whole[table].device.type == "cpu":
+            self._given_away.add(table)
+        return self.whole[table]
 
     def touched(self) -> list[Tensor]:
         """The rows handed out since the last step."""
@@ -78,6 +90,7 @@ class RowAdam:
             gradient = touched.values.grad
             if gradient is not None and len(gradient):
                 name = touched.table
+                self._take_back(name)
                 adam_rows(
                     *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
                     steps=self._steps,
@@ -102,8 +115,22 @@ class RowAdam:
 
     def load_tables(self, tables: Mapping[str, Tensor]) -> None:
         """Replace the values of all tables."""
-        for name, table in self.tables.items():
-            table.copy_(tables[name])
+        for name in self.tables:
+            self._take_back(name)
+            self.tables[name].copy_(tables[name])
+
+    def _take_back(self, table: str) -> None:
+        """Go on with a copy of a table that was given away."""
+        if table in self._given_away:
+            self._given_away.remove(table)
+            own = self.whole[table]
+            copy = new_table(*own.shape, dtype=own.dtype).copy_(own)
+            self.whole[table] = self.tables[table] = copy
+
+
+def _zeros_like(table: Tensor) -> Tensor:
+    """A moment of a table [n, d], wherever tables are."""
+    return new_table(*table.shape, dtype=table.dtype, device=table.device, zero=True)
 
 
 def _parts(
@@ -127,7 +154,7 @@ class DenseAdam(torch.optim.Adam):
         is_capturable = all(is_gpu(parameter.device) for parameter in own)
         super().__init__(own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable)
         self.learning_rate = learning_rate
-        self._rows = {parameter: torch.arange(len(parameter), device=parameter.device) for parameter in own}
+        self._rows = {each: torch.arange(each.numel() // each.shape[-1], device=each.device) for each in own}
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override] # a closure is never used
@@ -139,10 +166,10 @@ class DenseAdam(torch.optim.Adam):
         memories = [self._memory(parameter) for parameter, _ in learning]
         torch._foreach_add_([memory["step"] for memory in memories], 1)
         for (parameter, gradient), memory in zip(learning, memories, strict=True):
-            of_rows = (parameter, memory["exp_avg"], memory["exp_avg_sq"], gradient)
-            table, first, second, step = (each.reshape(len(parameter), -1) for each in of_rows)
+            values = (parameter, memory["exp_avg"], memory["exp_avg_sq"])
+            table, first, second = (each.view(-1, parameter.shape[-1]) for each in values)
             adam_rows(
-                *(table, first, second, self._rows[parameter], step),
+                *(table, first, second, self._rows[parameter], gradient.reshape(table.shape)),
                 steps=memory["step"],
                 learning_rate=self.learning_rate,
                 betas=BETAS,

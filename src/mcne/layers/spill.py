@@ -1,0 +1,130 @@
+"""Tables in memory as long as they fit there, and else in files that the system reads and writes as it needs to.
+
+Such a file never has a name: it vanishes with the process, whatever ends that, and nothing can take it for a
+checkpoint. The numbers are the same in either place.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mcne.errors import DiskError
+
+LARGE = 1 << 26
+"""Bytes of a table from which on a copy that is rarely needed is kept in a file."""
+
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where files are made, and whether all tables are in them or only copies that are rarely needed."""
+
+    directory: Path
+    tables: bool
+
+
+_ROOM: ContextVar[Room | None] = ContextVar("room", default=None)
+
+
+@contextmanager
+def room(directory: Path, *, tables: bool) -> Iterator[None]:
+    """Within the block, keep rarely needed copies in files of this directory, and with ``tables`` all tables."""
+    token = _ROOM.set(Room(directory, tables))
+    try:
+        yield
+    finally:
+        _ROOM.reset(token)
+
+
+def new_table(
+    rows: int, width: int, *, dtype: torch.dtype | None = None, device: torch.device | None = None, zero: bool = False
+) -> Tensor:
+    """A table [rows, width] to be filled, or of zeros; on the host unless a device is given."""
+    there, numbers = _ROOM.get(), torch.get_default_dtype() if dtype is None else dtype
+    size = rows * width * numbers.itemsize
+    if there is None or not there.tables or not size or not (device is None or device.type == "cpu"):
+        return (torch.zeros if zero else torch.empty)(rows, width, dtype=numbers, device=device)
+    with _file(there.directory, size) as file:
+        mapped = mmap.mmap(file.fileno(), size)
+    mapped.madvise(mmap.MADV_RANDOM)  # a row is read alone: what is beside it would only be in the way
+    return torch.frombuffer(mapped, dtype=numbers).view(rows, width)  # new files are zeros
+
+
+class Kept:
+    """A copy of tensors that is rarely needed; large ones of the host are in files, if there is room for them."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        there = _ROOM.get()
+        self._held: dict[str, Tensor] = {}
+        self._filed: dict[str, tuple[int, torch.dtype, torch.Size]] = {}  # descriptors
+        for name, tensor in tensors.items():
+            if there is None or tensor.device.type != "cpu" or tensor.nbytes < LARGE:
+                self._held[name] = tensor.clone()
+            else:
+                file = _written(there.directory, tensor)
+                weakref.finalize(self, os.close, file)
+                self._filed[name] = (file, tensor.dtype, tensor.shape)
+        self._names = list(tensors)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them; what is in a file takes memory only while somebody holds what this returns."""
+        mapped = {
+            name: torch.frombuffer(mmap.mmap(file, 0, access=mmap.ACCESS_COPY), dtype=dtype).view(shape)
+            for name, (file, dtype, shape) in self._filed.items()
+        }
+        return {name: self._held[name] if name in self._held else mapped[name] for name in self._names}
+
+
+def copied(tensor: Tensor) -> Tensor:
+    """A copy that nobody else writes to, in a file if it is large and there is room."""
+    return Kept({"": tensor}).tensors()[""]
+
+
+def _written(directory: Path, tensor: Tensor) -> int:
+    """The descriptor of a file of the tensor's bytes."""
+    data = tensor.detach().contiguous().view(-1).numpy().view(np.uint8)
+    with _file(directory, tensor.nbytes) as file:
+        try:
+            for start in range(0, len(data), CHUNK):
+                file.write(data[start : start + CHUNK].data)
+            file.flush()
+        except OSError as error:
+            raise _disk_error(directory, tensor.nbytes, error) from error
+        return os.dup(file.fileno())
+
+
+def _file(directory: Path, size: int) -> IO[bytes]:
+    """A file without a name whose space is reserved: a disk that is full shall say so now, and not by a crash later."""
+    file: IO[bytes] | None = None
+    try:
+        file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the caller closes it
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            os.ftruncate(file.fileno(), size)
+    except OSError as error:
+        if file is not None:
+            file.close()
+        raise _disk_error(directory, size, error) from error
+    return file
+
+
+def _disk_error(directory: Path, size: int, error: OSError) -> DiskError:
+    return DiskError(
+        f"{directory}: {error.strerror or error} ({size:,} bytes for a table that memory has no room for); free some "
+        "space there, or choose another --out"
+    )
