@@ -21,11 +21,12 @@ USERS = 1_000_000
 AT_MOST = 2.2
 
 CHILD = """
-import resource, sys
+import sys
 from pathlib import Path
 from mcne.cli.environment import set_environment
 set_environment()
 from mcne import runs
+from mcne.benchmarking.machine import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.methods.mcne import MCNE
 from mcne.training.journal import SilentReporter
@@ -35,7 +36,7 @@ data = SocialDataset.load(place / "data")
 runs.train("mcne", data, runs.split_of(place / "data", data, "random-0"), place / "run", given={"epochs": 2,
     "checkpoint_seconds": 30}, seed=0, device=runs.choose_device("cpu"), resume=False, places={},
     reporter=SilentReporter())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+print(peak_memory())
 """
 
 

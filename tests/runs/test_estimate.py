@@ -18,11 +18,12 @@ from mcne.runs.training import settings_of
 MIB = 1 << 20
 
 CHILD = """
-import resource, sys
+import sys
 from pathlib import Path
 from mcne.cli.environment import set_environment
 set_environment()
 from mcne import runs
+from mcne.benchmarking.machine import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.methods.mcne import MCNE
 from mcne.training.journal import SilentReporter
@@ -31,7 +32,7 @@ place = Path(sys.argv[1])
 data = SocialDataset.load(place)
 runs.train("mcne", data, runs.split_of(place, data, "random-0"), place.with_name("run"), given={"epochs": 2}, seed=0,
     device=runs.choose_device("cpu"), resume=False, places={}, reporter=SilentReporter())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+print(peak_memory())
 """
 
 
