@@ -23,13 +23,14 @@ BATCH = 1_000_000
 GIB = 1 << 30
 
 CHILD = """
-import resource, sys
+import sys
+from mcne.benchmarking.memory import peak_memory
 from mcne.cli.main import main
 sys.argv = ["mcne", *sys.argv[1:]]
 try:
     main()
 finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+    print(peak_memory(), file=sys.stderr)
 """
 
 
@@ -47,8 +48,7 @@ def measure_csv() -> Taken:
         seconds = time.perf_counter() - start
     if done.returncode:
         raise RuntimeError(done.stderr)
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = int(done.stderr.split()[-1]) * unit / GIB
+    peak = int(done.stderr.split()[-1]) / GIB
     detail = f"10,000,000 interactions and 20,000,000 links, text ids, {size:.2f} GiB of CSV, {seconds:.0f} s"
     return Taken(peak, detail)
 

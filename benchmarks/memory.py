@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.figure import Figure
+from mcne.benchmarking.figure import Figure
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.storage import human_bytes
@@ -26,7 +26,7 @@ from pathlib import Path
 from mcne.cli.environment import set_environment
 set_environment()
 from mcne import runs
-from mcne.benchmarking.machine import peak_memory
+from mcne.benchmarking.memory import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.methods.mcne import MCNE
 from mcne.training.journal import SilentReporter

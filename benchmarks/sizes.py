@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 CHILD = """
-import resource, sys, time
+import sys, time
+from mcne.benchmarking.memory import peak_memory
 from mcne.data.synthetic import SyntheticConfig, generate
 start = time.perf_counter()
 dataset, _ = generate(SyntheticConfig(users=int(sys.argv[1])))
 seconds = time.perf_counter() - start
-unit = 1 if sys.platform == "darwin" else 1024
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+peak = peak_memory() / 2**30
 links, records = dataset.graph.n_links // 2, sum(map(len, dataset.behaviors))
 print(f"| {dataset.n_users:,} | {links:,} | {records:,} | {seconds:.0f} | {peak:.1f} GiB |")
 """

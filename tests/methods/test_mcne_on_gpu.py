@@ -119,7 +119,10 @@ def test_a_turn_decides_what_is_drawn() -> None:
     first, second = (make(MCNE, GPU) for _ in range(2))
     seen = []
     for epoch, step in ((0, 0), (0, 1), (1, 0)):
-        drawn = [method._device_sampler.draw(method.prepare(epoch, step)) for method in (first, second)]  # type: ignore[union-attr]
+        drawn = []
+        for method in (first, second):
+            assert method._device_sampler is not None
+            drawn.append(method._device_sampler.draw(method.prepare(epoch, step)))
         assert torch.equal(drawn[0][0], drawn[1][0])
         assert torch.equal(drawn[0][2].items, drawn[1][2].items)
         assert torch.equal(drawn[0][2].item, drawn[1][2].item)

@@ -23,7 +23,7 @@ from pathlib import Path
 from mcne.cli.environment import set_environment
 set_environment()
 from mcne import runs
-from mcne.benchmarking.machine import peak_memory
+from mcne.benchmarking.memory import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.methods.mcne import MCNE
 from mcne.training.journal import SilentReporter

@@ -47,7 +47,7 @@ def test_a_step_that_cannot_be_captured_is_run_and_it_is_said_once(monkeypatch: 
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "graph", refuse)
     method = Counting()
-    steps = CapturedSteps(method)  # type: ignore[arg-type]
+    steps = CapturedSteps(method)  # type: ignore[arg-type] # of a learner it has only what is called here
     for _ in range(3):
         steps(torch.ones(2))
     with pytest.warns(UserWarning, match="could not be captured.*no graphs here"):
