@@ -36,6 +36,14 @@ Arrays = Mapping[str, NDArray[Any]]
 Json = dict[str, Any]
 
 
+class BeingWrittenError(DataError):
+    """An artifact that another process is writing."""
+
+
+class AppearedError(UsageError):
+    """Another process was faster in writing to a place."""
+
+
 @dataclass(frozen=True)
 class Artifact:
     """A saved artifact: its metadata, its provenance, and its arrays, memory-mapped."""
@@ -213,7 +221,7 @@ def _put(aside: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        raise UsageError(
+        raise AppearedError(
             f"{path}: something appeared there while this was written; nothing is ever replaced: look at it, or "
             "choose another place"
         ) from error
@@ -229,7 +237,7 @@ def _lock_empty(aside: Path) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(lock)
-            raise DataError(f"{aside}: another process is writing there now; wait for it to end") from error
+            raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
         if aside.exists() and os.path.samestat(os.fstat(lock), aside.stat()):
             break
         os.close(lock)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,3 +105,21 @@ def test_masks_and_attention_are_checked() -> None:
         Attention(np.zeros((3, 4), np.float32), np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="attention score: not all values are finite"):
         Attention(np.zeros((1, 4), np.float32), np.float32([np.nan]))
+
+
+def test_weights_that_make_a_level_must_fit_it() -> None:
+    trunk = random_trunk(0, "neighbor")
+    weights = tuple(np.ones((upper, 2 * lower), dtype=np.float32) for lower, upper in ((7, 4), (4, 3)))
+    assert replace(trunk, combine=weights).combine is not None
+    with pytest.raises(ValueError, match="weights of layer 1"):
+        replace(trunk, combine=(weights[0], weights[0]))
+
+
+def test_an_artifact_of_before_weights_were_kept_still_opens(tmp_path: Path, tiny: ConditionalEmbeddings) -> None:
+    assert tiny.trunk is not None
+    assert tiny.trunk.combine is None
+    tiny.save(tmp_path / "old")
+    kept = ConditionalEmbeddings.load(tmp_path / "old").trunk
+    assert kept is not None
+    assert kept.combine is None
+    assert kept.last_activation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +37,8 @@ class Trunk:
 
     Mask rows are the behaviors that were learned together, in order, and "all other behaviors" last (B = C+1).
     ``attention`` is ``None`` where all of them weigh 1/B. The last level's vectors are the artifact's own.
+    ``combine`` makes a level of what is heard and of the level below; without it, in artifacts of before it was kept,
+    no other behavior and no other user can be brought in.
     """
 
     levels: tuple[NDArray[np.float32], ...]  # K × [users, d_k]
@@ -43,6 +46,8 @@ class Trunk:
     attention: tuple[Attention, ...] | None  # K
     message: MessageKind = "neighbor"
     weighted: bool = False  # whether a receiver hears its neighbors in proportion to the weights of the links
+    combine: tuple[NDArray[np.float32], ...] | None = None  # K × [d_{k+1}, 2 d_k], W^{k+1} of Eq. 6 for [h_N, u]
+    last_activation: bool = True  # whether the last layer ends in a ReLU too
 
     def __post_init__(self) -> None:
         layers = self.levels if self.attention is None else self.attention
@@ -58,6 +63,13 @@ class Trunk:
             for k, level in enumerate(self.levels)
         )
         object.__setattr__(self, "levels", tuple(levels))
+        if self.combine is not None:
+            shapes = [(upper.shape[1], 2 * lower.shape[1]) for lower, upper in pairwise(self.masks)]
+            combine = (
+                checked(weights, f"weights of layer {k}", dtype=np.float32, shape=shape)
+                for k, (weights, shape) in enumerate(zip(self.combine, shapes, strict=True))
+            )
+            object.__setattr__(self, "combine", tuple(combine))
         for k, attention in enumerate(self.attention or ()):
             if attention.project.shape[1] != 2 * self.masks[k].shape[1]:
                 raise ValueError(f"attention of layer {k}: its projection must take two vectors of level {k}")
@@ -93,6 +105,7 @@ class Trunk:
             "attention": self.attention is not None,
             "message": self.message,
             "weighted": self.weighted,
+            "last_activation": self.last_activation,
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -101,7 +114,7 @@ class Trunk:
         arrays |= {f"trunk.{k}.masks": masks for k, masks in enumerate(self.masks)}
         for k, attention in enumerate(self.attention or ()):
             arrays |= {f"trunk.{k}.project": attention.project, f"trunk.{k}.score": attention.score}
-        return arrays
+        return arrays | {f"trunk.{k}.combine": weights for k, weights in enumerate(self.combine or ())}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: dict[str, Any]) -> Trunk:
@@ -116,6 +129,8 @@ class Trunk:
             attention,
             meta["message"],
             meta["weighted"],
+            tuple(arrays[f"trunk.{k}.combine"] for k in layers) if "trunk.0.combine" in arrays else None,
+            meta.get("last_activation", True),
         )
 
 

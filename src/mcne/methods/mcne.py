@@ -178,6 +178,8 @@ class MCNE:
             attention or None,
             self.config.message,
             self.config.weighted_neighbors,
+            tuple(to_numpy(layer.combine).copy() for layer in self.network.message_layers()),
+            self.config.last_activation,
         )
         return self.items.embeddings(
             self.tables.tables,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,8 +72,18 @@ def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
         if kind != "random" or not number.isdecimal():
             known = unknown("split", name, [*names, "random-N"])
             raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
-        random_split(dataset, seed=int(number)).save(kept / name)
+        _make_split(dataset, int(number), data, name)
     return Split.load(kept / name, dataset)
+
+
+def _make_split(dataset: SocialDataset, seed: int, data: Path, name: str) -> None:
+    """Make a random split, unless another process that needs it too is faster."""
+    made = random_split(dataset, seed=seed)
+    while name not in split_names(data):
+        with suppress(storage.BeingWrittenError, storage.AppearedError):
+            made.save(data / DIRECTORY / name)
+            return
+        time.sleep(0.1)
 
 
 def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:

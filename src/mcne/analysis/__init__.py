@@ -1,0 +1,1 @@
+"""What trained vectors show: numbers of masks, maps, attention, as plain data. None needs torch."""

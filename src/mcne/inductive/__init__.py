@@ -1,0 +1,1 @@
+"""New users for a trained network."""

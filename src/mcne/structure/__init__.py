@@ -1,0 +1,1 @@
+"""How well vectors predict links that training did not see."""

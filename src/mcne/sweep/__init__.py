@@ -1,0 +1,1 @@
+"""One setting at a time, over its values."""

@@ -1,0 +1,1 @@
+"""A new behavior for a trained network."""
