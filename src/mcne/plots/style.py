@@ -1,0 +1,112 @@
+"""How every figure looks: colors that color-blind people tell apart, light and dark, the same bytes every time.
+
+A figure is made in ``with styled(theme):`` with :func:`canvas`, drawn on, and given to :func:`save` or :func:`to_svg`.
+There is no global state: figures are plain objects.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from mcne.errors import UsageError
+
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = get_args(Theme)
+SUFFIXES = (".png", ".svg", ".pdf")
+DPI = 200
+"""Of PNG files: fit for print at a column's width."""
+
+COLORS = {
+    "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#882255", "#444444"),
+    "dark": ("#56B4E9", "#F0884A", "#2FC49A", "#E3A3C9", "#E5C04D", "#9AD0F5", "#D97BA6", "#BBBBBB"),
+}
+"""Those of Okabe and Ito, made darker or lighter where they would vanish in the paper."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+INK = {"light": "#1A1A1A", "dark": "#E6E6E6"}
+FAINT = {"light": "#8C8C8C", "dark": "#8C8C8C"}
+PAPER = {"light": "#FFFFFF", "dark": "#16181C"}
+SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}
+"""A color map whose lowest value is near the paper."""
+
+
+@contextmanager
+def styled(theme: Theme) -> Iterator[None]:
+    """Figures that are made, drawn and saved in the block look like this theme."""
+    if theme not in THEMES:
+        raise UsageError(f"unknown theme {theme!r}; choose {' or '.join(THEMES)}")
+    ink, paper = INK[theme], PAPER[theme]
+    settings: Any = {
+        "font.family": "DejaVu Sans",  # which comes with matplotlib, so it is everywhere
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": FAINT[theme],
+        "axes.facecolor": paper,
+        "axes.labelcolor": ink,
+        "axes.titlecolor": ink,
+        "figure.facecolor": paper,
+        "savefig.facecolor": paper,
+        "text.color": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "grid.color": FAINT[theme],
+        "grid.alpha": 0.3,
+        "legend.frameon": False,
+        "lines.linewidth": 1.6,
+        "lines.markersize": 4.5,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "mcne",
+        "path.simplify": True,
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def canvas(width: float, height: float) -> Figure:
+    """An empty figure, in inches, whose parts never overlap."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def colors(theme: Theme, n: int) -> list[str]:
+    """As many colors, which repeat after the eighth: then :data:`MARKERS`, which go on, tell them apart."""
+    return list(itertools.islice(itertools.cycle(COLORS[theme]), n))
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG, SVG or PDF, as its name says; an existing file is never replaced."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{path}: a figure is written as {', '.join(SUFFIXES)}; name such a file")
+    if path.exists():
+        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another --out")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
+    aside = path.with_name(f".{path.stem}.partial{path.suffix}")
+    figure.savefig(aside, dpi=DPI, metadata=_undated(path.suffix.lower()))
+    aside.replace(path)
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as an ``<svg>`` element for a page."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=_undated(".svg"))
+    written = text.getvalue()
+    return written[written.index("<svg") :]
+
+
+def _undated(suffix: str) -> dict[str, Any]:
+    """What keeps the clock and the versions of programs out of a file."""
+    return {
+        ".png": {"Software": None},
+        ".svg": {"Date": None, "Creator": None},
+        ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }[suffix]
