@@ -8,18 +8,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from pathlib import Path
 
 from mcne.cli.environment import VARIABLES
 
 os.environ |= {**VARIABLES, **os.environ}  # as the command line does
 
-from mcne import runs
+from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.methods.registry import METHODS
-from mcne.training.journal import TIMES, SilentReporter
+from mcne.training.journal import TIMES
 
 
 def main() -> None:
@@ -28,24 +27,10 @@ def main() -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     chosen = parser.parse_args()
     dataset = SocialDataset.load(chosen.data)
-    split, device = random_split(dataset, seed=0), runs.choose_device(chosen.device)
+    split = random_split(dataset, seed=0)
     for method in METHODS:
-        with tempfile.TemporaryDirectory() as aside:
-            run = Path(aside) / "run"
-            given = {"epochs": 2, "patience": 2}
-            runs.train(
-                method,
-                dataset,
-                split,
-                run,
-                given=given,
-                seed=0,
-                device=device,
-                resume=False,
-                places={},
-                reporter=SilentReporter(),
-            )
-            times = [json.loads(line) for line in (run / TIMES).read_text().splitlines()]
+        with temporary_run(method, dataset, split, given={"epochs": 2, "patience": 2}, device=chosen.device) as run:
+            times = [json.loads(line) for line in (run.path / TIMES).read_text().splitlines()]
         if len(times) > 1:
             print(f"{method:15} {times[-1]['seconds']:6.2f} s", flush=True)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.raw import ciao
-from mcne import runs
+from benchmarks.temporary_run import temporary_run
 from mcne.benchmarking.figure import Taken
 from mcne.benchmarking.gpu import gpu
 from mcne.data.split import random_split
@@ -38,20 +36,8 @@ def _train(clock: _Clock, given: dict[str, Any]) -> int:
     """Train, and give the best epoch, counted from 1."""
     device, dataset = gpu(), ciao()
     split = random_split(dataset, seed=0)
-    with tempfile.TemporaryDirectory() as directory:
-        clock.start = time.perf_counter()
-        run = runs.train(
-            "mcne",
-            dataset,
-            split,
-            Path(directory) / "run",
-            given=given,
-            seed=0,
-            device=device,
-            resume=False,
-            places={},
-            reporter=clock,
-        )
+    clock.start = time.perf_counter()
+    with temporary_run("mcne", dataset, split, given=given, device=device.type, reporter=clock) as run:
         return int(run.result["best_epoch"])
 
 

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne import runs
+from benchmarks.temporary_run import temporary_run
 from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
-from mcne.training.journal import SilentReporter
 from mcne.training.settings import read_pairs
 
 PERMUTATIONS = 10_000
@@ -36,19 +33,7 @@ def masks_of(seed: int, *, network: dict[str, Any], given: dict[str, Any], devic
     """The masks of every level after training on one network, K+1 × [C, d], and the test NDCG@5."""
     dataset, _ = generate(SyntheticConfig(seed=seed, **network))
     split = random_split(dataset, seed=seed)
-    with tempfile.TemporaryDirectory() as directory:
-        run = runs.train(
-            "mcne",
-            dataset,
-            split,
-            Path(directory) / "run",
-            given=given,
-            seed=seed,
-            device=runs.choose_device(device),
-            resume=False,
-            places={},
-            reporter=SilentReporter(),
-        )
+    with temporary_run("mcne", dataset, split, given=given, seed=seed, device=device) as run:
         trunk = run.embeddings.trunk
         assert trunk is not None
         masks = [np.array(mask[:-1]) for mask in trunk.masks]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.evaluation.protocol import Evaluation, evaluate
@@ -56,22 +56,10 @@ def _hide(module: str | None) -> None:
 
 def _trained(data: Path, n: int, device: str) -> Evaluation:
     """The test part of the split of seed ``n``."""
-    from mcne.runs import choose_device, train
-    from mcne.training.journal import SilentReporter
-
     dataset = SocialDataset.load(data)
-    split, where = random_split(dataset, seed=n), choose_device(device)
-    with tempfile.TemporaryDirectory() as kept:
-        run = train(
-            *("mcne", dataset, split, Path(kept) / "run"),
-            given=SETTINGS,
-            seed=n,
-            device=where,
-            resume=False,
-            places={},
-            reporter=SilentReporter(),
-        )
-        return evaluate(run.scorer(dataset, split, device=where), dataset, split)
+    split = random_split(dataset, seed=n)
+    with temporary_run("mcne", dataset, split, given=SETTINGS, seed=n, device=device) as run:
+        return evaluate(run.embeddings, dataset, split)
 
 
 if __name__ == "__main__":

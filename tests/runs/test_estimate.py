@@ -12,8 +12,8 @@ import pytest
 from mcne import runs
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.runs import settings_of
 from mcne.runs.estimate import Estimate, _left_in_groups, available_memory, estimate
-from mcne.runs.training import settings_of
 
 MIB = 1 << 20
 

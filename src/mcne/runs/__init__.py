@@ -9,8 +9,8 @@ from mcne.runs.record import SPEC as SPEC
 from mcne.runs.record import Mode as Mode
 from mcne.runs.record import Run as Run
 from mcne.runs.record import RunSpec as RunSpec
-from mcne.runs.training import choose_device as choose_device
-from mcne.runs.training import resolved as resolved
-from mcne.runs.training import settings_of as settings_of
-from mcne.runs.training import split_of as split_of
+from mcne.runs.settings import choose_device as choose_device
+from mcne.runs.settings import resolved as resolved
+from mcne.runs.settings import settings_of as settings_of
+from mcne.runs.splits import split_of as split_of
 from mcne.runs.training import train as train

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 
 from mcne import __version__, storage
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import DIRECTORY, Split, random_split, split_names
+from mcne.data.split import Split
 from mcne.embeddings.arrays import NotFiniteError
 from mcne.embeddings.joined import side_by_side
-from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError, unknown
+from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.evaluation.scorer import Scorer
 from mcne.runs.estimate import decide, estimate
@@ -38,6 +37,7 @@ from mcne.runs.record import (
     RunSpec,
     read_spec,
 )
+from mcne.runs.settings import resolved, settings_of
 
 if TYPE_CHECKING:
     import torch
@@ -47,60 +47,7 @@ if TYPE_CHECKING:
     from mcne.training.loop import Evaluated
     from mcne.training.settings import TrainingSettings
 
-DEVICES = ("auto", "cpu", "cuda")
-SCHEDULE = ("epochs", "patience", "evaluate_every")
-"""Settings of a training that decide which epoch is its best; the others decide how it gets there."""
 CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
-
-
-def choose_device(name: str) -> torch.device:
-    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one."""
-    import torch
-
-    if name not in DEVICES:
-        raise UsageError(unknown("device", name, DEVICES))
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("device cuda: PyTorch sees no GPU here; use --device cpu, or install a CUDA build of PyTorch")
-    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
-
-
-def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
-    """A split kept with a dataset; ``random-N`` is made with seed N where it is not there yet."""
-    kept, names = data / DIRECTORY, split_names(data)
-    kind, _, number = name.rpartition("-")
-    if name not in names:
-        if kind != "random" or not number.isdecimal():
-            known = unknown("split", name, [*names, "random-N"])
-            raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
-        _make_split(dataset, int(number), data, name)
-    return Split.load(kept / name, dataset)
-
-
-def _make_split(dataset: SocialDataset, seed: int, data: Path, name: str) -> None:
-    """Make a random split, unless another process that needs it too is faster."""
-    made = random_split(dataset, seed=seed)
-    while name not in split_names(data):
-        with suppress(storage.BeingWrittenError, storage.AppearedError):
-            made.save(data / DIRECTORY / name)
-            return
-        time.sleep(0.1)
-
-
-def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
-    """What a method and its training were told, checked: the method's own config, and how to train."""
-    from mcne.methods.registry import entry
-    from mcne.training.settings import TrainingSettings, parse
-
-    config, settings = parse([entry(method).config, TrainingSettings], given)
-    return config, settings
-
-
-def resolved(method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
-    from mcne.training.settings import to_json
-
-    config, settings = settings_of(method, given)
-    return to_json(config), {name: getattr(settings, name) for name in SCHEDULE}
 
 
 def train(

@@ -1,0 +1,42 @@
+"""A training whose run vanishes when it has been looked at."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcne.data.dataset import SocialDataset
+    from mcne.data.split import Split
+    from mcne.runs import Run
+    from mcne.training.journal import Reporter
+
+
+@contextmanager
+def temporary_run(
+    method: str,
+    dataset: SocialDataset,
+    split: Split,
+    *,
+    given: Mapping[str, Any],
+    seed: int = 0,
+    device: str = "auto",
+    reporter: Reporter | None = None,
+) -> Iterator[Run]:
+    """The finished run of a method. It imports what trains only now, after a caller may have hidden a compiler."""
+    from mcne.runs import choose_device, train
+    from mcne.training.journal import SilentReporter
+
+    with tempfile.TemporaryDirectory() as directory:
+        yield train(
+            *(method, dataset, split, Path(directory) / "run"),
+            given=given,
+            seed=seed,
+            device=choose_device(device),
+            resume=False,
+            places={},
+            reporter=reporter or SilentReporter(),
+        )
