@@ -63,4 +63,8 @@ CASES = {
     "mcne of one layer": Case("mcne", MCNE | {"widths": [16, 10], "neighbor_samples": [4], "last_activation": False}),
     "mcne-a": Case("mcne-a", MCNE),
     "mcne-f": Case("mcne-f", MCNE),
+    "mcne-plus": Case("mcne-plus", MCNE),
+    "mcne-plus of attributes alone": Case("mcne-plus", MCNE | {"initial": "attributes"}),
+    "mcne-constant-masks": Case("mcne-constant-masks", MCNE),
+    "mcne-random-masks": Case("mcne-random-masks", MCNE),
 }

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, random_split, supplied_split
 from mcne.data.synthetic import SyntheticConfig, generate
@@ -85,10 +85,19 @@ def plain(batch: Any) -> Any:
 # networks
 
 
+def attributes(n_users: int) -> dict[str, Attribute]:
+    """An age and a city of every user, some of them unknown."""
+    random = np.random.default_rng(4)
+    age, city = random.normal(40, 10, n_users), random.integers(-1, 6, n_users).astype(np.int32)
+    age[random.random(n_users) < 0.2] = np.nan
+    return {"age": Attribute(age), "city": Attribute(city, Ids([f"city {k}" for k in range(6)]))}
+
+
 @cache
 def network() -> Network:
     """500 users with two behaviors, some of them without records."""
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=3))
+    dataset = with_parts(dataset, attributes=attributes(500))
     return dataset, random_split(dataset, seed=0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from cases import CASES
-from suite import Case
+from suite import Case, attributes
 from torch import Tensor
 
 from mcne.data.dataset import Behavior, SocialDataset
@@ -31,7 +31,7 @@ def dataset() -> SocialDataset:
         user, item = (rows.astype(np.int32) for rows in np.nonzero(random.random((25, n_items)) < 0.4))
         behaviors.append(Behavior(name, Ids(np.arange(n_items)), user, item))
     graph = undirected(25, *random.integers(0, 22, (2, 30)).astype(np.int32))[0]
-    return SocialDataset("toy", Ids(np.arange(25)), graph, tuple(behaviors))
+    return SocialDataset("toy", Ids(np.arange(25)), graph, tuple(behaviors), attributes(25))
 
 
 def steps(case: Case, device: torch.device) -> dict[str, Tensor] | None:

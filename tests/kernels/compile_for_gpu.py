@@ -30,14 +30,23 @@ SIZES: dict[str, Any] = {
         "block_n": 8,
         "block_i": 16,
         "block_r": 16,
-        "block_q": 256,
+        "block_c": 128,
+        "row_near": 512,
+        "row_here": 512,
+        "row_messages": 512,
+        "row_gradient": 512,
+        "row_values": 512,
     },
-    **{"block": 64, "keep": 0.9, "keep_second": 0.999, "log_keep": -0.105, "log_keep_second": -0.001},
+    **{"block": 64, "n_bounded": 1, "are_rows": True},
+    **{"keep": 0.9, "keep_second": 0.999, "log_keep": -0.105, "log_keep_second": -0.001},
     **{"epsilon": 1e-8, "has_masks": True, "has_bias": True, "is_weighted": True},
 }
-NUMBERS = {"n_edges", "n_triples", "per_behavior", "n_users", "length", "none", "stream", "n"}
-WHOLE = {"sender", "order", "found", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
-SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted"}
+NUMBERS = {"n_edges", "n_triples", "n_behaviors", "per_behavior", "n_users", "n_scores", "n_more", "stream", "n"}
+NUMBERS |= {"length", "other_length", "most", "other_most", "none", "other_none", "base"}
+EACH = {"tables", "firsts", "seconds", "gradients", "steps", "sizes"}  # tuples, of two
+WHOLE = {"sender", "receiver", "order", "found", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
+WHOLE |= {"turned"}
+SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted", "places"}
 
 
 def kernels(module: ModuleType) -> list[Any]:
@@ -46,8 +55,10 @@ def kernels(module: ModuleType) -> list[Any]:
     return [each for each in made if any("block" in name for name in each.arg_names)]
 
 
-def type_of(kernel: str, name: str) -> str:
-    if name in NUMBERS:
+def type_of(kernel: str, name: str) -> Any:
+    if kernel == "_adam_all" and name in EACH:
+        return ("i32",) * 2 if name == "sizes" else ("*fp32",) * 2
+    if name in NUMBERS or (kernel, name) == ("_bound", "first"):
         return "i32"
     if name == "learning_rate":
         return "fp32"
@@ -63,6 +74,7 @@ def type_of(kernel: str, name: str) -> str:
         ("_adam", "steps"),
         ("_triples", "rows"),
         ("_assign", "rows"),
+        ("_assign_few", "rows"),
         ("_neighbors", "users"),
     }
     return "*i64" if is_whole else "*fp32"

@@ -19,9 +19,9 @@ def test_every_kernel_compiles_for_an_h100() -> None:
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
-        *("_forward", "_backward_of_logits", "_backward_by_receiver", "_backward_by_sender", "_backward_of_masks"),
+        *("forward", "backward_of_logits", "backward_by_receiver", "backward_by_sender", "backward_of_masks"),
         *("_backward_to_receivers", "_mean", "_mean_backward"),
-        *("_halves", "_halves_of_project", "_halves_of_masks"),
-        *("_place", "_begins", "_assign", "_gather", "_adam"),
-        *("_score", "_of_triples", "_of_users", "_of_items", "_of_masks", "_triples", "_neighbors"),
+        *("_halves", "_of_halves"),
+        *("_place", "_assign_few", "_begins", "_assign", "_bound", "_gather", "_adam", "_adam_all"),
+        *("_score", "_total", "_of_triples", "_of_users", "_of_items", "_of_masks", "_triples", "_neighbors"),
     ]

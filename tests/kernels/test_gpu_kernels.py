@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +17,18 @@ from mcne.kernels.groups import Groups, places
 from mcne.kernels.reference import send_and_receive as plain
 from mcne.kernels.triples import AllTriples, rank_all
 from mcne.kernels.triples import plain as rank
+from mcne.layers.message import MessageLayer
+from mcne.randomness import Stream
 from mcne.sampling.negatives import Unseen
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
 from mcne.kernels import draws_triton, groups_triton, rows_triton
-from mcne.kernels.edges_triton import SendAndReceive, fits
-from mcne.kernels.groups_triton import NOBODY, distinct
+from mcne.kernels.edges import TensorHop, hear_on_gpu
+from mcne.kernels.edges_triton import fits
+from mcne.kernels.groups_triton import NOBODY, distinct, distinct_few, groups_of_rows
 from mcne.kernels.hops_triton import Mean, Receivers
+from mcne.kernels.layers_triton import Edges
 from mcne.kernels.projections import masked_halves
 from mcne.kernels.projections_triton import MaskedHalves
 from mcne.kernels.rows import adam_rows
@@ -42,6 +47,29 @@ def on_gpu(given: tuple[list[Tensor], dict[str, Tensor]]) -> tuple[list[Tensor],
     groups = distinct(torch.cat([keys, rows]), most=none, none=none).groups
     moved = [tensor.detach().to(GPU).requires_grad_() for tensor in tensors]
     return moved, {"sender": at["sender"].to(GPU), "heard": at["heard"].to(GPU), "groups": groups}
+
+
+class SendAndReceive(torch.autograd.Function):
+    """The kernels along edges and nothing else."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, near: Tensor, here: Tensor, *others: Any) -> Tensor:
+        *given, ctx.groups = others
+        ctx.edges = Edges(vectors, near.flatten(1), here.flatten(1), *given)
+        messages = torch.empty(len(here), vectors.shape[1], device=vectors.device)
+        ctx.kept = ctx.edges.send(messages)
+        return messages
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        edges, (weights, sums) = ctx.edges, ctx.kept
+        of_near, of_here = torch.empty_like(edges.near), torch.empty_like(edges.here)
+        of_logits, of_score = edges.by_receiver(gradient, weights, of_here)
+        of_own = torch.zeros_like(edges.vectors)  # every sender is a receiver, whose own vector is used nowhere
+        of_vectors = edges.by_sender(gradient, of_own, ctx.groups, weights, of_logits, of_near)
+        shape = (-1, len(edges.masks), len(edges.score))
+        summed = (of_score.sum(dim=0), edges.of_masks(gradient, sums).sum(dim=0))
+        return of_vectors, of_near.view(shape), of_here.view(shape), *summed, None, None, None
 
 
 def kernel(*tensors: Tensor, sender: Tensor, heard: Tensor, groups: object) -> Tensor:
@@ -63,6 +91,32 @@ def test_send_and_receive(shape: tuple[int, ...], binary: bool) -> None:
     exact = with_gradients(plain, ([tensor.detach().double().requires_grad_() for tensor in tensors], at))
     for ours, wanted in zip(with_gradients(kernel, on_gpu((tensors, at))), exact, strict=True):
         close(ours, wanted, 3e-5)
+
+
+@pytest.mark.parametrize("is_of_all", [True, False])
+@pytest.mark.parametrize("sizes", [(12, 3, 7, 5, 3, 4), (30, 20, 16, 8, 1, 1), (5, 4, 130, 33, 2, 6)])
+def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
+    m, n_s, d_in, d_out, n_b, n_t = sizes
+    n, stream = m if is_of_all else m // 2, Stream(sum(sizes), "layer")
+    layer = MessageLayer(d_in, d_out, attention_width=n_t, attention=True, message="neighbor", stream=stream)
+    random = torch.Generator().manual_seed(sum(sizes))
+    weights = [torch.randn(each.shape, generator=random) for each in (layer.project, layer.score, layer.combine)]
+    given = [torch.randn(m, d_in, generator=random), torch.rand(n_b, d_in, generator=random), *weights]
+    receiver = torch.arange(m) if is_of_all else torch.randperm(m, generator=random)[:n]
+    sender, heard = torch.randint(m, (n, n_s), generator=random), torch.rand(n, generator=random) < 0.7
+    keys = torch.cat([torch.where(heard[:, None], sender, m).flatten(), receiver]).to(GPU)
+    order, start, stop = (torch.from_numpy(each).to(GPU) for each in places(keys.cpu().numpy(), m + 1))
+    hop = TensorHop(*(each.to(GPU) for each in (receiver, sender, heard)), Groups(order, start, stop), is_of_all)
+
+    def plainly(vectors: Tensor, masks: Tensor, *weights: Tensor) -> Tensor:
+        named = dict(zip(("project", "score", "combine"), weights, strict=True))
+        plain_hop = TensorHop(receiver, sender, heard)
+        return torch.func.functional_call(layer.double(), named, (vectors, masks, plain_hop))
+
+    exact = with_gradients(plainly, ([each.double().requires_grad_() for each in given], {}))
+    ours = with_gradients(hear_on_gpu, ([each.to(GPU).requires_grad_() for each in given], {"hop": hop}))
+    for own, wanted in zip(ours, exact, strict=True):
+        close(own, wanted, 3e-5)
 
 
 @pytest.mark.parametrize("scale", [1e4, 1e-4])
@@ -149,6 +203,29 @@ def _check_distinct(keys: list[int], none: int) -> None:
         assert order[start[row] : stop[row]] == places
 
 
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.lists(st.integers(0, 9), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=30)
+def test_two_kinds_of_keys_at_once(first: list[int], second: list[int]) -> None:
+    keys, none = torch.tensor([*first, *second], device=GPU), (5, 9)
+    both = distinct_few(keys, (len(first), len(second)), most=none, none=none)
+    for found, own, least in zip(both, (first, second), none, strict=True):
+        alone = distinct(torch.tensor(own, device=GPU), most=least, none=least)
+        assert found.found.tolist() == alone.found.tolist()
+        assert found.rows.tolist() == alone.rows.tolist()
+        for part in ("order", "start", "stop"):
+            assert getattr(found.groups, part).tolist() == getattr(alone.groups, part).tolist()
+
+
+@given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=3))
+@settings(deadline=None, max_examples=30)
+def test_places_of_rows_in_several_lists(lists: list[list[int]]) -> None:
+    keys = torch.tensor([5 * at + key for at, each in enumerate(lists) for key in each], dtype=torch.int16, device=GPU)
+    for each, groups in zip(lists, groups_of_rows(keys, [len(each) for each in lists], n_rows=4), strict=True):
+        order, start, stop = (part.tolist() for part in (groups.order, groups.start, groups.stop))
+        for row in range(4):
+            assert order[start[row] : stop[row]] == [at for at, key in enumerate(each) if key == row]
+
+
 # --- triples ---
 
 
@@ -158,20 +235,20 @@ def _check_distinct(keys: list[int], none: int) -> None:
 def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool, has_bias: bool) -> None:
     n_users, n_items, each, negatives, width, n_behaviors = shape
     random = torch.Generator().manual_seed(sum(shape))
-    sizes = [(n_users, width), (n_behaviors, width), (n_items, width), (n_items, 1)]
+    sizes = [(n_users, width), (n_behaviors + 1, width), (n_items, width), (n_items, 1)]  # the last mask is no one's
     used = [True, has_masks, True, has_bias]
     tables = [torch.randn(size, generator=random) if use else None for size, use in zip(sizes, used, strict=True)]
     user = torch.randint(n_users, (n_behaviors * each,), generator=random)
     item = torch.randint(n_items, (n_behaviors * each, 1 + negatives), generator=random)
-    into = torch.randn(n_behaviors, 2, generator=random)
+    into, into_decay = torch.randn(n_behaviors, generator=random), torch.randn((), generator=random)
 
-    def exact(users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None) -> Tensor:
+    def exact(users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
         losses = []
         for k, (who, what) in enumerate(zip(user.chunk(n_behaviors), item.chunk(n_behaviors), strict=True)):
             own = users if masks is None else users * masks[k]
             both = rank(own, items, bias, user=who, positive=what[:, 0], negative=what[:, 1:])
             losses.append(torch.stack(both))
-        return torch.stack(losses)
+        return torch.stack(losses)[:, 0], torch.stack(losses)[:, 1].mean()
 
     double = [None if table is None else table.double().requires_grad_() for table in tables]
     moved = [None if table is None else table.to(GPU).requires_grad_() for table in tables]
@@ -180,10 +257,16 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
         for keys, rows in ((user, n_users), (item, n_items))
     ]
     triples = AllTriples(torch.arange(n_items, device=GPU), user.to(GPU), item.to(GPU), *groups, each)
-    ours, wanted = torch.stack(rank_all(*moved, triples), dim=1), exact(*double)
-    close(ours.detach(), wanted.detach(), 1e-5)
-    found = torch.autograd.grad((ours * into.to(GPU)).sum(), [table for table in moved if table is not None])
-    theirs = torch.autograd.grad((wanted * into).sum(), [table for table in double if table is not None])
+    ours, wanted = rank_all(*moved, triples), exact(*double)
+    for own, other in zip(ours, wanted, strict=True):
+        close(own.detach(), other.detach(), 1e-5)
+    found, theirs = (
+        torch.autograd.grad(
+            (ranking * into.to(ranking.device)).sum() + decay * into_decay.to(decay.device),
+            [table for table in tables if table is not None],
+        )
+        for (ranking, decay), tables in ((ours, moved), (wanted, double))
+    )
     for own, other in zip(found, theirs, strict=True):
         close(own, other, 1e-5)
 

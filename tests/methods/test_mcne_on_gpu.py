@@ -50,11 +50,13 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host."""
     assert method._device_sampler is not None
     (users, hops, drawn), n_items = method._device_sampler.draw(turn), method.data.n_items
+    row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
     hops = tuple(
         replace(hop, receiver=hop.receiver.cpu(), sender=hop.sender.cpu(), heard=hop.heard.cpu(), by_sender=None)
         for hop in hops
     )
+    hops = (replace(hops[0], receiver=row[hops[0].receiver], sender=row[hops[0].sender]), *hops[1:])
     user = drawn.user.cpu().chunk(len(n_items))
     item = drawn.items[drawn.item].cpu().chunk(len(n_items))
     triples = []
@@ -64,15 +66,27 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     return Batch(users, hops, tuple(triples))
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("message", ["neighbor", "literal"])
-def test_a_step_on_the_gpu_is_a_plain_step(kind: type[MCNE], message: str, interpreted: pytest.MonkeyPatch) -> None:
+STEPS = [(kind, message, True) for kind in KINDS for message in ("neighbor", "literal")] + [
+    ("mcne", "neighbor", False),
+    ("mcne-a", "neighbor", False),
+    ("mcne", "literal", False),
+]
+
+
+@pytest.mark.parametrize(("name", "message", "is_small"), STEPS)
+def test_a_step_on_the_gpu_is_a_plain_step(
+    name: str, message: str, is_small: bool, interpreted: pytest.MonkeyPatch
+) -> None:
+    kind = KINDS[name]
     there = make(kind, GPU, message=message)
+    assert there._device_sampler is not None
+    assert there._device_sampler.is_small
+    there._device_sampler.is_small = is_small  # larger networks have rows for some users alone
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message)
     assert there.is_capturable
     assert not plain.is_capturable
-    for step in range(3):
+    for step in range(2):
         interpreted.setattr(backend, "is_gpu", lambda _: True)
         turn = there.prepare(0, step)
         batch = on_host(there, turn)
@@ -91,8 +105,11 @@ def test_a_step_on_the_gpu_is_a_plain_step(kind: type[MCNE], message: str, inter
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_a_step_draws_who_it_may() -> None:
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_step_draws_who_it_may(is_small: bool) -> None:
     method = make(MCNE, GPU, weighted_neighbors=True, neighbor_samples=(4, 3))
+    assert method._device_sampler is not None
+    method._device_sampler.is_small = is_small
     data = method.data
     seen = [set(zip(user.tolist(), item.tolist(), strict=True)) for user, item in data.pairs]
     drawn_before = None
@@ -136,13 +153,12 @@ def test_a_turn_decides_what_is_drawn() -> None:
 @pytest.mark.usefixtures("interpreted")
 def test_a_stopped_training_goes_on_as_if_it_never_was() -> None:
     whole, half, rest = (make(MCNE, GPU) for _ in range(3))
-    for method, steps in ((whole, range(4)), (half, range(2))):
+    for method, steps in ((whole, range(2)), (half, range(1))):
         for step in steps:
             method.update(method.loss(method.prepare(0, step)))
     rest.load(half.learned())
     rest.load_memory(half.memory())
-    for step in range(2, 4):
-        rest.update(rest.loss(rest.prepare(0, step)))
+    rest.update(rest.loss(rest.prepare(0, 1)))
     for own, other in ((whole.learned(), rest.learned()), (whole.memory(), rest.memory())):
         assert own.keys() == other.keys()
         assert all(torch.equal(own[name], other[name]) for name in own)
@@ -154,6 +170,7 @@ def test_what_the_gpu_cannot_draw_is_drawn_on_the_host() -> None:
     assert not everything.is_capturable
     assert not make(MCNE, GPU, neighbor_samples=(3, 4096)).is_capturable
     assert not make(MCNE, GPU, negatives=4096).is_capturable
+    assert not make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3))._device_sampler.is_small
     everything.update(everything.loss(everything.prepare(0, 0)))
 
 

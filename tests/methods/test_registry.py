@@ -7,10 +7,12 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from mcne import runs
+from mcne.data.dataset import Attribute
 from mcne.data.graph import Graph, undirected
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
@@ -20,6 +22,8 @@ from mcne.training.journal import SilentReporter
 from mcne.training.settings import to_json
 
 NETWORK = generate(SyntheticConfig(users=500, behaviors=2))[0]
+NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
+TELL_APART = ("soft-gate", "mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 
 
@@ -32,10 +36,18 @@ def without_links() -> Graph:
 def test_who_needs_links_is_refused_without(method: str) -> None:
     assert refusal(method, NETWORK, is_alone=False) is None
     said = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
-    needs = "node2vec node2vec-b line line-b graphsage lightgcn-trust shared-bottom soft-gate mcne mcne-a mcne-f"
-    assert (said is not None) == (method in needs.split())
+    needs = ["node2vec", "node2vec-b", "line", "line-b", "graphsage", "lightgcn-trust", "shared-bottom"]
+    assert (said is not None) == (method in [*needs, *TELL_APART])
     if said:
         assert said.startswith(f"{method} learns from links, and {NETWORK.name} has none")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
+    said = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
+    assert (said is not None) == (method == "mcne-plus")
+    if said:
+        assert said.startswith(f"mcne-plus starts from users' attributes, and {NETWORK.name} has none; prepare it with")
 
 
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
@@ -59,7 +71,7 @@ def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_who_tells_behaviors_apart_is_refused_with_one(method: str) -> None:
     one, alone = refusal(method, NETWORK.only(0), is_alone=False), refusal(method, NETWORK, is_alone=True)
-    if method in ("soft-gate", "mcne", "mcne-a", "mcne-f"):
+    if method in TELL_APART:
         assert one is not None
         assert f"fewer than two ({NETWORK.behavior_names[0]})" in one
         assert alone is not None

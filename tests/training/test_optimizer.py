@@ -306,6 +306,36 @@ def test_dense_adam_on_a_gpu_is_pytorchs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {n: v.shape for n, v in adam_memory(own).items()} == {n: v.shape for n, v in adam_memory(other).items()}
 
 
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_bounded_parameters_stay_within_one_and_their_turns_are_counted(
+    by_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton", reason="Triton is made for Linux alone")
+    device = torch.device("cuda" if by_kernel and torch.cuda.is_available() else "cpu")
+    monkeypatch.setattr(backend, "is_gpu", lambda _: by_kernel)
+    free, bound = (torch.nn.Parameter(table(30, 20, seed=k, dtype=torch.float32).to(device)) for k in (1, 2))
+    with torch.no_grad():
+        bound.clamp_(-1, 1)
+    wanted = [each.detach().clone().requires_grad_() for each in (free, bound)]
+    ours = DenseAdam([free, bound], learning_rate=0.4, bounded=[bound])
+    theirs, turned = torch.optim.Adam(wanted, lr=0.4), 0
+    for step in range(6):
+        for own, plain in zip((free, bound), wanted, strict=True):
+            own.grad = torch.randn(30, 20, generator=torch.Generator().manual_seed(step)).to(device)
+            plain.grad = own.grad.clone()
+        before = wanted[1] >= 0
+        theirs.step()
+        with torch.no_grad():
+            wanted[1].clamp_(-1, 1)
+        ours.step()
+        turned += int(((wanted[1] >= 0) != before).sum())
+    assert int(ours.turned) == turned > 100
+    assert bound.abs().max() == 1 < free.abs().max()
+    torch.testing.assert_close(torch.stack([free, bound]), torch.stack(wanted), rtol=1e-5, atol=1e-6)
+    ours.load_turned(torch.tensor(7))
+    assert int(ours.turned) == 7
+
+
 def test_the_memory_of_an_adam_that_never_stepped() -> None:
     parameter = torch.nn.Parameter(table(3, 2))
     adam = torch.optim.Adam([parameter], lr=0.01)

@@ -64,10 +64,10 @@ def read(
     tables = [(acts, "user_id")]
     tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
     tables += [(people, "user_id")] if people else []
-    user, *others = _agree([_ids(table, column, id_type) for table, column in tables], tables)
+    user, *others = _agree([id_column(table, column, id_type) for table, column in tables], tables)
     nobody = take(user, np.zeros(0, np.int64))
     source, target = others[:2] if ties else (nobody, nobody)
-    codes, labels = _behaviors(acts, single_behavior)
+    codes, labels = behaviors_of(acts, single_behavior)
     extra = [_code(labels, label) for label in extra_behaviors]
     main = [_code(labels, b) for b in behaviors] if behaviors else [c for c in labels if c not in extra]
     if not main:
@@ -75,9 +75,9 @@ def read(
     if len({*main, *extra}) < len(main) + len(extra):
         raise UsageError(f"a behavior is named twice: {', '.join(labels[code] for code in [*main, *extra])}")
     return assemble(
-        RawInteractions(user, _ids(acts, "item_id", id_type), codes, labels, _times(acts), acts.locate),
-        RawLinks(source, target, _weights(ties) if ties else None, (ties or acts).locate),
-        RawUsers(others[-1], _attributes(people), people.locate) if people else None,
+        RawInteractions(user, id_column(acts, "item_id", id_type), codes, labels, _times(acts), acts.locate),
+        RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
+        RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
         name=name,
         behaviors=main,
         extra_behaviors=extra,
@@ -94,7 +94,7 @@ def read(
 
 def rows_of(table: Table, column: str, ids: Ids) -> NDArray[np.int64]:
     """The row of each raw id of a column among known ids, compared as text; −1 where it is unknown."""
-    values = _ids(table, column, "text")
+    values = id_column(table, column, "text")
     found = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
     rows: NDArray[np.int64] = np.asarray(pc.fill_null(found, -1)).astype(np.int64)[np.asarray(values.indices)]
     return rows
@@ -110,7 +110,7 @@ def _check_options(columns: Mapping[str, str], id_type: str, self_links: str) ->
             raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
 
 
-def _ids(table: Table, column: str, id_type: str) -> IdColumn:
+def id_column(table: Table, column: str, id_type: str) -> IdColumn:
     """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
     data = table.data[column]
     _refuse_missing(table, column)
@@ -213,7 +213,7 @@ def _mixed(table: Table, column: str, id_type: str) -> list[str]:
     ]
 
 
-def _behaviors(table: Table, single: str | None) -> tuple[NDArray[Any], dict[int, str]]:
+def behaviors_of(table: Table, single: str | None = None) -> tuple[NDArray[Any], dict[int, str]]:
     """The behavior of each row as a number, and the behaviors' names by number, in the order of the names."""
     if single:
         return np.zeros(len(table), np.int32), {0: single}
@@ -250,7 +250,8 @@ def _times(table: Table) -> NDArray[Any] | None:
     return times
 
 
-def _weights(table: Table) -> NDArray[np.float32] | None:
+def weights_of(table: Table) -> NDArray[np.float32] | None:
+    """The weights of links, none where there are none; 0 is no link."""
     if "weight" not in table:
         return None
     weights = _numbers(table, "weight", table.data["weight"])
@@ -304,7 +305,7 @@ def _is_number(text: pa.Scalar) -> bool:
     return "x" not in text.as_py().lower()
 
 
-def _attributes(table: Table) -> dict[str, Attribute]:
+def attributes_of(table: Table) -> dict[str, Attribute]:
     """Every column beside the id: numbers, or categories of text; what is missing stays missing."""
     found = {}
     for name in table.data.column_names:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.embeddings.arrays import checked
+from mcne.embeddings.profile import Profile
 from mcne.storage import Arrays
 
 MessageKind = Literal["neighbor", "literal"]
@@ -48,6 +49,7 @@ class Trunk:
     weighted: bool = False  # whether a receiver hears its neighbors in proportion to the weights of the links
     combine: tuple[NDArray[np.float32], ...] | None = None  # K × [d_{k+1}, 2 d_k], W^{k+1} of Eq. 6 for [h_N, u]
     last_activation: bool = True  # whether the last layer ends in a ReLU too
+    profile: Profile | None = None  # what users' attributes add to the vectors that they start from
 
     def __post_init__(self) -> None:
         layers = self.levels if self.attention is None else self.attention
@@ -73,6 +75,9 @@ class Trunk:
         for k, attention in enumerate(self.attention or ()):
             if attention.project.shape[1] != 2 * self.masks[k].shape[1]:
                 raise ValueError(f"attention of layer {k}: its projection must take two vectors of level {k}")
+
+        if self.profile is not None and self.profile.weights.shape[1] != self.masks[0].shape[1]:
+            raise ValueError("the vectors of attributes must be as wide as those that users start from")
 
     @property
     def n_layers(self) -> int:
@@ -100,13 +105,14 @@ class Trunk:
 
     def meta(self) -> dict[str, Any]:
         """What the arrays do not say."""
-        return {
+        said = {
             "layers": self.n_layers,
             "attention": self.attention is not None,
             "message": self.message,
             "weighted": self.weighted,
             "last_activation": self.last_activation,
         }
+        return said if self.profile is None else said | {"profile": self.profile.meta()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
@@ -114,7 +120,8 @@ class Trunk:
         arrays |= {f"trunk.{k}.masks": masks for k, masks in enumerate(self.masks)}
         for k, attention in enumerate(self.attention or ()):
             arrays |= {f"trunk.{k}.project": attention.project, f"trunk.{k}.score": attention.score}
-        return arrays | {f"trunk.{k}.combine": weights for k, weights in enumerate(self.combine or ())}
+        arrays |= {f"trunk.{k}.combine": weights for k, weights in enumerate(self.combine or ())}
+        return arrays if self.profile is None else arrays | self.profile.arrays()
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: dict[str, Any]) -> Trunk:
@@ -131,6 +138,7 @@ class Trunk:
             meta["weighted"],
             tuple(arrays[f"trunk.{k}.combine"] for k in layers) if "trunk.0.combine" in arrays else None,
             meta.get("last_activation", True),
+            Profile.from_arrays(arrays, meta["profile"]) if "profile" in meta else None,
         )
 
 

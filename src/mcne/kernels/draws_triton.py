@@ -79,9 +79,10 @@ def triples(
     negatives: int,
     depth: int,
 ) -> tuple[Tensor, Tensor]:
-    """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched."""
-    user = torch.empty_like(rows)
-    item = rows.new_empty(len(rows), 1 + negatives)
+    """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched: parts of
+    one tensor, the one after the other."""
+    both = rows.new_empty(len(rows) * (2 + negatives))
+    user, item = both[: len(rows)], both[len(rows) :].view(len(rows), 1 + negatives)
     wide = block(negatives)
     tall = max(1, AT_ONCE // wide)
     _triples[(triton.cdiv(len(rows), tall),)](
@@ -100,10 +101,15 @@ def _neighbors(
     cumulative,  # [links + 1] of shares, where draws are weighted
     keys,  # [n · S + n] out: who is heard of, then the users themselves; n_users where nobody is
     heard,  # [n] out: whether a user has neighbors
+    sender,  # [n, S] out, where rows are users: who is heard of, anybody where nobody is
+    receiver,  # [n] out, where rows are users
+    found,  # [users] out, where rows are users: all that are heard of or hear; others are not written
     stream,
+    base,  # what is added to keys
     n,
     n_users,
     n_s: tl.constexpr,
+    are_rows: tl.constexpr,  # whether rows are users
     is_weighted: tl.constexpr,
     depth: tl.constexpr,
     block: tl.constexpr,
@@ -117,7 +123,7 @@ def _neighbors(
     stop = tl.load(indptr + who + 1, mask=is_somebody, other=0).to(tl.int64)
     has_any = stop > start
     tl.store(heard + r, has_any, mask=is_here)
-    tl.store(keys + n * n_s + r, tl.where(is_somebody, who, n_users), mask=is_here)
+    tl.store(keys + n * n_s + r, base + tl.where(is_somebody, who, n_users), mask=is_here)
     chance = tl.load(key) + stream
     draw = r[:, None] * n_s + s[None, :]  # [block, S]
     begin, end = tl.broadcast_to(start[:, None], (block, block_s)), tl.broadcast_to(stop[:, None], (block, block_s))
@@ -137,8 +143,14 @@ def _neighbors(
     else:
         at = begin + _below(chance, draw, end - begin)
     is_drawn = is_here[:, None] & (s < n_s)[None, :]
-    sender = tl.load(indices + at, mask=has_any[:, None] & is_drawn, other=0)
-    tl.store(keys + draw, tl.where(has_any[:, None], sender, n_users), mask=is_drawn)
+    is_heard = has_any[:, None] & is_drawn
+    drawn = tl.load(indices + at, mask=is_heard, other=0)
+    tl.store(keys + draw, base + tl.where(is_heard, drawn, n_users), mask=is_drawn)
+    if are_rows:
+        tl.store(sender + draw, drawn.to(tl.int64), mask=is_drawn)
+        tl.store(receiver + r, tl.where(is_somebody, who, 0), mask=is_here)
+        tl.store(found + who, who, mask=is_somebody)
+        tl.store(found + drawn, drawn.to(tl.int64), mask=is_heard)  # the same by whoever writes it
 
 
 def neighbors(
@@ -156,13 +168,61 @@ def neighbors(
 
     Nobody is written as the number of all users.
     """
-    n, n_users = len(users), len(indptr) - 1
-    keys = users.new_empty(n * count + n, dtype=torch.int32)
+    keys = users.new_empty(len(users) * (count + 1), dtype=torch.int32)
+    heard = users.new_empty(len(users), dtype=torch.bool)
+    given = (key, users, indptr, indices, cumulative)
+    _draw(*given, keys, heard, None, stream=stream, base=0, count=count, depth=depth)
+    return keys, heard
+
+
+def neighbors_as_rows(
+    key: Tensor,
+    users: Tensor,
+    indptr: Tensor,
+    indices: Tensor,
+    cumulative: Tensor | None,
+    keys: Tensor,
+    found: Tensor,
+    *,
+    stream: int,
+    base: int,
+    count: int,
+    depth: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where everybody has a row, which is the user's number: the receivers [n], their senders [n, count], and
+    whether they hear [n].
+
+    To ``keys`` [n · count + n] is written what :func:`neighbors` gives, ``base`` more; to ``found`` [users], which is
+    -1 everywhere, the users that hear or are heard of.
+    """
+    n = len(users)
+    rows = users.new_empty(n), users.new_empty(n, count)
     heard = users.new_empty(n, dtype=torch.bool)
+    given = (key, users, indptr, indices, cumulative)
+    _draw(*given, keys, heard, (rows[1], rows[0], found), stream=stream, base=base, count=count, depth=depth)
+    return *rows, heard
+
+
+def _draw(
+    key: Tensor,
+    users: Tensor,
+    indptr: Tensor,
+    indices: Tensor,
+    cumulative: Tensor | None,
+    keys: Tensor,
+    heard: Tensor,
+    rows: tuple[Tensor, Tensor, Tensor] | None,
+    *,
+    stream: int,
+    base: int,
+    count: int,
+    depth: int,
+) -> None:
     wide = block(count)
     tall = max(1, AT_ONCE // wide)
-    _neighbors[(triton.cdiv(n, tall),)](
+    _neighbors[(triton.cdiv(len(users), tall),)](
         *(key, users, indptr, indices, indptr if cumulative is None else cumulative, keys, heard),
-        *(stream, n, n_users, count, cumulative is not None, depth, tall, wide),
+        *((users, users, users) if rows is None else rows),
+        *(stream, base, len(users), len(indptr) - 1, count, rows is not None, cumulative is not None),
+        *(depth, tall, wide),
     )
-    return keys, heard

@@ -25,6 +25,7 @@ class TensorHop:
     sender: Tensor  # [n, S]
     heard: Tensor  # [n]
     by_sender: Groups | None = None  # only if drawn on a GPU: places of sender that are heard, then those of receiver
+    is_of_all: bool = False  # whether the receivers are all of the level below, in its order
 
     @classmethod
     def of(cls, hop: Hop, device: torch.device) -> TensorHop:
@@ -53,24 +54,26 @@ def send_and_receive(
     *,
     sender: Tensor,
     heard: Tensor,
-    by_sender: Groups | None = None,
 ) -> Tensor:
     """Eq. 3–5 and the mean of Eq. 6: what n receivers hear of S neighbors each, [n, d]; zeros where ``heard`` is false.
 
     ``vectors`` [m, d] are what is sent, ``near`` [m, B, t] and ``here`` [n, B, t] the projections of senders and
-    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n]; ``by_sender``
-    groups the edges of a GPU.
+    receivers, ``score`` [t], ``masks`` [B, d], ``sender`` [n, S] rows of ``vectors``, ``heard`` [n].
     """
-    messages: Tensor
-    if by_sender is not None:
-        from mcne.kernels.edges_triton import SendAndReceive
-
-        messages = SendAndReceive.apply(vectors, near, here, score, masks, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
-        return messages
     if vectors.device.type == "cpu" and sender.numel() and (module := compiled("edges_numba")) is not None:
-        messages = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        messages: Tensor = _Compiled.apply(vectors, near, here, score, masks, sender, heard, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return messages
     return reference.send_and_receive(vectors, near, here, score, masks, sender=sender, heard=heard)
+
+
+def hear_on_gpu(
+    vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
+) -> Tensor:
+    """A layer with attention as a whole, of a hop that was drawn on a GPU: see :class:`mcne.layers.message`."""
+    from mcne.kernels.layers_triton import MessageLayer
+
+    received: Tensor = MessageLayer.apply(vectors, masks, project, score, combine, hop)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return received
 
 
 def mean_of(vectors: Tensor, sender: Tensor, heard: Tensor, by_sender: Groups | None = None) -> Tensor:

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.edges_triton import EDGES_AT_ONCE, block
+from mcne.kernels.edges_triton import COLUMNS_AT_ONCE, NUMBERS_AT_ONCE, block
 from mcne.kernels.groups import Groups
 
 
@@ -30,7 +30,8 @@ def _backward_to_receivers(
     j = tl.program_id(0).to(tl.int64)
     d = tl.arange(0, block_d)
     last = tl.load(stop + j)
-    place = tl.load(order + last - 1, mask=last > tl.load(start + j), other=-1) - n_edges  # the receiver, or below 0
+    place = tl.load(order + last - 1, mask=last > tl.load(start + j), other=-1).to(tl.int64) - n_edges
+    # the receiver, or below 0
     own = tl.load(gradient + place * n_d + d, mask=d < n_d * (place >= 0).to(tl.int32), other=0.0)
     tl.store(of_vectors + j * n_d + d, own, mask=d < n_d)
 
@@ -69,10 +70,13 @@ def _mean(
 ):
     r = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, block_s), tl.arange(0, block_d)
-    is_d, is_s = d < n_d, s < n_s * tl.load(heard + r).to(tl.int32)
-    j = tl.load(sender + r * n_s + s, mask=is_s, other=0)
-    sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
-    tl.store(messages + r * n_d + d, tl.sum(sent, axis=0) / n_s, mask=is_d)
+    is_d, is_s = d < n_d, s < n_s
+    total = tl.zeros((block_d,), tl.float32)
+    if tl.load(heard + r):
+        j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)
+        sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+        total = tl.sum(sent, axis=0)
+    tl.store(messages + r * n_d + d, total / n_s, mask=is_d)
 
 
 @triton.jit
@@ -86,16 +90,15 @@ def _mean_backward(
     n_s: tl.constexpr,
     n_d: tl.constexpr,
     block_e: tl.constexpr,
-    block_d: tl.constexpr,
+    block_c: tl.constexpr,
 ):
     j = tl.program_id(0).to(tl.int64)
-    e, d = tl.arange(0, block_e), tl.arange(0, block_d)
+    e, d = tl.arange(0, block_e), tl.program_id(1) * block_c + tl.arange(0, block_c)
     is_d = d < n_d
-    first, last = tl.load(start + j), tl.load(stop + j)
-    total = tl.zeros((block_d,), tl.float32)
-    some = first
+    some, last = tl.load(start + j), tl.load(stop + j)
+    total = tl.zeros((block_c,), tl.float32)
     while some < last:
-        edge = tl.load(order + some + e, mask=some + e < last, other=n_edges)
+        edge = tl.load(order + some + e, mask=some + e < last, other=n_edges).to(tl.int64)
         at = (edge // n_s)[:, None] * n_d + d[None, :]
         total += tl.sum(tl.load(gradient + at, mask=(edge < n_edges)[:, None] & is_d[None, :], other=0.0), axis=0)
         some += block_e
@@ -119,8 +122,10 @@ class Mean(torch.autograd.Function):
         """See the function."""
         (m, n, n_s, n_d), groups = ctx.shapes, ctx.groups
         of_vectors = gradients[0].new_empty(m, n_d)
-        _mean_backward[(m,)](
+        columns = min(block(n_d), COLUMNS_AT_ONCE)
+        _mean_backward[(m, triton.cdiv(n_d, columns))](
             *(gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors, n * n_s),
-            *(n_s, n_d, EDGES_AT_ONCE, block(n_d)),
+            *(n_s, n_d, max(1, NUMBERS_AT_ONCE // columns), columns),
+            num_warps=1,
         )
         return of_vectors, None, None, None

@@ -30,14 +30,15 @@ class AllTriples:
 def rank_all(
     users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None, triples: AllTriples
 ) -> tuple[Tensor, Tensor]:
-    """What :func:`rank` gives of every behavior, [C] each, by kernels for GPUs, in single precision.
+    """What :func:`rank` gives of every behavior, the first for each, [C], and the second's mean, []; by kernels for
+    GPUs, in single precision.
 
-    ``users`` [n, d] are unmasked, ``masks`` [C, d] those of the behaviors, ``items`` [m, d], ``bias`` [m, 1].
+    ``users`` [n, d] are unmasked, ``masks`` [C or more, d] those of the behaviors, ``items`` [m, d], ``bias`` [m, 1].
     """
     from mcne.kernels.triples_triton import Rank
 
-    both: Tensor = Rank.apply(users, masks, items, bias, triples)  # type: ignore[no-untyped-call] # as PyTorch declares it
-    return both[:, 0], both[:, 1]
+    ranking, decay = Rank.apply(users, masks, items, bias, triples)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return ranking, decay
 
 
 def rank(

@@ -20,7 +20,10 @@ from mcne.kernels.edges_triton import MOST_NUMBERS, block
 from mcne.kernels.triples import AllTriples
 
 AT_ONCE = 16
-"""Triples of a user, an item or a behavior."""
+"""Triples of a user or an item."""
+
+COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
+"""What masks and behaviors hear of all triples is summed up by few programs, and so much at a time."""
 
 
 def fits(negatives: int, width: int) -> bool:
@@ -75,6 +78,27 @@ def _score(
 
 
 @triton.jit
+def _total(
+    parts,
+    ranking,  # [C] out: the loss of each behavior
+    decay,  # [] out: the mean of their L2
+    n_behaviors,
+    per_behavior,
+    block_b: tl.constexpr,
+    block_i: tl.constexpr,
+):
+    c, i = tl.arange(0, block_b), tl.arange(0, block_i)
+    losses, squares = tl.zeros((block_b,), tl.float32), tl.zeros((block_b,), tl.float32)
+    for some in range(0, per_behavior, block_i):
+        both = (c < n_behaviors)[:, None] & (some + i < per_behavior)[None, :]
+        at = 2 * (c[:, None] * per_behavior + some + i[None, :])
+        losses += tl.sum(tl.load(parts + at, mask=both, other=0.0), axis=1)
+        squares += tl.sum(tl.load(parts + at + 1, mask=both, other=0.0), axis=1)
+    tl.store(ranking + c, losses, mask=c < n_behaviors)
+    tl.store(decay, tl.sum(squares, axis=0) / n_behaviors)
+
+
+@triton.jit
 def _of_triples(
     users,
     masks,
@@ -82,8 +106,10 @@ def _of_triples(
     user,
     item,
     steps,
-    gradient,  # [C, 2] of the loss and the L2 of each behavior
+    of_ranking,  # [C] the gradient of the loss of each behavior
+    of_decay,  # [] and of their mean L2
     of_own,  # [T, D] out: of u|c
+    n_behaviors,
     per_behavior,
     has_masks: tl.constexpr,
     n_n: tl.constexpr,
@@ -101,8 +127,8 @@ def _of_triples(
     scored = tl.load(item + i * (n_n + 1) + s, mask=is_s, other=0)
     step = tl.load(steps + i * (n_n + 1) + s, mask=is_s, other=0.0)
     vectors = tl.load(items + scored[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
-    found = tl.load(gradient + 2 * behavior) * tl.sum(step[:, None] * vectors, axis=0)
-    found += tl.load(gradient + 2 * behavior + 1) * 2.0 / per_behavior * own
+    found = tl.load(of_ranking + behavior) * tl.sum(step[:, None] * vectors, axis=0)
+    found += tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior) * own
     tl.store(of_own + i * n_d + d, found, mask=is_d)
 
 
@@ -146,12 +172,14 @@ def _of_items(
     bias,
     user,
     steps,
-    gradient,
+    of_ranking,
+    of_decay,
     order,  # [T · (1 + N)] scores by item
     start,  # [m]
     stop,  # [m]
     of_items,  # [m, D] out
     of_bias,  # [m] out
+    n_behaviors,
     per_behavior,
     has_masks: tl.constexpr,
     has_bias: tl.constexpr,
@@ -172,17 +200,16 @@ def _of_items(
         score = tl.load(order + some + i, mask=is_here, other=0)
         triple = score // (n_n + 1)
         behavior, both = triple // per_behavior, is_here[:, None] & is_d[None, :]
-        step = tl.load(steps + score, mask=is_here, other=0.0) * tl.load(gradient + 2 * behavior)
+        step = tl.load(steps + score, mask=is_here, other=0.0) * tl.load(of_ranking + behavior)
         who = tl.load(user + triple, mask=is_here, other=0)
         own = tl.load(users + who[:, None] * n_d + d[None, :], mask=both, other=0.0)
         if has_masks:
             own *= tl.load(masks + behavior[:, None] * n_d + d[None, :], mask=both, other=0.0)
         total += tl.sum(step[:, None] * own, axis=0)
         pushes += step
-        share = tl.where(score % (n_n + 1) == 0, 1.0, 1.0 / n_n) * 2.0 / per_behavior
-        shares += tl.where(is_here, share * tl.load(gradient + 2 * behavior + 1), 0.0)
+        shares += tl.where(is_here, tl.where(score % (n_n + 1) == 0, 1.0, 1.0 / n_n), 0.0)
         some += block_i
-    decay = tl.sum(shares, axis=0)
+    decay = tl.sum(shares, axis=0) * tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior)
     total += decay * tl.load(items + row * n_d + d, mask=is_d, other=0.0)
     tl.store(of_items + row * n_d + d, total, mask=is_d)
     if has_bias:
@@ -194,17 +221,18 @@ def _of_masks(
     users,
     user,
     of_own,
-    of_masks,  # [C, D] out
+    of_masks,  # [C or more, D] out: zeros of those that are no behavior's
+    n_behaviors,
     per_behavior,
     n_d: tl.constexpr,
     block_i: tl.constexpr,
-    block_d: tl.constexpr,
+    block_c: tl.constexpr,
 ):
     behavior = tl.program_id(0).to(tl.int64)
-    i, d = tl.arange(0, block_i), tl.arange(0, block_d)
+    i, d = tl.arange(0, block_i), tl.program_id(1) * block_c + tl.arange(0, block_c)
     is_d = d < n_d
-    total = tl.zeros((block_d,), tl.float32)
-    for some in range(0, per_behavior, block_i):
+    total = tl.zeros((block_c,), tl.float32)
+    for some in range(0, tl.where(behavior < n_behaviors, per_behavior, 0), block_i):
         is_here = some + i < per_behavior
         triple = behavior * per_behavior + some + i
         both = is_here[:, None] & is_d[None, :]
@@ -215,25 +243,27 @@ def _of_masks(
 
 
 class Rank(torch.autograd.Function):
-    """:func:`mcne.kernels.triples.rank_all`, [C, 2]."""
+    """:func:`mcne.kernels.triples.rank_all`."""
 
     @staticmethod
     def forward(
         ctx: Any, users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None, triples: AllTriples
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         """See the function."""
         users, items = users.contiguous(), items.contiguous()
         masks = None if masks is None else masks.contiguous()
         (n_triples, per_triple), n_d, each = triples.item.shape, users.shape[1], triples.per_behavior
-        n_n, has = per_triple - 1, (masks is not None, bias is not None)
+        n_n, has, n_behaviors = per_triple - 1, (masks is not None, bias is not None), n_triples // each
         steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
         _score[(n_triples,)](
             *(users, users if masks is None else masks, items, items if bias is None else bias),
             *(triples.user, triples.item, steps, parts, each, *has, n_n, n_d, block(n_n), block(n_d)),
         )
+        ranking, decay, wide = users.new_empty(n_behaviors), users.new_empty(()), block(n_behaviors)
+        _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
         ctx.save_for_backward(users, masks, items, bias, steps)
         ctx.triples, ctx.sizes, ctx.has = triples, (n_n, n_d), has
-        return parts.view(-1, each, 2).sum(dim=1)
+        return ranking, decay
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -241,24 +271,27 @@ class Rank(torch.autograd.Function):
         users, masks, items, bias, steps = ctx.saved_tensors
         triples, (n_n, n_d), (has_masks, has_bias) = ctx.triples, ctx.sizes, ctx.has
         user, item, by_user, by_item = triples.user, triples.item, triples.by_user, triples.by_item
-        each, gradient, some = triples.per_behavior, gradients[0].contiguous(), users if masks is None else masks
+        some, given = users if masks is None else masks, [each.contiguous() for each in gradients]
+        counts = (len(user) // triples.per_behavior, triples.per_behavior)
         of_own, of_users, of_items = users.new_empty(len(user), n_d), torch.empty_like(users), torch.empty_like(items)
         of_bias = None if bias is None else torch.empty_like(bias)
         _of_triples[(len(user),)](
-            *(users, some, items, user, item, steps, gradient, of_own, each, has_masks),
+            *(users, some, items, user, item, steps, *given, of_own, *counts, has_masks),
             *(n_n, n_d, block(n_n + 1), block(n_d)),
         )
         blocks = (AT_ONCE, block(n_d))
         _of_users[(len(users),)](
-            *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, each, has_masks, n_d, *blocks)
+            *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, *blocks)
         )
         _of_items[(len(items),)](
-            *(users, some, items, items if bias is None else bias, user, steps, gradient),
+            *(users, some, items, items if bias is None else bias, user, steps, *given),
             *(by_item.order, by_item.start, by_item.stop, of_items, items if of_bias is None else of_bias),
-            *(each, has_masks, has_bias, n_n, n_d, *blocks),
+            *(*counts, has_masks, has_bias, n_n, n_d, *blocks),
         )
         of_masks = None
         if masks is not None:
             of_masks = torch.empty_like(masks)
-            _of_masks[(len(masks),)](users, user, of_own, of_masks, each, n_d, *blocks)
+            _of_masks[(len(masks), triton.cdiv(n_d, COLUMNS_AT_ONCE))](
+                *(users, user, of_own, of_masks, *counts, n_d, PARTS_AT_ONCE // COLUMNS_AT_ONCE, COLUMNS_AT_ONCE)
+            )
         return of_users, of_masks, of_items, of_bias, None

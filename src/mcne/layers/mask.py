@@ -13,7 +13,7 @@ class _Threshold(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: object, real: Tensor) -> Tensor:
-        return (real >= 0).to(real.dtype)
+        return torch.ge(real, 0, out=torch.empty_like(real))
 
     @staticmethod
     def backward(ctx: object, *gradients: Tensor) -> Tensor:
@@ -59,6 +59,23 @@ class FixedMask(nn.Module):
         """Fixed masks have nothing to clamp."""
 
 
+class RandomMask(nn.Module):
+    """Masks that are drawn and never learn: those that :class:`BinaryMask` starts from."""
+
+    def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
+        super().__init__()
+        self.binary: Tensor
+        drawn = torch.from_numpy(stream.uniform((rows, width)) >= 0.5)
+        self.register_buffer("binary", drawn.to(torch.get_default_dtype()))
+
+    def forward(self) -> Tensor:
+        """The binary masks, [rows, width]."""
+        return self.binary
+
+    def clamp(self) -> None:
+        """Masks that never learn have nothing to clamp."""
+
+
 class OpenMask(nn.Module):
     """Every entry one: all behaviors have all dimensions, as if there were no masks."""
 
@@ -91,7 +108,7 @@ class SoftMask(nn.Module):
         """A sigmoid turns back by its own gradient: nothing to clamp."""
 
 
-Mask = BinaryMask | FixedMask | OpenMask | SoftMask
+Mask = BinaryMask | FixedMask | RandomMask | OpenMask | SoftMask
 
 
 def disjoint_blocks(rows: int, width: int) -> Tensor:

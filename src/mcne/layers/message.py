@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mcne.data.graph import Graph
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
-from mcne.kernels.edges import TensorHop, hear_all, mean_of, receivers_of, send_and_receive, shared_sum
+from mcne.kernels.edges import TensorHop, hear_all, hear_on_gpu, mean_of, receivers_of, send_and_receive, shared_sum
 from mcne.kernels.projections import masked_halves
 from mcne.layers.spill import new_table
 from mcne.layers.tensors import INIT_STD, take, to_device
@@ -97,6 +97,9 @@ class MessageLayer(nn.Module):
         ``heard`` is false for receivers without neighbors, whose senders mean nothing.
         """
         sender, heard = hop.sender, hop.heard
+        if hop.by_sender is not None and self.message == "neighbor" and self.project is not None:
+            assert self.score is not None
+            return hear_on_gpu(vectors, masks, self.project, self.score, self.combine, hop)
         own = receivers_of(vectors, hop)  # [n, d_in]
         if self.score is None:
             sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
@@ -106,9 +109,7 @@ class MessageLayer(nn.Module):
         if self.message == "literal":
             weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
-        messages = send_and_receive(
-            vectors, near, here, self.score, masks, sender=sender, heard=heard, by_sender=hop.by_sender
-        )
+        messages = send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard)
         return self._receive(messages, own)
 
     @torch.no_grad()

@@ -72,8 +72,12 @@ class ConditionalNetwork(nn.Module):
 
     def sides(self) -> Tensor:
         """On which side of its threshold every real value behind a mask is, [values]."""
-        real = [mask.real.detach().flatten() for mask in self.masks if isinstance(mask, BinaryMask)]
+        real = [each.detach().flatten() for each in self.bounded()]
         return torch.cat(real) >= 0 if real else torch.zeros(0, dtype=torch.bool)
+
+    def bounded(self) -> list[nn.Parameter]:
+        """The real values behind masks, which :meth:`clamp_masks` keeps in [−1, 1]."""
+        return [mask.real for mask in self.masks if isinstance(mask, BinaryMask)]
 
     def _masks(self) -> list[Mask]:
         return [mask for mask in self.masks if isinstance(mask, Mask)]

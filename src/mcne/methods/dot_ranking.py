@@ -92,10 +92,13 @@ class DotRanking:
         """The distinct users of a step, increasing, and the triples of every behavior."""
         drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
         users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
-        return users, tuple(
-            Triples(*(to_device(array, self.device) for array in (user, each.items, each.positive, each.negative)))
+        parts = [
+            array
             for user, each in zip(rows, drawn, strict=True)
-        )
+            for array in (user, each.items, each.positive, each.negative)
+        ]
+        sent = to_device_at_once(parts, self.device)
+        return users, tuple(Triples(*sent[at : at + 4]) for at in range(0, len(sent), 4))
 
     def draw_ranked(self, epoch: int, step: int) -> tuple[NDArray[np.int64], Ranked]:
         """The same for :meth:`loss`; on a GPU all behaviors at once."""
@@ -125,12 +128,12 @@ class DotRanking:
     def loss(self, rows: Rows, triples: Ranked, users: Tensor, masks: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Eq. 7 of each behavior, [C], and the L2 of what was scored, averaged over behaviors, [] (reading 8).
 
-        ``users`` [n, d] are the vectors of the step's users, ``masks`` [C, d] what each behavior takes of them.
+        ``users`` [n, d] are the vectors of the step's users, ``masks`` [C or more, d] what each behavior takes of
+        them.
         """
         if isinstance(triples, AllTriples):
             bias = rows("bias", triples.items) if self.bias else None  # [m, 1]
-            all_ranking, all_decay = rank_all(users, masks, rows("items", triples.items), bias, triples)
-            return all_ranking, all_decay.mean()
+            return rank_all(users, masks, rows("items", triples.items), bias, triples)
         ranking, decay = [], []
         for k, at in enumerate(triples):
             own = users if masks is None else users * masks[k]  # u|c

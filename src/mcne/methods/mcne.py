@@ -97,22 +97,34 @@ class MCNE:
             last_activation=config.last_activation,
             stream=stream,
         ).to(device)
-        stream = Stream(seed, "initialize", "users")
-        users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
-        tables = {"users": users} | self.items.tables()
+        tables = self.user_tables() | self.items.tables()
         self._device_sampler = self._make_device_sampler()
         self.tables = RowAdam(
             {k: t.to(device) for k, t in tables.items()},
             learning_rate=config.learning_rate,
             joined=self.items.joined,
         )
-        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
-        self._flips = torch.zeros((), dtype=torch.int64, device=device)
+        self._adam = DenseAdam(
+            self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
+        )
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=config.weighted_neighbors)
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """How the masks of a level are made, from their number and width."""
         return partial(BinaryMask, stream=stream)
+
+    def user_tables(self) -> dict[str, Tensor]:
+        """The table of users: the vectors that they start from."""
+        stream = Stream(self._seed, "initialize", "users")
+        return {"users": normal_table(self.data.n_users, self.config.widths[0], std=INIT_STD, stream=stream)}
+
+    def initial(self, users: Tensor) -> Tensor:
+        """The vectors that distinct users start from, [n, d₀], which learn in this step."""
+        return self._rows("users", users)
+
+    def all_initial(self, *, for_good: bool = False) -> Tensor:
+        """Those of all users; ``for_good`` they never change again."""
+        return self.tables.given_away("users") if for_good else self.tables.tables["users"]
 
     @property
     def is_capturable(self) -> bool:
@@ -139,26 +151,23 @@ class MCNE:
         if isinstance(batch, Tensor):
             assert self._device_sampler is not None
             batch = Batch(*self._device_sampler.draw(batch))
-        last = self.network(self._rows("users", batch.users), batch.hops)  # [n_K, d_K], before the last mask
-        masks = self.network.masks[-1]()[:-1]  # [C, d_K]
+        last = self.network(self.initial(batch.users), batch.hops)  # [n_K, d_K], before the last mask
+        masks = self.network.masks[-1]()  # [C + 1, d_K], of which the last is no behavior's
         ranking, scored = self.items.loss(self._rows, batch.triples, last, masks)
         penalty = scored if self.config.l2_form == "scored" else parameter_l2(self._parameters())
         return step_loss(ranking, self.config.l2 * penalty, batch.triples)
 
     def update(self, loss: StepLoss) -> None:
-        """Descend, then bring the masks back into their range and count how many entries turned over."""
-        before = self.network.sides()
+        """Descend; the masks stay in their range, and it is counted how many entries turn over."""
         self._adam.zero_grad()
         torch.autograd.backward(loss.total)
         self._adam.step()
         self.tables.step()
-        self.network.clamp_masks()
-        self._flips += (self.network.sides() != before).sum()
 
     def vitals(self) -> dict[str, float]:
         """The density of the masks at each level, and how often an entry has turned over since the start."""
         density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
-        return density | {"mask_flips": float(self._flips)}
+        return density | {"mask_flips": float(self._adam.turned)}
 
     def scorer(self) -> Scorer:
         """Users by the last level under each behavior's mask, items by their tables."""
@@ -173,7 +182,7 @@ class MCNE:
             if layer.project is not None and layer.score is not None
         )
         trunk = Trunk(
-            tuple(to_numpy(level) for level in (self.tables.given_away("users"), *between)),
+            tuple(to_numpy(level) for level in (self.all_initial(for_good=True), *between)),
             tuple(self._masks()),
             attention or None,
             self.config.message,
@@ -192,7 +201,7 @@ class MCNE:
 
     def levels(self) -> list[Tensor]:
         """Every level of all users, hearing all their neighbors (reading 11): K+1 × [users, d_k]."""
-        return self.network.infer(self.tables.tables["users"], self._links)
+        return self.network.infer(self.all_initial(), self._links)
 
     @cached_property
     def _links(self) -> GraphLinks:
@@ -204,7 +213,7 @@ class MCNE:
 
     def memory(self) -> dict[str, Tensor]:
         """What both optimizers remember, and the count of flips."""
-        return self.tables.memory() | adam_memory(self._adam) | {"flips": self._flips}
+        return self.tables.memory() | adam_memory(self._adam) | {"flips": self._adam.turned}
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over tables, masks and weights."""
@@ -215,7 +224,7 @@ class MCNE:
         """Take over what both optimizers remembered."""
         self.tables.load_memory(memory)
         load_adam(self._adam, memory)
-        self._flips = memory["flips"].to(self.device).clone()
+        self._adam.load_turned(memory["flips"])
 
     def _masks(self) -> list[Any]:
         """The binary masks of every level, K+1 × [B, d_k]."""

@@ -15,7 +15,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.scorer import Scorer
-from mcne.layers.tensors import take
+from mcne.layers.tensors import take, to_device_at_once
 from mcne.methods.dot_ranking import DotRanking
 from mcne.training.contract import TrainingData
 
@@ -97,13 +97,14 @@ class NodeRanking:
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[NodeTriples, ...]]:
         """The distinct nodes of a step, increasing, and the triples of every behavior."""
         users, drawn = self._items.draw(epoch, step)
-        nodes, triples, row = [users], [], len(users)
+        nodes, parts, row = [users], [], len(users)
         for first, each in zip(self._first, drawn, strict=False):
             nodes.append(first + each.items.numpy())
-            parts = (each.user, row + each.positive, row + each.negative)
-            triples.append(NodeTriples(*(part.to(self._device, non_blocking=True) for part in parts)))
+            parts += [each.user.numpy(), row + each.positive.numpy(), row + each.negative.numpy()]
             row += len(each.items)
-        return np.concatenate(nodes), tuple(triples)
+        sent = to_device_at_once(parts, self._device)
+        triples = tuple(NodeTriples(*sent[at : at + 3]) for at in range(0, len(sent), 3))
+        return np.concatenate(nodes), triples
 
     def scorer(self, vectors: Tensor, bias: Tensor | None = None) -> Scorer:
         """The scores by the ``vectors`` [nodes, d] and the ``bias`` [nodes, 1] of all nodes."""

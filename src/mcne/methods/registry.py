@@ -14,7 +14,9 @@ from mcne.methods.item_knn import ItemKNN, ItemKNNConfig
 from mcne.methods.libfm import LibFM, LibFMConfig
 from mcne.methods.lightgcn import LightGCN, LightGCNConfig, LightGCNTrust
 from mcne.methods.line import LINE, LINEB, LINEBConfig, LINEConfig
+from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks
 from mcne.methods.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
+from mcne.methods.mcne_plus import MCNEPlus, MCNEPlusConfig
 from mcne.methods.nfm import NFM, NFMConfig
 from mcne.methods.node2vec import Node2vec, Node2vecB, Node2vecBConfig, Node2vecConfig
 from mcne.methods.pinsage import PinSage, PinSageConfig
@@ -22,7 +24,7 @@ from mcne.methods.popularity import Popularity, PopularityConfig
 from mcne.methods.shared_bottom import SharedBottom, SoftGate
 from mcne.methods.user_knn import UserKNN, UserKNNConfig
 
-Need = Literal["links", "behaviors"]
+Need = Literal["links", "behaviors", "attributes"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ METHODS = {
     "mcne": Entry(MCNE, MCNEConfig, ("links", "behaviors")),
     "mcne-a": Entry(MCNEA, MCNEConfig, ("links", "behaviors")),
     "mcne-f": Entry(MCNEF, MCNEConfig, ("links", "behaviors")),
+    "mcne-plus": Entry(MCNEPlus, MCNEPlusConfig, ("links", "behaviors", "attributes")),
+    "mcne-constant-masks": Entry(ConstantMasks, ConstantMasksConfig, ("links", "behaviors")),
+    "mcne-random-masks": Entry(RandomMasks, MCNEConfig, ("links", "behaviors")),
 }
 
 
@@ -75,4 +80,9 @@ def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> str | None:
     if "behaviors" in needs and len(dataset.behaviors) < 2:
         only = ", ".join(dataset.behavior_names) or "none"
         return f"{name} tells behaviors apart, and {dataset.name} has fewer than two ({only}); bpr does with one"
+    if "attributes" in needs and not dataset.attributes:
+        return (
+            f"{name} starts from users' attributes, and {dataset.name} has none; prepare it with a table of users, or "
+            "train mcne, which needs none"
+        )
     return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import SocialDataset
+from mcne.data.dataset import Attribute, SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -19,12 +19,15 @@ from mcne.evaluation.scorer import Scorer
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The graph and the training pairs. Nothing of validation or test is in it, so no method can see any."""
+    """The graph, the training pairs and users' attributes. Nothing of validation or test is in it, so no method can
+    see any.
+    """
 
     graph: Graph
     names: tuple[str, ...]
     n_items: tuple[int, ...]
     pairs: tuple[tuple[NDArray[np.int32], NDArray[np.int32]], ...]  # users and items, sorted by user and then by item
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
     @property
     def n_users(self) -> int:
@@ -34,7 +37,7 @@ class TrainingData:
     def only(self, behavior: int) -> TrainingData:
         """The same network with one of its behaviors."""
         one = slice(behavior, behavior + 1)
-        return TrainingData(self.graph, self.names[one], self.n_items[one], self.pairs[one])
+        return replace(self, names=self.names[one], n_items=self.n_items[one], pairs=self.pairs[one])
 
     @classmethod
     def of(cls, dataset: SocialDataset, split: Split) -> TrainingData:
@@ -44,6 +47,7 @@ class TrainingData:
             tuple(dataset.behavior_names),
             tuple(behavior.n_items for behavior in dataset.behaviors),
             tuple(split.of(behavior, k, TRAIN) for k, behavior in enumerate(dataset.behaviors)),
+            dataset.attributes,
         )
 
 

@@ -144,37 +144,62 @@ def _parts(
 
 
 class DenseAdam(torch.optim.Adam):
-    """PyTorch's Adam for parameters that all learn in every step.
+    """PyTorch's Adam for parameters that all learn in every step. Those that are ``bounded`` are kept in [−1, 1], and
+    it is counted how often one of their values turns from one side of 0 to the other.
 
-    On a GPU its step is a launch for each parameter: PyTorch's single one gives each few programs, and takes longer.
+    On a GPU its step is a single launch: PyTorch's gives each parameter few programs, and takes longer.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], *, learning_rate: float) -> None:
-        own = list(parameters)
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, learning_rate: float, bounded: Iterable[nn.Parameter] = ()
+    ) -> None:
+        own, self._bounded = list(parameters), list(bounded)
         is_capturable = all(is_gpu(parameter.device) for parameter in own)
         super().__init__(own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable)
-        self.learning_rate = learning_rate
-        self._rows = {each: torch.arange(each.numel() // each.shape[-1], device=each.device) for each in own}
+        self.learning_rate, chosen = learning_rate, {id(parameter) for parameter in self._bounded}
+        self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
+        there = on_gpu("rows_triton", own[0].device)
+        pieces = 1 if there is None else there.pieces(max(each.numel() for each in own))
+        self._turned = torch.zeros(len(self._bounded), pieces, dtype=torch.int64, device=own[0].device)
+
+    @property
+    def turned(self) -> Tensor:
+        """How often a bounded value turned over, []."""
+        return self._turned.sum()
+
+    def load_turned(self, count: Tensor) -> None:
+        """Take over a count."""
+        self._turned.zero_()
+        self._turned[:1, :1] = count  # of all, in the place of one
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override] # a closure is never used
         """Update all parameters by their gradients."""
-        learning = [(parameter, parameter.grad) for parameter in self._rows if parameter.grad is not None]
-        if not learning or on_gpu("rows_triton", learning[0][0].device) is None:
-            super().step()
+        learning = [(parameter, parameter.grad) for parameter in self._bounded_first if parameter.grad is not None]
+        there = on_gpu("rows_triton", self._turned.device)
+        if not learning or there is None:
+            self._plain_step()
             return
         memories = [self._memory(parameter) for parameter, _ in learning]
-        torch._foreach_add_([memory["step"] for memory in memories], 1)
-        for (parameter, gradient), memory in zip(learning, memories, strict=True):
-            values = (parameter, memory["exp_avg"], memory["exp_avg_sq"])
-            table, first, second = (each.view(-1, parameter.shape[-1]) for each in values)
-            adam_rows(
-                *(table, first, second, self._rows[parameter], gradient.reshape(table.shape)),
-                steps=memory["step"],
-                learning_rate=self.learning_rate,
-                betas=BETAS,
-                epsilon=EPSILON,
-            )
+        steps = [memory["step"] for memory in memories]
+        torch._foreach_add_(steps, 1)
+        there.adam_all(
+            [parameter.detach() for parameter, _ in learning],
+            *([memory[name] for memory in memories] for name in ("exp_avg", "exp_avg_sq")),
+            [gradient.contiguous() for _, gradient in learning],
+            steps=steps,
+            turned=self._turned[: sum(parameter.grad is not None for parameter in self._bounded)],
+            learning_rate=self.learning_rate,
+            betas=BETAS,
+            epsilon=EPSILON,
+        )
+
+    def _plain_step(self) -> None:
+        before = [parameter >= 0 for parameter in self._bounded]
+        super().step()
+        for parameter, was_above, turned in zip(self._bounded, before, self._turned, strict=True):
+            parameter.clamp_(-1.0, 1.0)
+            turned[0] += ((parameter >= 0) != was_above).sum()
 
     def _memory(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What PyTorch's keeps of a parameter, from its first step on."""

@@ -1,0 +1,51 @@
+"""Controls of learned masks: MCNE whose masks all start alike, and MCNE whose masks stay as they were drawn.
+
+The first tests the paper's remark that a fixed initial value does worse than U(−0.5, 0.5), the second what it is worth
+that masks learn. In both, every other number starts where MCNE's starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import torch
+
+from mcne.layers.mask import BinaryMask, Mask, RandomMask
+from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.randomness import Stream
+from mcne.training.contract import TrainingData
+from mcne.training.settings import Range
+
+MaskValue = Annotated[float, Range("a number from -1 to 1", lambda value: -1 <= value <= 1)]
+
+
+@dataclass(frozen=True)
+class ConstantMasksConfig(MCNEConfig):
+    """MCNE's settings, and the real value that every entry of every mask starts from.
+
+    From 0 or more all masks start open, from less all start closed, and then nothing but masks can learn at first.
+    """
+
+    value: MaskValue = 0.5
+
+
+class ConstantMasks(MCNE):
+    """All real values behind the masks start at one value; then they learn as MCNE's do."""
+
+    def __init__(self, data: TrainingData, config: ConstantMasksConfig, *, seed: int, device: torch.device) -> None:
+        super().__init__(data, config, seed=seed, device=device)
+        with torch.no_grad():
+            for mask in self.network.masks:
+                assert isinstance(mask, BinaryMask)
+                mask.real.fill_(config.value)
+
+
+class RandomMasks(MCNE):
+    """The masks that MCNE starts from, half of them one, which never learn."""
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """Drawn once, from the numbers that MCNE's are drawn from."""
+        return partial(RandomMask, stream=stream)

@@ -1,0 +1,88 @@
+"""The controls of learned masks differ from MCNE in their masks and in nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import cache
+
+import pytest
+import torch
+
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.errors import UsageError
+from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks
+from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.training.contract import TrainingData
+from mcne.training.settings import parse
+
+CONFIG = MCNEConfig(
+    widths=(40, 30, 20),
+    neighbor_samples=(3, 2),
+    attention_width=4,
+    negatives=2,
+    batch_size=40,
+    learning_rate=0.05,
+    l2=0.0,
+)
+
+
+@cache
+def data() -> TrainingData:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=1))
+    return TrainingData.of(dataset, random_split(dataset, seed=0))
+
+
+def make(kind: type[MCNE], **changed: float) -> MCNE:
+    config = ConstantMasksConfig(**asdict(CONFIG), **changed) if kind is ConstantMasks else CONFIG
+    return kind(data(), config, seed=0, device=torch.device("cpu"))
+
+
+def advance(method: MCNE, steps: int) -> None:
+    for step in range(steps):
+        method.update(method.loss(method.prepare(0, step)))
+
+
+@pytest.mark.parametrize("kind", [ConstantMasks, RandomMasks])
+def test_everything_but_masks_starts_where_mcne_starts(kind: type[MCNE]) -> None:
+    theirs, ours = make(MCNE).learned(), make(kind).learned()
+    same = {name for name in theirs if ".masks." not in name}
+    assert same
+    assert same == {name for name in ours if ".masks." not in name}
+    assert all(torch.equal(ours[name], theirs[name]) for name in same)
+
+
+@pytest.mark.parametrize(("value", "density"), [(0.5, 1.0), (0.0, 1.0), (-0.01, 0.0)])
+def test_constant_masks_start_open_or_closed(value: float, density: float) -> None:
+    method = make(ConstantMasks, value=value)
+    assert all(torch.all(mask.real == value) for mask in method.network.masks)
+    assert [method.vitals()[f"mask_density_{k}"] for k in range(3)] == [density] * 3
+
+
+@pytest.mark.parametrize("value", [0.1, -0.1])
+def test_constant_masks_learn_from_either_side(value: float) -> None:
+    method = make(ConstantMasks, value=value)
+    advance(method, 10)
+    assert method.vitals()["mask_flips"] > 0
+    last = method.network.binary_masks()[-1]
+    assert 0 < last.mean() < 1
+    assert not torch.equal(last[0], last[1])  # behaviors that started alike have come apart
+
+
+def test_random_masks_are_those_that_mcne_starts_from_and_stay() -> None:
+    control, learned = make(RandomMasks), make(MCNE)
+    first = learned.network.binary_masks()
+    advance(control, 10)
+    advance(learned, 10)
+    for drawn, start in zip(control.network.binary_masks(), first, strict=True):
+        assert torch.equal(drawn, start)
+    assert control.vitals()["mask_flips"] == 0 < learned.vitals()["mask_flips"]
+    whole = torch.cat([mask.flatten() for mask in first])
+    assert whole.mean().item() == pytest.approx(0.5, abs=0.1)
+    assert not any(name.startswith("masks") for name, _ in control.network.named_parameters())
+
+
+@pytest.mark.parametrize("value", [1.01, -2, float("nan")])
+def test_a_value_beyond_where_masks_are_clamped(value: float) -> None:
+    with pytest.raises(UsageError, match="from -1 to 1"):
+        parse([ConstantMasksConfig], {"value": value})
