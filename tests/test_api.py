@@ -57,7 +57,7 @@ def model(data: SocialDataset) -> mcne.MCNE:
 def test_every_setting_of_model_and_training_is_a_named_argument() -> None:
     defaults = {name: p.default for name, p in inspect.signature(mcne.MCNE).parameters.items()}
     named = {field.name: field.default for kind in (MCNEConfig, TrainingSettings) for field in dataclasses.fields(kind)}
-    assert defaults == {"seed": 0, "device": "auto"} | named
+    assert defaults == {"seed": 0, "device": "auto", "initial": "free"} | named
 
 
 def test_params_and_repr(model: mcne.MCNE) -> None:
@@ -73,6 +73,8 @@ def test_unknown_and_wrong_settings(data: SocialDataset) -> None:
         mcne.MCNE(lerning_rate=1)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="setting epochs: 'many' is str"):
         mcne.MCNE(epochs="many").fit(data)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"setting initial: unknown value 'fre'; .* \(free, attributes, both\)"):
+        mcne.MCNE(initial="fre").fit(data)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown device 'gpu'"):
         mcne.MCNE(device="gpu").fit(data)
 

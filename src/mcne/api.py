@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
 from mcne import runs
 from mcne.data.dataset import SocialDataset
@@ -24,11 +24,15 @@ from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation
 from mcne.embeddings.ranking import Ranking, RawId, RawIds
-from mcne.errors import Interrupted, UsageError
+from mcne.errors import Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
+
+if TYPE_CHECKING:
+    from mcne.training.journal import Reporter
 
 DATASET = "data"
 """Where a run that was trained from Python keeps its dataset and split, so that commands can evaluate it."""
+Initial = Literal["free", "attributes", "both"]
 NEVER = 1e9
 """Seconds between checkpoints of a run that vanishes: none could ever be used."""
 
@@ -54,6 +58,9 @@ class MCNE:
 
     ``MCNE(seed=0).fit(data)`` trains; then ask :meth:`recommend`, :meth:`similar_users`, :meth:`similar_items` and
     :meth:`explain`, or take the :attr:`embeddings`. Raw ids in and out. The same seed gives the same bytes.
+
+    Users start from a ``free`` vector each, from their ``attributes``, or from ``both`` added up: the last two are the
+    method ``mcne-plus``, and not the paper's.
     """
 
     seed: int = 0
@@ -72,6 +79,7 @@ class MCNE:
     learning_rate: float = 0.003
     l2: float = 0.001
     l2_form: Literal["scored", "parameters"] = "scored"
+    initial: Initial = "free"
     workers: int = 1
     checkpoint_seconds: float = 60.0
     keep_checkpoints: int = 2
@@ -111,6 +119,55 @@ class MCNE:
                 parts.save(path / DATASET / DIRECTORY / run.places["split"])
             self._trained = _Trained(data, parts, run.embeddings)
         return self
+
+    def add_behavior(
+        self,
+        name: str,
+        interactions: Any,
+        *,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> Self:
+        """Bring a new behavior of the same users: its masks and items learn, and all earlier answers stay as they are.
+
+        ``interactions`` are as in :meth:`SocialDataset.from_frames`, with the columns ``user_id`` and ``item_id``, and
+        are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
+        """
+        from mcne.transfer.alignment import beside
+        from mcne.transfer.run import transfer
+
+        trained, seed = self._fitted, _whole(self.seed)
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"the new behavior's name: {name!r}; a text is needed, such as 'Sports'")
+        new = SocialDataset.from_frames(interactions, single_behavior=name, name=trained.data.name)
+        with _directory(out) as path:
+            run = transfer(
+                trained.embeddings,
+                new,
+                random_split(new, seed=seed),
+                path,
+                behavior=name,
+                given=self._schedule(keep=out is not None),
+                seed=seed,
+                device=runs.choose_device(self.device),
+                resume=resume,
+                split_name="fitted",
+                reporter=self._reporter(progress),
+            )
+            self._trained = _Trained(*beside(trained.data, trained.split, *run.data()), run.embeddings)
+        return self
+
+    def embed_users(self, *, links: Any = None, history: Any = None, attributes: Any = None) -> ConditionalEmbeddings:
+        """The embeddings with users beside the trained ones who were unknown then, from whatever is told of each.
+
+        ``links`` (``source_id, target_id``: a new user and a known one), ``history`` (``user_id, item_id, behavior``)
+        and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
+        of them. Nothing is trained again: earlier vectors, masks and items keep their bytes, and so does this model.
+        """
+        from mcne.inductive import embed_users
+
+        return embed_users(self.embeddings, links=links, history=history, attributes=attributes)
 
     @property
     def embeddings(self) -> ConditionalEmbeddings:
@@ -192,13 +249,14 @@ class MCNE:
     def _train(
         self, data: SocialDataset, split: Split, path: Path, *, seed: int, keep: bool, resume: bool, progress: bool
     ) -> runs.Run:
-        from mcne.training.journal import PlainReporter, SilentReporter
-
-        said = partial(print, file=sys.stderr)
-        given = {name: value for name, value in self.get_params().items() if name not in ("seed", "device")}
-        runs.settings_of("mcne", given)  # a wrong one is a mistake even where it is not used
+        if self.initial not in (known := get_args(Initial)):
+            raise UsageError(f"setting initial: {unknown('value', self.initial, known)}")
+        is_paper = self.initial == "free"
+        method, others = "mcne" if is_paper else "mcne-plus", ("seed", "device", *(["initial"] if is_paper else []))
+        given = {name: value for name, value in self.get_params().items() if name not in others}
+        runs.settings_of(method, given)  # a wrong one is a mistake even where it is not used
         return runs.train(
-            "mcne",
+            method,
             data,
             split,
             path,
@@ -207,8 +265,20 @@ class MCNE:
             device=runs.choose_device(self.device),
             resume=resume,
             places={"dataset": DATASET, "split": "fitted"},
-            reporter=PlainReporter(said, epochs=self.epochs) if progress else SilentReporter(),
+            reporter=self._reporter(progress),
         )
+
+    def _schedule(self, *, keep: bool) -> dict[str, Any]:
+        """How long and how carefully to train."""
+        from mcne.training.settings import TrainingSettings
+
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
+        return given if keep else given | {"checkpoint_seconds": NEVER}
+
+    def _reporter(self, progress: bool) -> Reporter:
+        from mcne.training.journal import PlainReporter, SilentReporter
+
+        return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs) if progress else SilentReporter()
 
 
 def _whole(seed: object) -> int:

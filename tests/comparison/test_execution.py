@@ -356,6 +356,13 @@ def test_seconds_are_those_of_all_attempts(copied: Comparison, monkeypatch: pyte
     times[1].write_text('{"epoch": 1, "seconds": 11.0}\n')
     again()
     assert 111 <= read_result(directory)["train_seconds"] < 171
+    assert read_result(directory)["epoch_seconds"] == 61  # the median of each behavior's epochs
+
+
+def test_a_method_without_epochs_has_no_seconds_of_one(finished: Comparison) -> None:
+    for cell in finished.final_cells():
+        seconds = read_result(finished.directory(cell))["epoch_seconds"]
+        assert seconds is None if cell.candidate.method == "popularity" else seconds > 0
 
 
 def test_nothing_is_left_aside(copied: Comparison) -> None:

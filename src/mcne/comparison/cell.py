@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def run_cell(cell: Cell, directory: Path, *, data: Path, split_name: str, device
     with alone(directory):
         if is_done(directory):  # by another process, since this one looked
             return
-        before, started = _seconds_of(directory / RUN), time.perf_counter()
+        before, started = sum(map(sum, seconds_of(directory / RUN))), time.perf_counter()
         result: dict[str, Any] = {}
         try:
             run = _trained(cell, directory / RUN, dataset, split, data=data, split_name=split_name, device=where)
@@ -90,6 +91,7 @@ def run_cell(cell: Cell, directory: Path, *, data: Path, split_name: str, device
         except DivergedError as error:
             result |= {"validation": None, "diverged": str(error)}
         result["train_seconds"] = before + time.perf_counter() - started
+        result["epoch_seconds"] = sum(map(median, filter(None, seconds_of(directory / RUN)))) or None
         if not cell.is_search and "diverged" not in result:
             result |= _evaluated(cell, run.scorer(dataset, split, device=where), directory, dataset, split)
         name = where.type if where.type == "cpu" else torch.cuda.get_device_name(where)
@@ -137,10 +139,13 @@ def _evaluated(cell: Cell, scorer: Scorer, directory: Path, dataset: SocialDatas
     return result
 
 
-def _seconds_of(run: Path) -> float:
-    """What the epochs took that earlier attempts have finished; in mode separate, of every behavior."""
-    lines = [line for path in sorted(run.rglob(TIMES)) for line in path.read_text().splitlines(keepends=True)]
-    return float(sum(json.loads(line)["seconds"] for line in lines if line.endswith("\n")))  # a death tears the last
+def seconds_of(run: Path) -> list[list[float]]:
+    """What the steps of every finished epoch took, earlier attempts included; in mode separate, of each behavior."""
+    found = []
+    for path in sorted(run.rglob(TIMES)):
+        lines = path.read_text().splitlines(keepends=True)
+        found.append([float(json.loads(line)["seconds"]) for line in lines if line.endswith("\n")])  # one may be torn
+    return found
 
 
 def _again(directory: Path) -> str:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcne.comparison import merging, workers
+from mcne.comparison import merging
 from mcne.comparison.cell import RUN, is_done, read_result, run_cell
 from mcne.comparison.files import read_json, taking_turns, write_json
-from mcne.comparison.merging import CELLS, PRINTS
+from mcne.comparison.merging import CELLS, WRITTEN_AGAIN
 from mcne.comparison.plan import Candidate, Cell, Plan
+from mcne.comparison.scheduling import Say, Work, do_missing, ending
 from mcne.data.dataset import SocialDataset
-from mcne.errors import ArtifactError, Interrupted, MCNEError
-from mcne.runs.place import HeldError, is_held
 
 CHOSEN, FAILED = "chosen.json", "failed.json"
-WRITTEN_AGAIN = "remove it, and the same command writes it again"
-LOOK = 1.0  # seconds between two looks at cells that another process has under way
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,8 @@ class Comparison:
         plan.check(dataset, splits[0])
         made = cls(plan, data, out, dataset, tuple(split.fingerprint for split in splits))
         (out / CELLS).mkdir(parents=True, exist_ok=True)
-        made._check_prints()
+        prints = {plan.split_name(r): split for r, split in enumerate(made.splits)}
+        merging.check_prints(out, {"dataset": dataset.fingerprint} | prints)
         return made
 
     def directory(self, cell: Cell) -> Path:
@@ -137,90 +130,17 @@ class Comparison:
         return ("" if chosen else "undecided: ") + ", ".join(lacks) if lacks else None
 
     def _run(self, cells: list[Cell], what: str, *, jobs: int, device: str, say: Say) -> dict[str, str]:
-        """Run the cells that are not done, and wait for those that another process has under way."""
-        everything = {cell.name: cell for cell in cells}  # two rows may have one in common
-        missing = self._missing(everything)
-        say(f"{what}: {len(everything) - len(missing)} of {len(everything)} cells are done")
-        failed: dict[str, str] = {}
-        ended, total, was_told = 0, len(missing), False
-        while missing:
-            free = {name: cell for name, cell in missing.items() if not is_held(self.directory(cell))}
-            before = ended
-            with closing(self._outcomes(free, jobs=jobs, device=device)) as outcomes:
-                for name, error in outcomes:
-                    if isinstance(error, HeldError):
-                        continue
-                    ended += 1
-                    if error is not None:
-                        failed[name] = str(error)
-                    told = f"failed: {error}" if error else _told(read_result(self.directory(missing[name])))
-                    say(f"{ended}/{total} {name}: {told}")
-            missing = {name: cell for name, cell in self._missing(missing).items() if name not in failed}
-            if missing and ended == before:
-                if not was_told:
-                    say(f"another process has {len(missing)} cells under way; waiting for them")
-                was_told = True
-                time.sleep(LOOK)
-        return failed
+        """Run the cells that are not done; of the others, a run that a death has left is removed."""
+        works = {self.directory(cell): self._work(cell) for cell in cells}  # two rows may have one in common
+        for place in works:
+            if is_done(place):
+                shutil.rmtree(place / RUN, ignore_errors=True)
+        return do_missing(works, what, jobs=jobs, device=device, say=say, about=_about)
 
-    def _missing(self, cells: Mapping[str, Cell]) -> dict[str, Cell]:
-        """The cells that are not done; of the others, a run that a death has left is removed."""
-        for cell in cells.values():
-            if is_done(self.directory(cell)):
-                shutil.rmtree(self.directory(cell) / RUN, ignore_errors=True)
-        return {name: cell for name, cell in cells.items() if not is_done(self.directory(cell))}
-
-    def _outcomes(
-        self, cells: Mapping[str, Cell], *, jobs: int, device: str
-    ) -> Generator[tuple[str, MCNEError | None]]:
-        """Run cells, as many processes as jobs, and tell each as it ends; one job needs no other process."""
-        threads = max(1, (os.cpu_count() or 1) // jobs)
-        tasks = {
-            name: partial(
-                run_cell,
-                cell,
-                self.directory(cell),
-                data=self.data,
-                split_name=self.plan.split_name(cell.repetition),
-                device=device,
-                threads=threads,
-                jobs=jobs,
-            )
-            for name, cell in cells.items()
-        }
-        if jobs > 1:
-            yield from workers.outcomes(tasks, jobs=jobs)
-            return
-        for name, task in tasks.items():
-            yield name, _outcome(task)
-
-    def _check_prints(self) -> None:
-        """The hashes of dataset and splits, kept at the beginning and compared ever after."""
-        now = {"dataset": self.dataset.fingerprint}
-        now |= {self.plan.split_name(r): split for r, split in enumerate(self.splits)}
-        place = self.out / PRINTS
-        with taking_turns(self.out):
-            before = read_json(place, step=WRITTEN_AGAIN) if place.is_file() else {}
-            if differing := merging.difference(before, now):
-                raise ArtifactError(
-                    f"{self.out}: was begun on other data ({differing}); restore it, or compare in another directory"
-                )
-            write_json(place, before | now)
+    def _work(self, cell: Cell) -> Work:
+        split_name = self.plan.split_name(cell.repetition)
+        return partial(run_cell, cell, self.directory(cell), data=self.data, split_name=split_name)
 
 
-def _outcome(work: Callable[[], None]) -> MCNEError | None:
-    """What a person can act on, if it went wrong; being asked to stop is no outcome."""
-    try:
-        work()
-    except Interrupted as error:  # which advises an option that a comparison does not have
-        raise workers.stopped(error.signal_number) from error
-    except MCNEError as error:
-        return error
-    return None
-
-
-def _told(result: Mapping[str, Any]) -> str:
-    metric = result["validation"]
-    value = "no validation" if metric is None else f"validation NDCG@5 {100 * metric:.2f}"
-    said = f"diverged: {result['diverged']}" if "diverged" in result else value
-    return f"{result['cell']['candidate']['mode']}, {said}, {result['train_seconds']:.0f} s"
+def _about(result: Mapping[str, Any]) -> str:
+    return f"{result['cell']['candidate']['mode']}, {ending(result)}"

@@ -8,12 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcne.comparison.cell import RANKS, RESULT, RUN, is_done, read_result
-from mcne.comparison.files import read_json
+from mcne.comparison.files import read_json, taking_turns, write_json
 from mcne.errors import ArtifactError, DataError
 from mcne.runs.place import HeldError, alone
 from mcne.training.journal import overwrite
 
 CELLS, PRINTS = "cells", "data.json"
+WRITTEN_AGAIN = "remove it, and the same command writes it again"
 
 
 def merge(other: Path, out: Path) -> int:
@@ -35,6 +36,18 @@ def merge(other: Path, out: Path) -> int:
             with suppress(HeldError):
                 taken += _take(directory, out / CELLS / directory.name)
     return taken
+
+
+def check_prints(out: Path, now: Mapping[str, str]) -> None:
+    """See that a comparison is of what it was begun on, which is kept at the beginning and compared ever after."""
+    place = out / PRINTS
+    with taking_turns(out):
+        before = read_json(place, step=WRITTEN_AGAIN) if place.is_file() else {}
+        if differing := difference(before, now):
+            raise ArtifactError(
+                f"{out}: was begun on other data ({differing}); restore it, or compare in another directory"
+            )
+        write_json(place, {**before, **now})
 
 
 def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from mcne.training.settings import TrainingSettings
 
-NETWORKS = ("mcne", "mcne-a", "mcne-f", "shared-bottom", "soft-gate", "graphsage")
+MCNES = ("mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
+NETWORKS = (*MCNES, "shared-bottom", "soft-gate", "graphsage")
 WITHOUT_ATTENTION = ("mcne-a", "mcne-f", "graphsage")
 FACTORS = {"bpr": 1, "line": 2, "line-b": 2, "node2vec": 2, "node2vec-b": 2}
 """With how many tables of users: the last four have contexts too."""

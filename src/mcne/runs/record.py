@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     import torch
 
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
+METRICS = "metrics.jsonl"
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
+TRANSFER = "mcne-transfer"
+"""What the method of a run is called that brought a behavior to a trained one: no data makes it alone."""
 
 Mode = Literal["joint", "separate"]
 """One model of all behaviors, or one of each."""
@@ -73,7 +76,8 @@ class Run:
         """The finished run in a directory."""
         spec, said = read_spec(path)
         if not (path / RESULT).is_file():
-            raise DataError(f"{path}: not finished yet; go on with: mcne train {spec.method} … --out {path} --resume")
+            command = "transfer …" if spec.method == TRANSFER else f"train {spec.method} …"
+            raise DataError(f"{path}: not finished yet; go on with: mcne {command} --out {path} --resume")
         return cls(path, spec, said["places"])
 
     @cached_property
@@ -101,6 +105,16 @@ class Run:
         """How the training ended: ``epochs``, ``best_epoch`` and the metric that decided."""
         return dict(read_json(self.path / RESULT))
 
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """What was recorded of every epoch; nothing where each behavior has a model, and so a run, of its own."""
+        path = self.path / METRICS
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            return [dict(json.loads(line)) for line in lines]
+        except (ValueError, TypeError) as error:
+            raise ArtifactError(f"{path}: damaged ({error}); train again") from error
+
     def data(self) -> tuple[SocialDataset, Split]:
         """The dataset and split that it was trained on, verified."""
         place = self.path / self.places["dataset"]
@@ -123,7 +137,8 @@ class Run:
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
         """What scores items for users; a method without vectors is made again from what it had learned."""
         if (self.path / EMBEDDINGS).exists():
-            return self.embeddings
+            names = self.embeddings.behavior_names
+            return Chosen(self.embeddings, tuple(names.index(name) for name in dataset.behavior_names))
         if self.spec.mode == "separate":
             parts = [Run.open(self.path / BEHAVIORS / str(k)) for k in range(len(dataset.behaviors))]
             ones = [dataset.only(k) for k in range(len(parts))]
@@ -149,6 +164,18 @@ class Run:
         method: Method = made.make(TrainingData.of(dataset, split), config, seed=self.spec.seed, device=where)
         method.load({name: torch.from_numpy(np.array(array)).to(where) for name, array in saved.arrays.items()})
         return method.scorer()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The behaviors of a dataset among those of an embedding, which may have more."""
+
+    scorer: Scorer
+    places: tuple[int, ...]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """The scores of the behavior at its place."""
+        return self.scorer.scores(self.places[behavior], users, items)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,7 @@ from mcne.data.split import Split
 from mcne.embeddings.arrays import NotFiniteError
 from mcne.embeddings.joined import side_by_side
 from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError
-from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
-from mcne.evaluation.scorer import Scorer
+from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.runs.estimate import decide, estimate
 from mcne.runs.place import SOMETHING_ELSE, alone
 from mcne.runs.record import (
@@ -38,16 +37,14 @@ from mcne.runs.record import (
     read_spec,
 )
 from mcne.runs.settings import resolved, settings_of
+from mcne.runs.validation import CALMER, validate
 
 if TYPE_CHECKING:
     import torch
 
-    from mcne.training.contract import Method
+    from mcne.training.contract import Method, TrainingData
     from mcne.training.journal import Reporter
-    from mcne.training.loop import Evaluated
     from mcne.training.settings import TrainingSettings
-
-CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
 
 
 def train(
@@ -70,7 +67,12 @@ def train(
     What does not fit in memory is refused before anything is made; with ``tells_memory`` the reporter is told the
     estimate in any case, and else only where tables have to be in files.
     """
+    from mcne.methods.registry import entry
     from mcne.training.journal import tensorboard_writer
+
+    def make(data: TrainingData) -> Method:
+        made: Method = entry(method).make(data, config, seed=seed, device=device)
+        return made
 
     config, settings = settings_of(method, given)
     spec = RunSpec(method, mode, *resolved(method, given), seed, dataset.fingerprint, split.fingerprint)
@@ -80,10 +82,35 @@ def train(
     with alone(path):
         if _is_finished(path, spec, device, resume=resume, reporter=reporter, places=places):
             return Run(path, spec, places)
-        work = _Work(dataset, split, path, spec, config, settings, device, reporter, dict(places), tells_memory)
+        work = _Work(dataset, split, path, spec, config, make, settings, device, reporter, dict(places), tells_memory)
         if mode == "separate":
             work.train_separately(given)
         else:
+            work.train_jointly()
+    return Run(path, spec, places)
+
+
+def train_made(
+    make: Callable[[TrainingData], Method],
+    dataset: SocialDataset,
+    split: Split,
+    path: Path,
+    *,
+    spec: RunSpec,
+    settings: TrainingSettings,
+    device: torch.device,
+    resume: bool,
+    places: Mapping[str, str],
+    reporter: Reporter,
+) -> Run:
+    """Train what ``make`` makes, which needs more than data and settings, and leave a finished run at ``path``.
+
+    When ``make`` is called the directory is this run's already, so that it may keep there what comes first.
+    """
+    with alone(path):
+        if not _is_finished(path, spec, device, resume=resume, reporter=reporter, places=places):
+            work = _Work(dataset, split, path, spec, None, make, settings, device, reporter, dict(places), False)
+            work._start()
             work.train_jointly()
     return Run(path, spec, places)
 
@@ -96,7 +123,8 @@ class _Work:
     split: Split
     path: Path
     spec: RunSpec
-    config: Any
+    config: Any  # of a method of the registry
+    make: Callable[[TrainingData], Method]
     settings: TrainingSettings
     device: torch.device
     reporter: Reporter
@@ -114,19 +142,18 @@ class _Work:
             self._train_jointly()
 
     def _train_jointly(self) -> None:
-        from mcne.methods.registry import entry
         from mcne.training.contract import TrainingData
         from mcne.training.journal import RunJournal
         from mcne.training.loop import fit, hold_signals
 
         data = TrainingData.of(self.dataset, self.split)
-        model: Method = entry(self.spec.method).make(data, self.config, seed=self.spec.seed, device=self.device)
+        model = self.make(data)
         self._start()
         journal = RunJournal(self.path, identity=self.spec.identity, settings=self.settings, reporter=self.reporter)
         with closing(journal):
             position = fit(
                 model,
-                lambda current: _validate(current, self.dataset, self.split),
+                lambda current: validate(current, self.dataset, self.split),
                 names=tuple(self.dataset.behavior_names),
                 settings=self.settings,
                 journal=journal,
@@ -221,32 +248,9 @@ class _Work:
         _write_json(self.path / RESULT, result)
 
 
-@dataclass(frozen=True)
-class _Finite:
-    """A scorer whose answers must be finite: a training may leave its range in a last step that no loss sees."""
-
-    scorer: Scorer
-    names: list[str]
-
-    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
-        scores = self.scorer.scores(behavior, users, items)
-        if not np.all(np.isfinite(scores)):
-            raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
-        return scores
-
-
 def _is_finite(values: NDArray[Any]) -> bool:
     """Whether all are, at no cost in memory."""
     return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
-
-
-def _validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
-    """The metric that decides, on the validation part alone."""
-    from mcne.training.loop import Evaluated
-
-    scorer = _Finite(model.scorer(), dataset.behavior_names)
-    found = evaluate(scorer, dataset, split, part="validation", protocol="sampled")
-    return Evaluated(found.overall(DECIDING_METRIC), found.summary())
 
 
 def _check(method: str, dataset: SocialDataset, split: Split, mode: Mode) -> None:

@@ -1,0 +1,178 @@
+"""A comparison of ways to bring a behavior: every cell once, chosen on validation, tables that say what was trained."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from later_behavior import NEW, Whole
+
+from mcne.comparison import transfer_study
+from mcne.comparison.transfer_plan import TransferPlan
+from mcne.comparison.transfer_study import TransferStudy
+from mcne.comparison.transfer_table import finished_rows, write
+from mcne.data.dataset import SocialDataset
+from mcne.errors import ArtifactError, UsageError
+
+PLAN = """
+title = "small"
+behavior = "Travel"
+repetitions = 2
+[training]
+epochs = 2
+[base]
+settings = { widths = [8, 5], neighbor_samples = [3], attention_width = 3, batch_size = 256, learning_rate = 0.05 }
+[rows.transfer]
+[rows.transfer.search]
+l2 = [0.001, 0.1]
+[rows.random]
+control = "random-masks"
+[rows.popularity]
+method = "popularity"
+[rows.together]
+method = "bpr"
+on = "all"
+settings = { width = 4, epochs = 1 }
+[paper]
+transfer = [31.2, 27.5]
+"""
+
+
+@pytest.fixture(scope="module")
+def data(whole: Whole, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "data"
+    whole[0].save(path)
+    return path
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def run(plan: Path, data: Path, out: Path) -> tuple[TransferStudy, list[str]]:
+    study, said = TransferStudy.open(TransferPlan.read(plan), data, out), list[str]()
+    assert study.run(jobs=1, device="cpu", say=said.append) == {}
+    return study, said
+
+
+@pytest.fixture(scope="module")
+def done(data: Path) -> Iterator[tuple[TransferStudy, list[str]]]:
+    (data.parent / "plan.toml").write_text(PLAN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield run(data.parent / "plan.toml", data, data.parent / "out")
+
+
+def test_everything_is_trained_once_and_told(
+    done: tuple[TransferStudy, list[str]], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, said = done
+    assert [line for line in said if "are done" in line] == [
+        "bases: 0 of 2 cells are done",
+        "first repetition: 0 of 5 cells are done",
+        "chosen, all repetitions: 4 of 8 cells are done",
+    ]
+    rows = {row.name: row for row in finished_rows(study)}
+    assert list(rows) == ["transfer", "random", "popularity", "together"]
+    items = SocialDataset.load(data).behavior(NEW).n_items
+    assert rows["transfer"].numbers() == (8 + 5 + 5 * items, 8 + 5)
+    assert rows["random"].numbers() == (5 * items, 0)
+    assert rows["popularity"].numbers() == (items, None)
+    assert all(len(row.results) == 2 for row in rows.values())
+    searched = [study.result(way, 0) for way in study.plan.rows["transfer"]]
+    best = max(searched, key=lambda found: found["validation"] if found else 0)
+    assert rows["transfer"].results[0] == best
+    monkeypatch.setattr(transfer_study, "run_task", lambda *_, **__: pytest.fail("trained again"))
+    kept = [path for path in study.out.rglob("*.json") if path.parent != study.out]
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    run(data.parent / "plan.toml", data, study.out)
+    assert len(before) > 10
+    assert {path: path.stat().st_mtime_ns for path in kept} == before
+
+
+def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -> None:
+    study, _ = done
+    rows = finished_rows(study)
+    page, table = (path.read_text() for path in write(study, rows=rows))
+    found: dict[str, Any] = json.loads(table)
+    for row, said in zip(rows, found["rows"], strict=True):
+        values = [result["test"]["recall@5"] for result in row.results]
+        assert said["metrics"]["recall@5"]["mean"] == pytest.approx(sum(values) / 2)
+        assert [split["recall@5"] for split in said["splits"]] == values
+        assert f"| {row.name} | {said['numbers_trained']:,} |" in page
+        assert f"{100 * said['metrics']['recall@5']['mean']:.1f} ± " in page
+        ranked = [study.evaluation(row.way, r).mean(NEW, "recall@5") for r in range(2)]
+        assert ranked == pytest.approx(values)
+    assert set(found["tests"]["ndcg@5"]) == {"random", "popularity", "together"}
+    assert "| 31.20 | 27.50 |" in page
+    assert "transfer against the others" in page
+
+
+def test_data_may_not_change_beneath_it(plan: Path, data: Path, tmp_path: Path, whole: Whole) -> None:
+    TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
+    other = SocialDataset("other", whole[0].users, whole[0].graph, whole[0].behaviors[1:])
+    other.save(tmp_path / "other")
+    with pytest.raises(ArtifactError, match="was begun on other data"):
+        TransferStudy.open(TransferPlan.read(plan), tmp_path / "other", tmp_path / "out")
+
+
+def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path: Path, whole: Whole) -> None:
+    TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
+    other = next(name for name in whole[0].behavior_names if name != NEW)
+    plan.write_text(PLAN.replace('"Travel"', f'"{other}"'))
+    with pytest.raises(ArtifactError, match=f"behavior there {NEW}, here {other}"):
+        TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('behavior = "Travel"', "", "behavior is None; the name of the behavior that comes is needed"),
+        ("[rows.random]", "[rows.random]\ncontrl = 1", r"unknown key of rows.random 'contrl'; did you mean 'control'"),
+        ('"random-masks"', '"random"', r"rows.random: unknown control 'random'; did you mean 'random-masks'"),
+        ('"popularity"', '"populrity"', r"rows.popularity: unknown method 'populrity'; did you mean"),
+        ('on = "all"', 'on = "old"', r"rows.together: unknown value of on 'old'"),
+        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "only a transfer has one"),
+        (
+            "transfer = [31.2, 27.5]",
+            "trnsfer = [31.2, 27.5]",
+            "unknown row of paper 'trnsfer'; did you mean 'transfer'",
+        ),
+        ("l2 = [0.001, 0.1]", "widths = [[2]]", "rows.transfer: unknown setting 'widths'"),
+        ("repetitions = 2", "repetitions = 2\nsearch = 1", "2 candidates, but every row has a budget of 1"),
+    ],
+)
+def test_mistakes_in_a_plan(old: str, new: str, said: str, plan: Path) -> None:
+    assert old in PLAN
+    plan.write_text(PLAN.replace(old, new))
+    with pytest.raises(UsageError, match=said):
+        TransferPlan.read(plan)
+
+
+def test_a_behavior_that_the_data_lacks(plan: Path, data: Path, tmp_path: Path) -> None:
+    plan.write_text(PLAN.replace('"Travel"', '"Travle"'))
+    with pytest.raises(UsageError, match="unknown behavior 'Travle'; did you mean 'Travel'"):
+        TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_plans_of_the_project_are_sound() -> None:
+    paths = sorted((Path(__file__).parents[2] / "experiments" / "transfer").glob("*.toml"))
+    assert [path.stem for path in paths] == ["ciao", "epinions"]
+    for path in paths:
+        made = TransferPlan.read(path)
+        assert str(path.relative_to(path.parents[2])) in made.command
+        assert {len(ways) for ways in made.rows.values()} == {1, 12}
+        assert {way.given["control"] for ways in made.rows.values() for way in ways if way.is_transfer} == {
+            "none",
+            "masks-only",
+            "random-masks",
+            "open-masks",
+            "whole-vector",
+        }
