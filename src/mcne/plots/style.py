@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mcne.errors import UsageError
 
@@ -74,7 +75,7 @@ def styled(theme: Theme) -> Iterator[None]:
 
 def canvas(width: float, height: float) -> Figure:
     """An empty figure, in inches, whose parts never overlap."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
 
 
 def colors(theme: Theme, n: int) -> list[str]:
@@ -82,16 +83,36 @@ def colors(theme: Theme, n: int) -> list[str]:
     return list(itertools.islice(itertools.cycle(COLORS[theme]), n))
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a PNG, SVG or PDF, as its name says; an existing file is never replaced."""
+def shortened(name: str, limit: int = 22) -> str:
+    """A name for a label: what is too long loses its middle, for names often differ at their ends; never markup."""
+    tail = (limit - 1) // 3
+    shown = name if len(name) <= limit else f"{name[: limit - 1 - tail]}…{name[-tail:]}"
+    return shown.replace("$", r"\$")
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that :func:`save` could not write; before a long computation."""
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a figure is written as {', '.join(SUFFIXES)}; name such a file")
     if path.exists():
         raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another --out")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
-    aside = path.with_name(f".{path.stem}.partial{path.suffix}")
-    figure.savefig(aside, dpi=DPI, metadata=_undated(path.suffix.lower()))
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG, SVG or PDF, as its name says; an existing file is never replaced."""
+    check_place(path)
+    drawn = io.BytesIO()
+    suffix = path.suffix.lower()
+    figure.savefig(drawn, format=suffix[1:], dpi=DPI, metadata=_undated(suffix))
+    write_new(path, drawn.getvalue())
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet: aside, then renamed."""
+    aside = path.with_name(f".{path.name}.partial")
+    aside.write_bytes(data)
     aside.replace(path)
 
 

@@ -1,0 +1,248 @@
+"""How behaviors are weighed along links: of one link, of one user, and over a whole network and its communities.
+
+A weight is a behavior's part in a message (Eq. 5); where all behaviors count alike each has 1/(C+1). Everything here is
+plain data; fields named ``weights`` have a number for each of ``behaviors``, of which the last is "other".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.analysis.communities import communities, modularity
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.explanation import OTHER, Message
+from mcne.embeddings.forward import link_weights
+from mcne.embeddings.trunk import Trunk
+from mcne.errors import DataError, UsageError
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+N_UNUSUAL = 8  # links of a user that are shown beside the mean
+N_COMMUNITIES = 8
+SMALLEST_SHARE = 0.01  # of the users, in a community that is reported
+
+Weights = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LinkAttention:
+    """Both messages along a link."""
+
+    behaviors: tuple[str, ...]
+    messages: tuple[Message, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"of": "link", "even": 1 / len(self.behaviors)} | dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class HeardLink:
+    """A link of a user whose weights differ from the mean of what the user hears."""
+
+    sender_id: int | str
+    distance: float  # half the sum of the differences, 0 to 1, the mean over layers
+    weights: tuple[Weights, ...]  # by layer
+
+
+@dataclass(frozen=True)
+class UserAttention:
+    """What a user hears from all its neighbors and what these hear from it, and the links that differ most."""
+
+    behaviors: tuple[str, ...]
+    user_id: int | str
+    links: int
+    hears: tuple[Weights, ...]  # by layer: the mean over links, by their shares in what the user hears
+    sends: tuple[Weights, ...]  # by layer: the plain mean over those who hear it
+    unusual: tuple[HeardLink, ...]  # the farthest from the mean first
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"of": "user", "even": 1 / len(self.behaviors)} | dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The weights of one behavior over all messages of a layer."""
+
+    behavior: str
+    mean: float
+    deviation: float
+    quantiles: Weights  # at QUANTILES
+    first: float  # the share of the messages in which no behavior weighs more; of equals each
+
+
+@dataclass(frozen=True)
+class LayerAttention:
+    """The messages of one layer. Entropy is 1 where all behaviors weigh the same, and 0 where one is all."""
+
+    entropy: float  # the mean
+    entropy_quantiles: Weights
+    spread: tuple[Spread, ...]
+
+
+@dataclass(frozen=True)
+class Community:
+    """A community and how the links within it are weighed."""
+
+    number: int  # from the largest
+    users: int
+    links: int  # messages between its users
+    weights: tuple[Weights, ...]  # by layer, the mean
+    effect: tuple[Weights, ...]  # by layer, less the mean between communities, in standard deviations over links
+
+
+@dataclass(frozen=True)
+class NetworkAttention:
+    """All messages of a network, and the communities that they hold together."""
+
+    behaviors: tuple[str, ...]
+    links: int  # messages in each layer
+    layers: tuple[LayerAttention, ...]
+    modularity: float
+    seed: int  # of the communities
+    communities: tuple[Community, ...]
+    between_links: int
+    between: tuple[Weights, ...]  # by layer, the mean over messages between communities; empty where there are none
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"of": "network", "even": 1 / len(self.behaviors), "at": QUANTILES} | dataclasses.asdict(self)
+
+
+def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> LinkAttention:
+    """How behaviors are weighed between two linked users."""
+    trunk = trunk_of(embeddings)
+    found = embeddings.explain(user_id, other_id)
+    if not found.linked:
+        raise UsageError(
+            f"users {found.user_id!r} and {found.other_id!r} are not linked, so no message passes between them; "
+            f"user {found.user_id!r} is linked to {_some_neighbors(embeddings, found.user_id)}"
+        )
+    return LinkAttention(_names(embeddings, trunk), found.messages)
+
+
+def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> UserAttention:
+    """How behaviors are weighed along all links of a user."""
+    trunk, graph, users = trunk_of(embeddings), embeddings.graph, embeddings.users
+    user = users.row(user_id, what="user")
+    near = graph.neighbors(user).astype(np.int64)
+    if not len(near):
+        raise UsageError(f"user {users[user]!r} has no links, so it hears nobody; choose another user")
+    same = np.full(len(near), user)
+    heard = [trunk.weights(layer, near, same) for layer in range(trunk.n_layers)]
+    sent = [trunk.weights(layer, same, near) for layer in range(trunk.n_layers)]
+    shares = graph.shares(weighted=trunk.weighted)[graph.indptr[user] : graph.indptr[user + 1]]
+    means = [shares @ weights for weights in heard]
+    distance = np.mean([np.abs(w - mean).sum(axis=1) / 2 for w, mean in zip(heard, means, strict=True)], axis=0)
+    unusual = tuple(
+        HeardLink(users[int(near[at])], float(distance[at]), tuple(_plain(weights[at]) for weights in heard))
+        for at in np.argsort(-distance, kind="stable")[:N_UNUSUAL]
+    )
+    return UserAttention(
+        _names(embeddings, trunk),
+        users[user],
+        len(near),
+        tuple(map(_plain, means)),
+        tuple(_plain(weights.mean(axis=0)) for weights in sent),
+        unusual,
+    )
+
+
+def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttention:
+    """How behaviors are weighed along all links, and within the communities found with this seed."""
+    trunk, graph = trunk_of(embeddings), embeddings.graph
+    if not graph.n_links:
+        raise DataError("the network has no links, so there are no messages to look at")
+    names, label = _names(embeddings, trunk), communities(graph, seed=seed)
+    pair = np.stack([label[graph.sources()], label[graph.indices]])
+    inner = np.where(pair[0] == pair[1], pair[0], -1)  # [links] the community that holds both ends
+    sizes = np.bincount(label)
+    large = np.flatnonzero(sizes >= max(3, SMALLEST_SHARE * graph.n_users))  # users join along links: all have some
+    chosen = large[:N_COMMUNITIES]
+    is_between = inner < 0
+    layers, within, between, effects = [], [], [], []
+    for layer in range(trunk.n_layers):
+        weights = link_weights(trunk, graph, layer)
+        layers.append(_layer(names, weights))
+        within.append([_mean(weights, inner == number) for number in chosen])
+        if is_between.any():
+            between.append(_mean(weights, is_between))
+            effects.append([_effect(mean, between[-1], weights) for mean in within[-1]])
+    links = np.bincount(inner[~is_between], minlength=len(sizes))
+    found = tuple(
+        Community(
+            int(number),
+            int(sizes[number]),
+            int(links[number]),
+            tuple(_plain(each[at]) for each in within),
+            tuple(_plain(each[at]) for each in effects),
+        )
+        for at, number in enumerate(chosen)
+    )
+    return NetworkAttention(
+        names,
+        graph.n_links,
+        tuple(layers),
+        modularity(graph, label),
+        seed,
+        found,
+        int(np.count_nonzero(is_between)),
+        tuple(map(_plain, between)),
+    )
+
+
+def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
+    """The network behind the vectors, which only some methods have."""
+    if embeddings.trunk is None:
+        raise UsageError(f"{embeddings.method!r} passes no messages that weigh behaviors; train mcne for that")
+    return embeddings.trunk
+
+
+def _names(embeddings: ConditionalEmbeddings, trunk: Trunk) -> tuple[str, ...]:
+    return (*embeddings.behavior_names[: trunk.n_behaviors], OTHER)
+
+
+def _some_neighbors(embeddings: ConditionalEmbeddings, user_id: int | str) -> str:
+    near = embeddings.graph.neighbors(embeddings.users.row(user_id))
+    return ", ".join(map(str, embeddings.users.take(near[:3]))) + (", …" if len(near) > 3 else "") or "nobody"
+
+
+def _layer(names: tuple[str, ...], weights: NDArray[np.float32]) -> LayerAttention:
+    """``weights`` [links, B] in numbers."""
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    entropy = -(weights * logs).sum(axis=1, dtype=np.float64) / np.log(weights.shape[1])
+    first = (weights == weights.max(axis=1, keepdims=True)).mean(axis=0)
+    spread = tuple(
+        Spread(
+            name,
+            float(column.mean(dtype=np.float64)),
+            float(column.std(dtype=np.float64)),
+            _plain(np.quantile(column, QUANTILES)),
+            float(first[at]),
+        )
+        for at, (name, column) in enumerate(zip(names, weights.T, strict=True))
+    )
+    return LayerAttention(float(entropy.mean()), _plain(np.quantile(entropy, QUANTILES)), spread)
+
+
+def _mean(weights: NDArray[np.float32], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The mean over the chosen links, of which there is one at least, [B]."""
+    mean: NDArray[np.float64] = weights[chosen].mean(axis=0, dtype=np.float64)
+    return mean
+
+
+def _effect(
+    within: NDArray[np.float64], between: NDArray[np.float64], weights: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """How far apart two means are, in standard deviations over all links; 0 where nothing differs."""
+    deviation: NDArray[np.float64] = weights.std(axis=0, dtype=np.float64)
+    return np.divide(within - between, deviation, out=np.zeros(len(deviation)), where=deviation > 0)
+
+
+def _plain(values: NDArray[Any]) -> Weights:
+    return tuple(float(value) for value in values)

@@ -1,0 +1,258 @@
+"""Does what attention points at matter? Leave it out, and look how much more changes than without something random.
+
+What is looked at: users' vectors, the scores of items, and the items at the top. The network is run anew on the trained
+parameters, and every layer lacks a part of its messages:
+
+- ``behaviors``: of each message the behavior that weighs most. The others are weighed as if it had not been there (a
+  softmax of their scores), so that messages do not merely get shorter, which would prove nothing.
+- ``links``: of every receiver a tenth of its messages, one at least but never all. Attention over behaviors says of no
+  link that it counts more than another; what a link adds is the length of its message, which the weights shape. Those
+  that add most are left out, and the others share what is heard.
+
+Against them stand those that weigh or add least, and two kinds of chance, drawn several times. ``random``: any behavior
+of each message, or as many links of the same receiver. Independent draws average out over a user's links, where leaving
+out one behavior everywhere does not: even attention that points away from what matters can beat them. So ``swapped``
+leaves out what attention points at once the behaviors of each layer have changed places by chance, the same pattern on
+the network of other behaviors; of behaviors, that is the ratio to go by.
+
+Where all behaviors weigh the same, only links are left out. Told is the ratio of mean changes, with a 95 % interval
+from resampling users and draws. Above 1, attention points at what matters. Users are linked and so not quite
+independent: take the intervals for a bit too narrow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.analysis.attention import trunk_of
+from mcne.data.graph import Graph
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.forward import Without, levels, link_weights, message_lengths
+from mcne.embeddings.trunk import Trunk
+from mcne.errors import UsageError
+from mcne.randomness import Stream
+
+LEFT_OUT = 0.1  # of a receiver's messages
+N_USERS = 300  # whose items are scored
+TOP = 10
+RESAMPLES = 1000
+RESAMPLES_AT_ONCE = 50
+INTERVAL = (0.025, 0.975)
+
+Part = Literal["behaviors", "links"]
+Chance = Literal["random", "swapped"]
+Array = NDArray[np.float64]
+Real = NDArray[np.float32]
+Changes = Mapping[str, Array]
+"""Of vectors, scores and top items: a number for each user."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A change against the change by chance; nothing where chance changes nothing."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part left out, one kind of chance against it, and one thing looked at: mean changes and their ratios."""
+
+    part: Part
+    chance: Chance
+    measure: str  # vectors, scores or top items
+    most: float
+    by_chance: float
+    least: float
+    ratio: Ratio  # of most to chance
+    least_ratio: Ratio
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """All findings, and what they rest on."""
+
+    findings: tuple[Finding, ...]
+    draws: int
+    users_with_vectors: int
+    users_with_scores: int
+    top: int
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return dataclasses.asdict(self)
+
+
+def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) -> Faithfulness:
+    """Leave out behaviors, then links: the most attended, the least, and ``draws`` times what chance says."""
+    trunk, graph = trunk_of(embeddings), embeddings.graph
+    if draws < 2:
+        raise UsageError(f"{draws} draws: 2 or more are needed, as in 5, or chance has no spread")
+    observer = _Observer.of(embeddings, seed)
+    findings: list[Finding] = []
+    parts: dict[Part, _Removals] = {} if trunk.attention is None else {"behaviors": _behaviors(trunk, graph)}
+    parts["links"] = _links(trunk, graph)
+    for part, removals in parts.items():
+        most, least = (observer.changes(each) for each in removals.ends)
+        for chance, draw in removals.chances.items():
+            streams = [Stream(seed, "faithfulness", part, chance, number) for number in range(draws)]
+            drawn = [observer.changes(draw(stream)) for stream in streams]
+            findings += _findings(part, chance, most, least, drawn, seed)
+    n_scored = len(observer.scored)
+    return Faithfulness(tuple(findings), draws, int(np.count_nonzero(observer.lengths)), n_scored, TOP, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Removals:
+    """What to leave out: the most and the least attended, and what chance says."""
+
+    ends: tuple[Without, Without]
+    chances: Mapping[Chance, Callable[[Stream], Without]]
+
+
+def _behaviors(trunk: Trunk, graph: Graph) -> _Removals:
+    """A behavior of every message, by its weight."""
+    weights = [link_weights(trunk, graph, layer) for layer in range(trunk.n_layers)]
+    most, least = (np.stack([choose(each, axis=1) for each in weights]) for choose in (np.argmax, np.argmin))
+    n_rows = trunk.n_behaviors + 1
+
+    def swapped(stream: Stream) -> Without:
+        return Without(behavior=np.stack([stream.permutation(n_rows)[each] for each in most]))
+
+    return _Removals(
+        (Without(behavior=most), Without(behavior=least)),
+        {"swapped": swapped, "random": lambda stream: Without(behavior=stream.integers(n_rows, most.shape))},
+    )
+
+
+def _links(trunk: Trunk, graph: Graph) -> _Removals:
+    """Some messages to every receiver, by their lengths."""
+    lengths = np.stack([message_lengths(trunk, graph, layer) for layer in range(trunk.n_layers)])  # [K, links]
+
+    def highest(order: NDArray[Any]) -> Without:
+        return Without(message=np.stack([_highest(each, graph) for each in order]))
+
+    ends = (highest(lengths), highest(-lengths))
+    return _Removals(ends, {"random": lambda stream: highest(stream.uniform(lengths.shape))})
+
+
+def _highest(order: NDArray[Any], graph: Graph) -> NDArray[np.bool_]:
+    """Of every receiver a tenth of its links, one at least but never all: those highest in ``order``, [links]."""
+    degrees = graph.degrees.astype(np.int64)
+    count = np.minimum(np.maximum(1, np.round(LEFT_OUT * degrees)), np.maximum(degrees - 1, 0))
+    receiver = graph.sources()
+    ranked = np.lexsort((-order, receiver))  # by receiver, the highest first
+    place = np.arange(graph.n_links) - graph.indptr[:-1].astype(np.int64)[receiver]
+    chosen = np.zeros(graph.n_links, dtype=bool)
+    chosen[ranked] = place < count[receiver]
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class _Observer:
+    """What users have with nothing left out, to compare with."""
+
+    embeddings: ConditionalEmbeddings
+    last: Real  # [users, d]
+    lengths: Array  # [users]
+    scored: NDArray[np.int64]  # users whose items are scored, some of those who can lose a link
+    scores: Sequence[Real]  # by behavior, [scored, items]
+    top: Sequence[NDArray[np.int64]]  # by behavior, their best items
+
+    @classmethod
+    def of(cls, embeddings: ConditionalEmbeddings, seed: int) -> _Observer:
+        last = levels(trunk_of(embeddings), embeddings.graph)[-1]
+        lengths = np.linalg.norm(last.astype(np.float64), axis=1)
+        candidates = np.flatnonzero((embeddings.graph.degrees > 1) & (lengths > 0))
+        order = Stream(seed, "faithfulness", "users").permutation(len(candidates))
+        scored = np.sort(candidates[order[:N_USERS]])
+        scores = list(_scores(embeddings, last[scored]))
+        return cls(embeddings, last, lengths, scored, scores, list(map(_top, scores)))
+
+    def changes(self, without: Without) -> Changes:
+        """Of every user with a vector how far it moves, relative to its length; of some how their items change.
+
+        Scores: the mean difference, in standard deviations of the user's scores. Top items: the share replaced.
+        """
+        last = levels(trunk_of(self.embeddings), self.embeddings.graph, without=without)[-1]
+        some = self.lengths > 0
+        moved = np.linalg.norm((last - self.last)[some].astype(np.float64), axis=1) / self.lengths[some]
+        now = list(_scores(self.embeddings, last[self.scored]))
+        return {
+            "vectors": moved,
+            "scores": np.mean([_difference(*pair) for pair in zip(self.scores, now, strict=True)], axis=0),
+            "top items": np.mean([_replaced(*pair) for pair in zip(self.top, map(_top, now), strict=True)], axis=0),
+        }
+
+
+def _scores(embeddings: ConditionalEmbeddings, vectors: Real) -> Iterator[Real]:
+    """The scores of all items, [n, items], for every behavior whose users' vectors the trunk makes."""
+    for space in embeddings.spaces[: trunk_of(embeddings).n_behaviors]:
+        scores = (vectors * space.mask) @ space.item_vectors.T
+        yield scores if space.item_bias is None else scores + space.item_bias
+
+
+def _difference(before: Real, after: Real) -> Array:
+    """The mean difference of scores [n, m] in their standard deviations, by user; 0 where all scores are one."""
+    deviation: Array = before.std(axis=1, dtype=np.float64)
+    mean: Array = np.abs(after - before).mean(axis=1, dtype=np.float64)
+    return np.divide(mean, deviation, out=np.zeros(len(mean)), where=deviation > 0)
+
+
+def _top(scores: Real) -> NDArray[np.int64]:
+    """The ``TOP`` best items of every user, or half the items where they are few, in no order."""
+    k = max(1, min(TOP, scores.shape[1] // 2))
+    return np.argpartition(-scores, k - 1, axis=1)[:, :k]
+
+
+def _replaced(before: NDArray[np.int64], after: NDArray[np.int64]) -> Array:
+    """The share of items [n, k] that are replaced, by user."""
+    replaced: Array = 1.0 - (before[:, :, None] == after[:, None, :]).any(axis=2).mean(axis=1)
+    return replaced
+
+
+def _findings(
+    part: Part, chance: Chance, most: Changes, least: Changes, drawn: Sequence[Changes], seed: int
+) -> Iterator[Finding]:
+    for measure in most:
+        columns = np.stack([most[measure], least[measure], *(each[measure] for each in drawn)], axis=1)
+        means = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
+        resampled = _resampled(columns, seed)
+        ratios = [_ratio(means, resampled, column) for column in (0, 1)]
+        yield Finding(part, chance, measure, float(means[0]), float(means[2:].mean()), float(means[1]), *ratios)
+
+
+def _resampled(columns: Array, seed: int) -> Array:
+    """The means of ``columns`` [users, 2 + draws] over resampled users; of the draws, which are resampled too, one
+    mean: [resamples, 3]."""
+    n_users, n_draws = len(columns), columns.shape[1] - 2
+    stream = Stream(seed, "faithfulness", "resamples")
+    found = [np.zeros((0, 3))]
+    for _ in range(0, RESAMPLES if n_users else 0, RESAMPLES_AT_ONCE):
+        times = _times(stream, n_users, RESAMPLES_AT_ONCE) @ columns / n_users
+        chance = (times[:, 2:] * _times(stream, n_draws, RESAMPLES_AT_ONCE)).sum(axis=1) / n_draws
+        found.append(np.column_stack([times[:, :2], chance]))
+    return np.concatenate(found)
+
+
+def _times(stream: Stream, n: int, resamples: int) -> Array:
+    """How often each of n is in each resample, [resamples, n]."""
+    cell = stream.integers(n, (resamples, n)) + n * np.arange(resamples)[:, None]
+    return np.bincount(cell.ravel(), minlength=n * resamples).reshape(resamples, n).astype(np.float64)
+
+
+def _ratio(means: Array, resampled: Array, column: int) -> Ratio:
+    chance = float(means[2:].mean())
+    if not chance > 0 or not np.all(resampled[:, 2] > 0):
+        return Ratio(None, None, None)
+    low, high = np.quantile(resampled[:, column] / resampled[:, 2], INTERVAL)
+    return Ratio(float(means[column]) / chance, float(low), float(high))

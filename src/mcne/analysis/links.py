@@ -1,0 +1,192 @@
+"""Predicting links: which to hold out, which pairs to set against them, and how well scores tell the two apart.
+
+Pairs are unordered and of two different users. Held-out links leave a graph in which nobody has lost the last link, and
+whoever learns from it or scores with it can see no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import rankdata
+
+from mcne.data.compressed import run_starts
+from mcne.data.graph import Graph, undirected
+from mcne.embeddings.ranking import inverse_norms
+from mcne.errors import DataError, UsageError
+from mcne.randomness import Stream
+
+ROUNDS = 200
+"""Times that pairs are drawn anew before a network counts as too dense."""
+PAIRS_AT_ONCE = 1 << 14
+
+Pairs = NDArray[np.int32]  # [n, 2], the lower row first
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What is left to learn from, what was held out, and as many pairs that are no links, of every kind."""
+
+    graph: Graph
+    links: Pairs
+    others: Mapping[str, Pairs]
+
+
+def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
+    """Take this share of the links out of the graph, and draw pairs to set against them.
+
+    ``uniform`` pairs are any two users: nearly all have few friends, so to know who has many is to know much. Users of
+    ``degree`` pairs are drawn from the ends of held-out links, and so have lost as many friends and have as many left.
+    """
+    if not 0 < share < 1:
+        raise UsageError(f"share {share:g} is out of range; a number above 0 and below 1 is needed, as in 0.1")
+    low, high, weights = _links_of(graph)
+    if not len(low):
+        raise DataError("the network has no links between users, so none can be held out")
+    order = Stream(seed, "structure", "links").permutation(len(low))
+    out = _removable(low, high, order, wanted=max(1, round(share * len(low))), n_users=graph.n_users)
+    if not out.any():
+        raise DataError("every link is the last of one of its users, so none can be held out")
+    links = np.stack([low[out], high[out]], axis=1)
+    own = np.flatnonzero(graph.sources() == graph.indices)  # links to oneself stay
+    one, other = (np.concatenate([each[~out], graph.indices[own]]) for each in (low, high))
+    kept = None if graph.weights is None or weights is None else np.concatenate([weights[~out], graph.weights[own]])
+    left, _ = undirected(graph.n_users, one, other, kept)
+    others = {
+        "uniform": _unlinked(graph, len(links), np.arange(graph.n_users), Stream(seed, "structure", "uniform")),
+        "degree": _unlinked(graph, len(links), links.ravel(), Stream(seed, "structure", "degree")),
+    }
+    return HeldOut(left, links, others)
+
+
+def auc(positive: Scores, negative: Scores) -> float:
+    """The chance that a positive scores higher than a negative, ties counting half."""
+    ranks = rankdata(np.concatenate([positive, negative]))
+    above = ranks[: len(positive)].sum() - len(positive) * (len(positive) + 1) / 2
+    return float(above / (len(positive) * len(negative)))
+
+
+def average_precision(positive: Scores, negative: Scores) -> float:
+    """The mean over positives of the precision among all that score as high as they do or higher."""
+    scores = np.concatenate([positive, negative])
+    order = np.argsort(-scores, kind="stable")
+    hits = np.cumsum(order < len(positive))
+    last = np.append(np.flatnonzero(run_starts(scores[order]))[1:], len(scores)) - 1  # of each group of equal scores
+    precision = hits[last] / (last + 1)
+    return float(np.diff(hits[last], prepend=0) @ precision / len(positive))
+
+
+def inner_product_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: Pairs) -> Scores:
+    """``⟨u ⊙ m, v⟩`` of every pair."""
+    return np.concatenate([np.zeros(0), *(_products(vectors * mask, some) for some in _parts(pairs))])
+
+
+def cosine_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: Pairs) -> Scores:
+    """The cosine within the mask; 0 where a vector is zero."""
+    scale = inverse_norms(vectors, mask).astype(np.float64)
+    return inner_product_scores(vectors, mask, pairs) * scale[pairs[:, 0]] * scale[pairs[:, 1]]
+
+
+def degree_scores(graph: Graph, pairs: Pairs) -> Scores:
+    """The product of both users' numbers of friends."""
+    degrees = graph.degrees.astype(np.float64)
+    return degrees[pairs[:, 0]] * degrees[pairs[:, 1]]
+
+
+def common_neighbor_scores(graph: Graph, pairs: Pairs) -> Scores:
+    """The number of common friends."""
+    return _shared_neighbors(graph, pairs, np.ones(graph.n_users))
+
+
+def adamic_adar_scores(graph: Graph, pairs: Pairs) -> Scores:
+    """Common friends, each counting 1 / log of how many friends it has (Adamic and Adar, 2003)."""
+    return _shared_neighbors(graph, pairs, 1 / np.log(np.maximum(graph.degrees, 2)))
+
+
+HEURISTICS: Mapping[str, Callable[[Graph, Pairs], Scores]] = {
+    "degree product": degree_scores,
+    "common friends": common_neighbor_scores,
+    "Adamic–Adar": adamic_adar_scores,
+}
+"""What needs no training."""
+
+
+def _links_of(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
+    """Every link between two users once: the lower row, the higher, and the weight."""
+    sources = graph.sources()
+    once = sources < graph.indices
+    return sources[once], graph.indices[once], None if graph.weights is None else graph.weights[once]
+
+
+def _removable(
+    low: NDArray[np.int32], high: NDArray[np.int32], order: NDArray[np.int64], *, wanted: int, n_users: int
+) -> NDArray[np.bool_]:
+    """The first ``wanted`` links in this order whose users both keep another, [links]."""
+    left = (np.bincount(low, minlength=n_users) + np.bincount(high, minlength=n_users)).tolist()
+    ends = list(zip(low.tolist(), high.tolist(), strict=True))
+    out = np.zeros(len(ends), dtype=bool)
+    for at in order.tolist():
+        if not wanted:
+            break
+        one, other = ends[at]
+        if left[one] > 1 and left[other] > 1:
+            left[one] -= 1
+            left[other] -= 1
+            out[at] = True
+            wanted -= 1
+    return out
+
+
+def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> Pairs:
+    """``count`` different pairs of two users each drawn from ``ends``, none of which is a link."""
+    n = graph.n_users
+    linked = graph.sources() * np.int64(n) + graph.indices  # increasing
+    found = np.zeros(0, dtype=np.int64)
+    for _ in range(ROUNDS):
+        drawn = np.sort(ends[stream.integers(len(ends), (2 * count, 2))], axis=1).astype(np.int64)
+        keys = drawn[drawn[:, 0] != drawn[:, 1]] @ np.array([n, 1])
+        keys = np.concatenate([found, keys[~_contains(linked, keys)]])
+        _, first = np.unique(keys, return_index=True)
+        found = keys[np.sort(first)][:count]  # in the order drawn
+        if len(found) == count:
+            return np.stack([found // n, found % n], axis=1).astype(np.int32)
+    raise DataError(
+        f"only {len(found):,} pairs without a link were found to set against {count:,} held-out links: the network is "
+        "too small or too dense; hold out another share"
+    )
+
+
+def _contains(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which keys are among ``ordered``, which increase and are one at least."""
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[at] == keys
+    return found
+
+
+def _parts(pairs: Pairs) -> Iterator[Pairs]:
+    return (pairs[at : at + PAIRS_AT_ONCE] for at in range(0, len(pairs), PAIRS_AT_ONCE))
+
+
+def _products(vectors: NDArray[np.float32], pairs: Pairs) -> Scores:
+    one, other = (vectors[pairs[:, end]].astype(np.float64) for end in (0, 1))
+    products: Scores = np.einsum("nd,nd->n", one, other)
+    return products
+
+
+def _shared_neighbors(graph: Graph, pairs: Pairs, weight: NDArray[np.float64]) -> Scores:
+    """The summed weights of the users linked to both ends; links to oneself make nobody a common friend."""
+    sources = graph.sources()
+    other = sources != graph.indices
+    ends = (sources[other], graph.indices[other])
+    links = sparse.coo_array((np.ones(len(ends[0])), ends), (graph.n_users, graph.n_users)).tocsr()
+    weighted = links @ sparse.dia_array((weight[None, :], [0]), links.shape)
+    found = [np.zeros(0)]
+    for some in _parts(pairs):
+        found.append(np.asarray((weighted[some[:, 0]] * links[some[:, 1]]).sum(axis=1)).ravel())
+    return np.concatenate(found)

@@ -1,0 +1,259 @@
+"""Maps of users by t-SNE: all their conditional vectors in one map, or one map per behavior, aligned.
+
+What is drawn is kept as plain data with the seed, so that a figure can be drawn again without computing it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import orthogonal_procrustes
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # which scikit-learn brings
+
+from mcne.analysis.separation import Separation, kept_neighbors, separation, trustworthiness
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.errors import ArtifactError, UsageError
+from mcne.randomness import Stream
+
+KIND, VERSION = "mcne map", 1
+USERS, FEWEST = 1000, 10
+"""How many users a map is of, and how many it needs."""
+PERPLEXITY = 30.0
+RANDOM_DRAWS = 10
+MEASURED = 3000
+"""Points that separation is measured on at most: it takes the distances of all pairs."""
+DIGITS = 3
+"""Of places in a map, which is some hundred units wide."""
+LEARNED, RANDOM, WHOLE = "learned masks", "random masks", "whole vector"
+
+Layout = Literal["together", "aligned"]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One map: the places of the users in it, once or once per behavior."""
+
+    name: str
+    groups: tuple[str, ...]
+    places: NDArray[np.float64]  # [groups, users, 2]
+    trustworthiness: float
+    separation: Separation | None = None  # of the places, by group
+    kept_neighbors: float | None = None  # of those in the whole vectors
+
+    def numbers(self) -> dict[str, Any]:
+        """All but the places."""
+        found: dict[str, Any] = {"name": self.name, "trustworthiness": self.trustworthiness}
+        if self.separation is not None:
+            found["separation_in_map"] = self.separation.to_json()
+        if self.kept_neighbors is not None:
+            found["kept_neighbors"] = self.kept_neighbors
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalMap:
+    """Maps of the same users, and what was measured in the vectors themselves."""
+
+    layout: Layout
+    method: str
+    fingerprint: str  # of the embeddings
+    seed: int
+    perplexity: float
+    user_ids: tuple[int | str, ...]
+    panels: tuple[Panel, ...]
+    separation: Separation | None = None  # of the conditional vectors
+    random_masks: tuple[Separation, ...] = ()  # of the same whole vectors under random masks, a draw each
+
+    def numbers(self) -> dict[str, Any]:
+        """All but ids and places."""
+        found: dict[str, Any] = {
+            "layout": self.layout,
+            "method": self.method,
+            "fingerprint": self.fingerprint,
+            "seed": self.seed,
+            "perplexity": self.perplexity,
+            "users": len(self.user_ids),
+            "panels": [panel.numbers() for panel in self.panels],
+        }
+        if self.separation is not None:
+            found["separation"] = self.separation.to_json()
+            found["random_masks"] = [draw.to_json() for draw in self.random_masks]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain data; :meth:`from_json` reads it back."""
+        places = [dict(zip(panel.groups, panel.places.tolist(), strict=True)) for panel in self.panels]
+        said = {"kind": KIND, "version": VERSION} | self.numbers()
+        return said | {"user_ids": list(self.user_ids), "places": places}
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str) -> ConditionalMap:
+        """What :meth:`to_json` told; ``source`` names the file in errors."""
+        try:
+            said = json.loads(text)
+            if (said["kind"], said["version"]) != (KIND, VERSION):
+                raise ValueError(f"{said['kind']!r} of version {said['version']}")
+            panels = tuple(_panel(*each) for each in zip(said["panels"], said["places"], strict=True))
+            same = {name: said[name] for name in ("layout", "method", "fingerprint", "seed", "perplexity")}
+            whole = Separation(**said["separation"]) if "separation" in said else None
+            draws = tuple(Separation(**draw) for draw in said.get("random_masks", ()))
+            return cls(**same, user_ids=tuple(said["user_ids"]), panels=panels, separation=whole, random_masks=draws)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ArtifactError(f"{source}: no map that this version can read ({error!r}); make it again") from error
+
+
+def conditional_map(
+    embeddings: ConditionalEmbeddings, *, n_users: int | None = None, seed: int = 0, layout: Layout = "together"
+) -> ConditionalMap:
+    """Random users on a map; by default :data:`USERS` of them, or all where there are fewer.
+
+    ``together`` draws all conditional vectors in one map (the paper's figure), and beside it those of random masks with
+    as many ones in use, for what any masks would show. ``aligned`` draws a map of the same users per behavior.
+    """
+    _check(embeddings, n_users)
+    users = np.sort(Stream(seed, "map", "users").permutation(embeddings.n_users)[: n_users or USERS])
+    together = layout == "together"
+    with threadpool_limits(1):  # more threads sum in another order, and t-SNE makes much of a last bit
+        parts = _together(embeddings, users, seed) if together else {"panels": _aligned(embeddings, users, seed)}
+    return ConditionalMap(
+        layout=layout,
+        method=embeddings.method,
+        fingerprint=embeddings.fingerprint,
+        seed=seed,
+        perplexity=_perplexity(len(users) * (len(embeddings.spaces) if together else 1)),
+        user_ids=tuple(embeddings.users[int(user)] for user in users),
+        **parts,
+    )
+
+
+def random_masks(masks: NDArray[np.bool_], used: NDArray[np.bool_], *, seed: int, draw: int) -> NDArray[np.bool_]:
+    """Masks that have as many ones each as ``masks`` where ``used``, both [masks, width], and nothing else decided.
+
+    What a mask says of a dimension that is zero for every user shows nowhere: ones that are moved there would be lost.
+    """
+    drawn = masks.copy()
+    for row, places in enumerate(map(np.flatnonzero, used)):
+        order = Stream(seed, "map", "random masks", draw, row).permutation(len(places))
+        drawn[row, places] = masks[row, places[order]]
+    return drawn
+
+
+def tsne(vectors: NDArray[Any], *, seed: int, start: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Places of ``vectors`` [n, d] on a map, [n, 2], from the principal components or from given places."""
+    try:
+        from openTSNE import TSNE
+    except ImportError as error:
+        raise UsageError("maps need the openTSNE package: pip install 'mcne[maps]'") from error
+    first = _components(vectors) if start is None else start
+    first = first / max(float(first.std()), 1e-12)
+    first += Stream(seed, "map", "jitter").normal(first.shape) / 100  # so that equal vectors can part
+    fitted = TSNE(
+        perplexity=_perplexity(len(vectors)),
+        initialization=first * 1e-4,
+        neighbors="exact",
+        n_jobs=1,
+        random_state=0,
+    ).fit(np.asarray(vectors, dtype=np.float64))
+    return np.asarray(fitted, dtype=np.float64)
+
+
+def aligned_to(places: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same map turned or mirrored to lie on ``reference`` as well as it can (Procrustes), and as large as that."""
+    ours, theirs = places - places.mean(axis=0), reference - reference.mean(axis=0)
+    turn, _ = orthogonal_procrustes(ours, theirs)
+    scale = np.linalg.norm(theirs) / max(float(np.linalg.norm(ours)), 1e-12)
+    moved: NDArray[np.float64] = scale * (ours @ turn) + reference.mean(axis=0)
+    return moved
+
+
+def _together(embeddings: ConditionalEmbeddings, users: NDArray[np.int64], seed: int) -> dict[str, Any]:
+    """A map of the conditional vectors and one of those under random masks, with the separation of both."""
+    names = embeddings.behavior_names
+    whole = np.stack([embeddings.matrix_and_mask(name)[0][users] for name in names])  # [C, n, d]
+    masks = np.stack([space.mask for space in embeddings.spaces])
+    drawn = [random_masks(masks, np.any(whole != 0, axis=1), seed=seed, draw=draw) for draw in range(RANDOM_DRAWS)]
+    few = whole[:, _measured(len(names), len(users), seed)]
+    panels = ((LEARNED, masks), (RANDOM, drawn[0]))
+    return {
+        "panels": tuple(_map_of(name, names, whole * mask[:, None], seed) for name, mask in panels),
+        "separation": separation(few * masks[:, None]),
+        "random_masks": tuple(separation(few * mask[:, None]) for mask in drawn),
+    }
+
+
+def _map_of(name: str, groups: Sequence[str], vectors: NDArray[np.float32], seed: int) -> Panel:
+    n_groups, n_users, width = vectors.shape
+    flat = vectors.reshape(n_groups * n_users, width)
+    places = tsne(flat, seed=seed).round(DIGITS)
+    apart: NDArray[np.float64] = places.reshape(n_groups, n_users, 2)
+    few = apart[:, _measured(n_groups, n_users, seed)]
+    return Panel(name, tuple(groups), apart, trustworthiness(flat, places), separation(few))
+
+
+def _aligned(embeddings: ConditionalEmbeddings, users: NDArray[np.int64], seed: int) -> tuple[Panel, ...]:
+    """A map of the whole vectors, and from its places one of each behavior, laid on it."""
+    whole = embeddings.vectors[users]
+    shared = tsne(whole, seed=seed)
+    panels = [Panel(WHOLE, (WHOLE,), shared[None].round(DIGITS), trustworthiness(whole, shared))]
+    for name in embeddings.behavior_names:
+        matrix, mask = embeddings.matrix_and_mask(name)
+        own = matrix[users] * mask
+        places = aligned_to(tsne(own, seed=seed, start=shared), shared).round(DIGITS)
+        kept = kept_neighbors(whole, own)
+        panels.append(Panel(name, (name,), places[None], trustworthiness(own, places), kept_neighbors=kept))
+    return tuple(panels)
+
+
+def _measured(groups: int, n_users: int, seed: int) -> NDArray[np.int64]:
+    """The users that separation is measured on."""
+    return np.sort(Stream(seed, "map", "measured").permutation(n_users)[: max(2, MEASURED // groups)])
+
+
+def _components(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """The first two principal components, [n, 2]; their signs are such that the largest weight is positive."""
+    centered = np.asarray(vectors, dtype=np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :2]  # [d, 2], or [1, 1] of one dimension
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    found = centered @ axes
+    return np.pad(found, ((0, 0), (0, 2 - found.shape[1])))
+
+
+def _perplexity(n: int) -> float:
+    """The usual one, or what so few points allow."""
+    return min(PERPLEXITY, (n - 1) // 3)
+
+
+def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
+    """There must be enough users, and behaviors that are told apart."""
+    method, spaces = embeddings.method, embeddings.spaces
+    if not embeddings.width:
+        raise UsageError(f"{method!r} has no vectors, so there is no map of them; train another method, such as mcne")
+    alike = all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces)
+    if alike:
+        raise UsageError(
+            f"{method!r} gives a user the same vector on every behavior, so no map tells behaviors apart; train mcne, "
+            "mcne-a or mcne-f"
+        )
+    wanted = min(USERS, embeddings.n_users) if n_users is None else n_users
+    if not FEWEST <= wanted <= embeddings.n_users:
+        raise UsageError(
+            f"{wanted:,} users on a map: the network has {embeddings.n_users:,}, and a map needs {FEWEST} or more; "
+            "choose another number with --users"
+        )
+
+
+def _panel(said: Mapping[str, Any], places: Mapping[str, Any]) -> Panel:
+    apart = said.get("separation_in_map")
+    return Panel(
+        said["name"],
+        tuple(places),
+        np.array(list(places.values()), dtype=np.float64),
+        said["trustworthiness"],
+        None if apart is None else Separation(**apart),
+        said.get("kept_neighbors"),
+    )

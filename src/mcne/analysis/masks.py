@@ -1,0 +1,208 @@
+"""Masks in numbers: density, overlap against chance, and how often entries turned over while they were learned.
+
+Chance is two masks drawn independently, each uniformly among those with as many ones: how many dimensions they share
+is hypergeometric, so expectation and p-value are exact. A ReLU may leave a dimension zero for every user: what a mask
+says of it has no effect and is never learned, so overlap is also told of the dimensions in use alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.explanation import OTHER
+from mcne.errors import UsageError
+from mcne.evaluation.significance import holm
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What two masks share, beside what random masks with as many ones share."""
+
+    first: str
+    second: str
+    shared: int
+    chance: float  # shared by random masks, on average
+    jaccard: float
+    chance_jaccard: float
+    p: float  # two-sided
+    holm_p: float  # corrected for all pairs of a run
+
+
+@dataclass(frozen=True)
+class MaskLevel:
+    """The masks of one level, and every pair of them."""
+
+    level: int
+    names: tuple[str, ...]
+    masks: tuple[tuple[bool, ...], ...]  # a row per name
+    used: tuple[bool, ...]  # dimensions that are not zero for every user
+    overlaps: tuple[Overlap, ...]
+    overlaps_in_use: tuple[Overlap, ...]  # over the used dimensions alone
+
+    @property
+    def width(self) -> int:
+        """Dimensions, d_k."""
+        return len(self.masks[0])
+
+    @property
+    def density(self) -> dict[str, float]:
+        """The share of ones in each mask."""
+        return {name: sum(mask) / len(mask) for name, mask in zip(self.names, self.masks, strict=True)}
+
+    @property
+    def density_in_use(self) -> dict[str, float | None]:
+        """The share of ones among the used dimensions; unknown where there are none."""
+        used = np.array(self.used)
+        rows = (np.array(mask)[used] for mask in self.masks)
+        return {name: float(row.mean()) if len(row) else None for name, row in zip(self.names, rows, strict=True)}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; a mask is a text of 0 and 1."""
+        masks = {name: "".join("01"[one] for one in row) for name, row in zip(self.names, self.masks, strict=True)}
+        return {
+            "level": self.level,
+            "width": self.width,
+            "used": sum(self.used),
+            "density": self.density,
+            "density_in_use": self.density_in_use,
+            "overlaps": [asdict(overlap) for overlap in self.overlaps],
+            "overlaps_in_use": [asdict(overlap) for overlap in self.overlaps_in_use],
+            "masks": masks,
+            "mask_of_use": "".join("01"[one] for one in self.used),
+        }
+
+
+@dataclass(frozen=True)
+class MaskEpoch:
+    """The masks after an epoch: how often entries have turned over since the start, and the density of each level."""
+
+    epoch: int
+    flips: int
+    density: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class MaskNumbers:
+    """The masks of a run."""
+
+    method: str
+    levels: tuple[MaskLevel, ...]
+    training: tuple[MaskEpoch, ...]
+    best_epoch: int | None  # whose masks these are
+
+    @property
+    def entries(self) -> int:
+        """Of all masks at all levels: what a flip is one of."""
+        return sum(len(level.names) * level.width for level in self.levels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "method": self.method,
+            "entries": self.entries,
+            "best_epoch": self.best_epoch,
+            "levels": [level.to_json() for level in self.levels],
+            "training": [asdict(epoch) for epoch in self.training],
+        }
+
+
+def mask_numbers(
+    embeddings: ConditionalEmbeddings,
+    records: Sequence[Mapping[str, Any]] = (),
+    *,
+    best_epoch: int | None = None,
+) -> MaskNumbers:
+    """The masks of trained vectors, and from the ``records`` of their training how they came about.
+
+    Behaviors that were added later have a mask at the last level alone: below it they see what others left. The records
+    of such a training are of the new masks alone, and say nothing of these.
+    """
+    if embeddings.trunk is None:
+        raise UsageError(f"{embeddings.method!r} has no masks; train mcne, mcne-a or mcne-f and draw those")
+    *lower, last = embeddings.trunk.masks
+    names = embeddings.behavior_names
+    other = OTHER if OTHER not in names else f"{OTHER} (of no behavior)"  # the row of reading 3
+    learned = (*names[: embeddings.trunk.n_behaviors], other)
+    vectors = embeddings.trunk.levels
+    levels = [_level(k, learned, masks, vectors=vectors[k]) for k, masks in enumerate(lower)]
+    every = np.array([*(space.mask for space in embeddings.spaces), last[-1]])
+    levels.append(_level(len(lower), (*names, other), every, vectors=embeddings.vectors))
+    if len(names) > embeddings.trunk.n_behaviors:
+        records, best_epoch = (), None
+    return MaskNumbers(embeddings.method, _corrected(levels), mask_epochs(records), best_epoch)
+
+
+def mask_epochs(records: Sequence[Mapping[str, Any]]) -> tuple[MaskEpoch, ...]:
+    """What the records of a training tell of masks."""
+    return tuple(
+        MaskEpoch(
+            int(record["epoch"]),
+            int(record["mask_flips"]),
+            tuple(float(value) for name, value in record.items() if name.startswith("mask_density_")),
+        )
+        for record in records
+        if "mask_flips" in record
+    )
+
+
+def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_], *, names: tuple[str, str] = ("", "")) -> Overlap:
+    """What two masks share; of random masks one may be held fixed, so it is a draw without replacement."""
+    ones, others, shared = (int(np.count_nonzero(mask)) for mask in (first, second, first & second))
+    chance = hypergeom(len(first), ones, others)
+    possible = np.arange(max(0, ones + others - len(first)), min(ones, others) + 1)
+    tails = (chance.cdf(shared), chance.sf(shared - 1))
+    return Overlap(
+        *names,
+        shared=shared,
+        chance=ones * others / len(first),
+        jaccard=float(_jaccard(np.array(shared), ones + others)),
+        chance_jaccard=float(chance.pmf(possible) @ _jaccard(possible, ones + others)),
+        p=float(min(1.0, 2 * min(tails))),
+        holm_p=float(min(1.0, 2 * min(tails))),
+    )
+
+
+def _level(level: int, names: tuple[str, ...], masks: NDArray[np.bool_], *, vectors: NDArray[np.float32]) -> MaskLevel:
+    used = np.any(vectors != 0, axis=0)
+    return MaskLevel(
+        level,
+        names,
+        masks=tuple(tuple(row) for row in masks.tolist()),
+        used=tuple(used.tolist()),
+        overlaps=_overlaps(names, masks),
+        overlaps_in_use=_overlaps(names, masks[:, used]),
+    )
+
+
+def _overlaps(names: tuple[str, ...], masks: NDArray[np.bool_]) -> tuple[Overlap, ...]:
+    pairs = combinations(range(len(names)), 2) if masks.size else ()
+    return tuple(overlap(masks[a], masks[b], names=(names[a], names[b])) for a, b in pairs)
+
+
+def _corrected(levels: Sequence[MaskLevel]) -> tuple[MaskLevel, ...]:
+    """Holm's correction over the pairs of all levels."""
+    every = iter(holm([pair.p for level in levels for pair in level.overlaps]))
+    in_use = iter(holm([pair.p for level in levels for pair in level.overlaps_in_use]))
+    return tuple(
+        replace(
+            level,
+            overlaps=tuple(replace(pair, holm_p=next(every)) for pair in level.overlaps),
+            overlaps_in_use=tuple(replace(pair, holm_p=next(in_use)) for pair in level.overlaps_in_use),
+        )
+        for level in levels
+    )
+
+
+def _jaccard(shared: NDArray[Any], ones: int) -> NDArray[np.float64]:
+    """Shared of all that either has; two empty masks are the same."""
+    either = np.asarray(ones - shared, dtype=np.float64)
+    shares: NDArray[np.float64] = np.divide(shared, either, out=np.ones_like(either), where=either > 0)
+    return shares

@@ -1,0 +1,238 @@
+"""The ablation figure: variants of a method side by side, and how far each is from the whole, with its chance.
+
+Everything comes from what ``mcne compare`` has written: ``users.parquet`` gives means and paired tests, the same that
+the comparison's tables tell, and ``table.json`` the standard deviations over repetitions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparison, UserScores, compare
+from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shortened
+
+USERS, TABLES = "users.parquet", "table.json"
+SAMPLED = "Against 100 random items of the behavior (the paper's protocol)"
+METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
+SHORT = {"recall@5": "R@5", "ndcg@5": "N@5"}
+MEAN = "mean over behaviors"
+LEVEL = 0.05
+AGAIN = "mcne compare … --table writes it again"
+ROW_HEIGHT, PANEL_WIDTH, HEADROOM = 0.17, 2.2, 0.95  # inches
+TITLE_LETTERS = 18
+
+
+@dataclass(frozen=True)
+class Place:
+    """One variant on a behavior, or on the mean over behaviors; percent and points."""
+
+    mean: float
+    sd: float | None  # over repetitions, as precise as the comparison's table
+    test: Comparison | None  # the reference against it; none of the reference
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The variants of one finished comparison."""
+
+    name: str
+    reference: str
+    rows: tuple[str, ...]
+    places: tuple[str, ...]  # behaviors, then the mean
+    found: Mapping[tuple[str, str, str], Place]  # (metric, row, place)
+    rivals: int  # methods of the comparison that Holm's correction is over
+
+    @classmethod
+    def read(cls, directory: Path, rows: Sequence[str], *, reference: str, name: str = "") -> Ablation:
+        """The rows of a comparison that have all their repetitions; ``name`` is shown in place of its directory's."""
+        users, deviations = _read_users(directory), _read_deviations(directory)
+        methods = users["method"].unique().to_pylist()
+        for row in rows:
+            if row not in methods:
+                raise UsageError(f"{directory}: {unknown('row', row, methods)}; rows need all their repetitions")
+        scores = {metric: {row: _scores(users, row, metric) for row in methods} for metric in METRICS}
+        found, places = {}, (*next(iter(scores["ndcg@5"].values())).behaviors, MEAN)
+        for metric, each in scores.items():
+            tests = compare(each[reference], {row: other for row, other in each.items() if row != reference})
+            for row in rows:
+                for k, (place, mean) in enumerate(zip(places, _means(each[row]), strict=True)):
+                    sd = deviations.get((row, f"{place if k < len(places) - 1 else 'mean'} {SHORT[metric]}"))
+                    all_ = [*tests[row].behaviors.values(), tests[row].overall] if row in tests else []
+                    found[metric, row, place] = Place(100 * mean, sd, all_[k] if all_ else None)
+        return cls(name or directory.resolve().name, reference, tuple(rows), places, found, len(methods) - 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number of the figure; differences are those of the reference less the row, as fractions."""
+        told = [
+            {"metric": metric, "row": row, "place": place, "mean": found.mean, "sd": found.sd}
+            | {"test": None if found.test is None else vars(found.test)}
+            for (metric, row, place), found in self.found.items()
+        ]
+        return {"name": self.name, "reference": self.reference, "rivals": self.rivals, "found": told}
+
+
+def check_rows(rows: Sequence[str], reference: str) -> None:
+    """Refuse what cannot be drawn, before anything is read."""
+    if len(set(rows)) < max(2, len(rows)):
+        raise UsageError(f"--rows {','.join(rows)}: two different rows at least are needed, as in mcne-a,mcne")
+    if reference not in rows:
+        raise UsageError(f"--reference: {unknown('row', reference, rows)}; it must be one of --rows")
+
+
+def caption(ablations: Sequence[Ablation]) -> str:
+    """What the figure shows, in a paragraph."""
+    first, families = ablations[0], ", ".join(f"{each.rivals} ({each.name})" for each in ablations)
+    others = [row for row in first.rows if row != first.reference]
+    return (
+        f"{', '.join(first.rows)} on {', '.join(each.name for each in ablations)}: Recall@5 and NDCG@5 on the test "
+        "part (sampled protocol), means with one standard deviation over repetitions where there are several; and the "
+        f"difference of {', '.join(others)} from {first.reference} in points, with the 95 % interval of a paired "
+        f"bootstrap over users ({RESAMPLES:,} resamples). p is two-sided and corrected by Holm: for the mean over the "
+        f"{families} other methods of the comparison, and for single behaviors over all those methods and behaviors; "
+        f"* marks p < {LEVEL}."
+    )
+
+
+def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
+    """Every test in a line."""
+    for each in ablations:
+        for (metric, row, place), found in each.found.items():
+            if found.test is not None:
+                test = found.test
+                by, low, high = (f"{-100 * value + 0.0:+.2f}" for value in (test.difference, test.high, test.low))
+                what = f"{each.name}, {place} {METRICS[metric]}: {row} less {each.reference}"
+                yield f"{what} {by} ({low} … {high}), p {chance(test)}"
+
+
+def chance(test: Comparison) -> str:
+    """The corrected p, marked where it is below the level; where no resample was beyond zero, only a bound is known."""
+    mark = " *" if test.adjusted_p < LEVEL else ""
+    if round(test.p * (1 + RESAMPLES)) <= 2:
+        return f"< {math.ceil(test.adjusted_p * 10_000) / 10_000:.4f}{mark}"
+    return f"{test.adjusted_p:.{4 if test.adjusted_p < LEVEL else 2}f}{mark}"
+
+
+def draw(ablations: Sequence[Ablation], theme: Theme) -> Figure:
+    """For each comparison a line of panels: values and differences of both metrics; inside ``styled(theme)``."""
+    rows = ablations[0].rows
+    heights = [HEADROOM + ROW_HEIGHT * (len(rows) + 1) * len(each.places) for each in ablations]
+    figure = canvas(len(METRICS) * 2 * PANEL_WIDTH + 1.6, sum(heights) + 0.5)
+    axes = figure.subplots(len(ablations), 2 * len(METRICS), squeeze=False, gridspec_kw={"height_ratios": heights})
+    shades = zip(colors(theme, len(rows)), (MARKERS * len(rows))[: len(rows)], strict=True)
+    looks: dict[str, Any] = {
+        row: {"color": color, "marker": marker} for row, (color, marker) in zip(rows, shades, strict=True)
+    }
+    for each, panels in zip(ablations, axes, strict=True):
+        for k, metric in enumerate(METRICS):
+            _draw_values(panels[2 * k], each, metric, looks)
+            _draw_differences(panels[2 * k + 1], each, metric, looks, theme)
+        for panel in panels:
+            _set_places(panel, each, theme, labeled=panel is panels[0])
+        panels[0].set_ylabel(shortened(each.name), fontweight="bold")
+    handles = [Line2D([], [], label=shortened(row), linestyle="none", **look) for row, look in looks.items()]
+    note = f"values ± sd over repetitions; differences with 95 % intervals; * p < {LEVEL} after Holm’s correction"
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(rows), 4), title=note)
+    return figure
+
+
+def _draw_values(panel: Axes, each: Ablation, metric: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Means with one standard deviation."""
+    for row, look in looks.items():
+        held = [each.found[metric, row, place] for place in each.places]
+        bars = [place.sd or 0.0 for place in held]
+        means = [place.mean for place in held]
+        panel.errorbar(means, _heights(each, row), xerr=bars, linestyle="none", capsize=2, elinewidth=1, **look)
+    panel.set_title(METRICS[metric])
+    panel.set_xlabel("%")
+
+
+def _draw_differences(
+    panel: Axes, each: Ablation, metric: str, looks: Mapping[str, Mapping[str, Any]], theme: Theme
+) -> None:
+    """How far each is from the reference, the 95 % interval and the chance."""
+    for row, look in looks.items():
+        for height, place in zip(_heights(each, row), each.places, strict=True):
+            test = each.found[metric, row, place].test
+            if test is None:
+                continue
+            middle, low, high = (-100 * value for value in (test.difference, test.high, test.low))
+            bar = [[max(0.0, middle - low)], [max(0.0, high - middle)]]
+            panel.errorbar([middle], [height], xerr=bar, linestyle="none", capsize=2, elinewidth=1, **look)
+            across = panel.get_yaxis_transform()
+            weight = "bold" if test.adjusted_p < LEVEL else "normal"
+            panel.text(1.03, height, chance(test), transform=across, va="center", fontsize=7, fontweight=weight)
+    panel.axvline(0, color=INK[theme], linewidth=1)
+    panel.text(1.03, 1.01, "p", transform=panel.transAxes, fontsize=8, fontweight="bold")
+    panel.set_title(textwrap.fill(f"difference from {shortened(each.reference)}", TITLE_LETTERS))
+    panel.set_xlabel("points")
+
+
+def _set_places(panel: Axes, each: Ablation, theme: Theme, *, labeled: bool) -> None:
+    """Behaviors from top to bottom, the mean last, with lines between them."""
+    spans = range(len(each.places))
+    panel.set_yticks([at + 0.5 for at in spans], map(shortened, each.places) if labeled else [""] * len(each.places))
+    panel.tick_params(axis="y", length=0)
+    panel.set_ylim(len(each.places), 0)
+    for at in spans:
+        panel.axhline(at, color=FAINT[theme], alpha=0.4, linewidth=0.8)
+    panel.xaxis.set_major_locator(MaxNLocator(4))
+    panel.grid(True, axis="x")
+
+
+def _heights(each: Ablation, row: str) -> list[float]:
+    """Where a row stands within every place."""
+    aside = (each.rows.index(row) + 1) / (len(each.rows) + 1)
+    return [at + aside for at in range(len(each.places))]
+
+
+def _means(scores: UserScores) -> list[float]:
+    """Of every behavior, and of all."""
+    means = [float(each.weights @ each.scores) for each in scores.behaviors.values()]
+    return [*means, sum(means) / len(means)]
+
+
+def _scores(users: pa.Table, method: str, metric: str) -> UserScores:
+    mine = users.filter(pc.field("method") == method)
+    behaviors = {}
+    for name in mine["behavior"].unique().to_pylist():
+        its = mine.filter(pc.field("behavior") == name)
+        behaviors[name] = BehaviorScores(*(its[key].to_numpy() for key in ("user", "weight", f"sampled {metric}")))
+    return UserScores(("test", "sampled", metric), behaviors)
+
+
+def _read_users(directory: Path) -> pa.Table:
+    path = directory / USERS
+    if not path.is_file():
+        raise DataError(f"{directory}: no {USERS}, so this is no finished comparison; make one with mcne compare")
+    try:
+        return pq.read_table(path, columns=["method", "behavior", "user", "weight", *(f"sampled {m}" for m in METRICS)])
+    except (OSError, pa.ArrowException) as error:
+        raise ArtifactError(f"{path}: damaged, or without the sampled protocol ({error}); {AGAIN}") from error
+
+
+def _read_deviations(directory: Path) -> dict[tuple[str, str], float]:
+    """By row and column title, the ± of the table of the sampled protocol, in percent."""
+    path = directory / TABLES
+    try:
+        table = next(each for each in json.loads(path.read_text(encoding="utf-8")) if each["title"] == SAMPLED)
+        cells = [
+            (row[0], title, cell) for row in table["rows"] for title, cell in zip(table["header"], row, strict=True)
+        ]
+        return {(name, title): float(cell.partition("±")[2]) for name, title, cell in cells if "±" in cell}
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
+        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {AGAIN}") from error

@@ -1,0 +1,121 @@
+"""Learning curves: the loss of each behavior and the validation metric over the epochs of one or several runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from mcne.errors import UsageError
+from mcne.evaluation.protocol import DECIDING_METRIC
+from mcne.plots.style import INK, MARKERS, Theme, canvas, colors, shortened
+
+COLUMNS = 4
+METRIC = "Validation NDCG@5"
+
+Points = tuple[tuple[int, float], ...]  # epoch and value
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the records of a run tell of its training."""
+
+    name: str
+    losses: Mapping[str, Points]  # by behavior
+    validation: Points
+    best_epoch: int
+
+    @classmethod
+    def of(cls, name: str, records: Sequence[Mapping[str, Any]], *, best_epoch: int) -> Curves:
+        """From the records of a training, of which there must be one of an epoch at least."""
+        epochs = [record for record in records if record["epoch"]]
+        if not epochs:
+            raise UsageError(f"{name}: a method that does not learn step by step has no curves; draw another run")
+        behaviors = list(dict.fromkeys(behavior for record in epochs for behavior in record["loss"]))
+        losses = {each: tuple((r["epoch"], r["loss"][each]) for r in epochs if each in r["loss"]) for each in behaviors}
+        measured = ((r["epoch"], r.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)) for r in epochs)
+        return cls(name, losses, tuple((epoch, value) for epoch, value in measured if value is not None), best_epoch)
+
+    @property
+    def best(self) -> float | None:
+        """The metric in the best epoch, where it was measured."""
+        return dict(self.validation).get(self.best_epoch)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def draw_curves(curves: Sequence[Curves], *, theme: Theme) -> Figure:
+    """Of one run a line per behavior; of several a panel per behavior with a line per run."""
+    return _draw_one(curves[0], theme) if len(curves) == 1 else _draw_several(curves, theme)
+
+
+def _draw_one(run: Curves, theme: Theme) -> Figure:
+    figure = canvas(9.0, max(3.2, 0.6 + 0.24 * len(run.losses)))
+    figure.suptitle(shortened(run.name, 60))
+    loss, metric = figure.subplots(1, 2)
+    tones = colors(theme, len(run.losses))
+    for at, (color, (behavior, points)) in enumerate(zip(tones, run.losses.items(), strict=True)):
+        _line(loss, points, color=color, at=at, label=shortened(behavior))
+    _finish(loss, "Training loss")
+    _line(metric, run.validation, color=INK[theme], at=0, label=run.name)
+    _mark(metric, run, INK[theme])
+    _finish(metric, METRIC)
+    metric.set_xlabel(_epoch_label(run))
+    loss.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _draw_several(curves: Sequence[Curves], theme: Theme) -> Figure:
+    behaviors = list(dict.fromkeys(behavior for run in curves for behavior in run.losses))
+    columns = min(COLUMNS, len(behaviors) + 1)
+    rows = math.ceil((len(behaviors) + 1) / columns)
+    figure = canvas(2.8 * columns, 2.5 * rows + 0.3 * len(curves))
+    metric, *cells = figure.subplots(rows, columns, squeeze=False).ravel()
+    for at, (color, run) in enumerate(zip(colors(theme, len(curves)), curves, strict=True)):
+        best = "" if run.best is None else f": best {run.best:.4f} in epoch {run.best_epoch}"
+        _line(metric, run.validation, color=color, at=at, label=shortened(run.name, 40) + best)
+        _mark(metric, run, color)
+        for axes, behavior in zip(cells, behaviors, strict=False):
+            _line(axes, run.losses.get(behavior, ()), color=color, at=at, label=run.name)
+    _finish(metric, METRIC)
+    for axes, behavior in zip(cells, behaviors, strict=False):
+        _finish(axes, f"Loss: {shortened(behavior, 20)}")
+    for axes in cells[len(behaviors) :]:
+        axes.remove()
+    figure.legend(*metric.get_legend_handles_labels(), loc="outside lower left", ncols=1)
+    return figure
+
+
+def _line(axes: Axes, points: Points, *, color: str, at: int, label: str) -> None:
+    """Lines differ in color and marker; of many points only some have one."""
+    every = max(1, len(points) // 8)
+    marker = MARKERS[at % len(MARKERS)]
+    axes.plot(
+        *zip(*points, strict=True) if points else ([], []), color=color, marker=marker, markevery=every, label=label
+    )
+
+
+def _mark(axes: Axes, run: Curves, color: str) -> None:
+    """A ring around the best epoch."""
+    if run.best is not None:
+        axes.plot([run.best_epoch], [run.best], marker="o", markersize=11, color="none", markeredgecolor=color)
+
+
+def _epoch_label(run: Curves) -> str:
+    return "epoch" if run.best is None else f"epoch; ring: the best, {run.best:.4f} in epoch {run.best_epoch}"
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title)
+    axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.grid(axis="y")

@@ -1,0 +1,123 @@
+"""Maps of users: their conditional vectors together in one, or a map per behavior of the same users."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from mcne.analysis.maps import LEARNED, RANDOM, ConditionalMap, Panel
+from mcne.plots.labels import move_apart, write_names
+from mcne.plots.style import INK, MARKERS, PAPER, Theme, canvas, colors, shortened
+
+FOLLOWED = 5
+"""Users that can be followed from one map to the next."""
+COLUMNS = 4
+ORDER, SHOWN = "cividis", {"light": (0.0, 0.85), "dark": (0.3, 1.0)}
+"""Colors that color-blind people see in the same order, and which part of them stands out from the paper."""
+TITLES = {LEARNED: "Learned masks", RANDOM: "Random masks with as many ones in use"}
+
+
+def draw_map(found: ConditionalMap, *, theme: Theme) -> Figure:
+    """The figure of a map, whichever it is."""
+    return _draw_together(found, theme) if found.layout == "together" else _draw_aligned(found, theme)
+
+
+def _draw_together(found: ConditionalMap, theme: Theme) -> Figure:
+    """Every user once per behavior; beside it the same vectors under random masks."""
+    figure = canvas(10.5, 6.0)
+    figure.suptitle(
+        f"{found.method}: {len(found.user_ids):,} users × {len(found.panels[0].groups)} behaviors in a t-SNE "
+        f"(perplexity {found.perplexity:g}, seed {found.seed})"
+    )
+    written = []
+    for axes, panel in zip(figure.subplots(1, len(found.panels)), found.panels, strict=True):
+        _draw_groups(axes, panel, theme)
+        tones = colors(theme, len(panel.groups))
+        written.append((axes, write_names(axes, panel.groups, panel.places.mean(axis=1), colors=tones, theme=theme)))
+    for axes, names in written:
+        move_apart(figure, axes, names)
+    return figure
+
+
+def _draw_groups(axes: Axes, panel: Panel, theme: Theme) -> None:
+    size = max(2.0, 20_000 / panel.places[..., 0].size)
+    tones = colors(theme, len(panel.groups))
+    for at, (color, places) in enumerate(zip(tones, panel.places, strict=True)):
+        marker = MARKERS[at % len(MARKERS)]
+        axes.scatter(
+            places[:, 0], places[:, 1], s=size, color=color, marker=marker, alpha=0.6, linewidths=0, rasterized=True
+        )
+    _bare(axes)
+    axes.set_aspect("equal", adjustable="datalim")
+    assert panel.separation is not None
+    said = f"{panel.separation.same_group:.0%} of nearest points are of the same behavior"
+    axes.set_title(TITLES[panel.name])
+    axes.set_xlabel(f"{said}\nsilhouette {panel.separation.silhouette:.2f}, {_trust(panel)}")
+
+
+def _draw_aligned(found: ConditionalMap, theme: Theme) -> Figure:
+    """A small map per behavior; users keep the color of their place in the first, and some can be followed."""
+    columns = min(COLUMNS, len(found.panels))
+    rows = math.ceil(len(found.panels) / columns)
+    figure = canvas(2.7 * columns, 3.3 * rows + 1.0)
+    figure.suptitle(
+        f"{found.method}: the same {len(found.user_ids):,} users in a t-SNE per behavior (perplexity "
+        f"{found.perplexity:g}, seed {found.seed})\ncolored from left to right as they are in the first"
+    )
+    cells = figure.subplots(rows, columns, squeeze=False).ravel()
+    shared = found.panels[0].places[0]
+    followed, rank = spread_out(shared, FOLLOWED), np.argsort(np.argsort(shared[:, 0])) / len(shared)
+    tones = colormaps[ORDER](SHOWN[theme][0] + rank * (SHOWN[theme][1] - SHOWN[theme][0]))
+    every = np.concatenate([panel.places[0] for panel in found.panels])
+    middle, reach = (every.max(axis=0) + every.min(axis=0)) / 2, 0.55 * np.ptp(every, axis=0).max()
+    for axes, panel in zip(cells, found.panels, strict=False):
+        places = panel.places[0]
+        axes.scatter(places[:, 0], places[:, 1], s=5, color=tones, linewidths=0, rasterized=True)
+        _draw_followed(axes, places[followed], [found.user_ids[user] for user in followed], theme)
+        _bare(axes)
+        axes.set(
+            xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal"
+        )
+        axes.set_title(shortened(panel.name))
+        kept = "" if panel.kept_neighbors is None else f"\nneighbors kept {panel.kept_neighbors:.0%}"
+        axes.set_xlabel(_trust(panel) + kept, fontsize=8)
+    for axes in cells[len(found.panels) :]:
+        axes.remove()
+    figure.legend(*cells[0].get_legend_handles_labels(), loc="outside lower center", ncols=FOLLOWED, fontsize=8)
+    return figure
+
+
+def _draw_followed(axes: Axes, places: NDArray[np.float64], user_ids: list[int | str], theme: Theme) -> None:
+    for marker, place, user_id in zip(MARKERS, places, user_ids, strict=False):
+        edge: dict[str, Any] = {"edgecolors": PAPER[theme], "linewidths": 1.0}
+        label = f"user {shortened(str(user_id), 12)}"
+        axes.scatter(place[0], place[1], s=80, color=INK[theme], marker=marker, zorder=4, label=label, **edge)
+
+
+def spread_out(places: NDArray[np.float64], count: int) -> list[int]:
+    """Rows far from one another: the first is farthest from the center, each next farthest from those before."""
+    chosen: list[int] = []
+    distance = np.linalg.norm(places - places.mean(axis=0), axis=1)
+    for _ in range(min(count, len(places))):
+        chosen.append(int(distance.argmax()))
+        reach = np.linalg.norm(places - places[chosen[-1]], axis=1)
+        distance = reach if len(chosen) == 1 else np.minimum(distance, reach)
+    return chosen
+
+
+def _trust(panel: Panel) -> str:
+    return f"trustworthiness {panel.trustworthiness:.3f}"
+
+
+def _bare(axes: Axes) -> None:
+    """Places in a map have no units: no ticks, and a faint frame."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color(axes.spines["left"].get_edgecolor())

@@ -1,0 +1,141 @@
+"""The masks of a run: the last level as in the paper's figure, density, overlap and how they were learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from mcne.analysis.masks import MaskLevel, MaskNumbers
+from mcne.plots.style import FAINT, INK, PAPER, Theme, canvas, colors, shortened
+
+NOT_USED = 0.25
+"""How much of its color an entry keeps where the dimension is zero for every user."""
+WIDTH = 10.0
+FEW = 7
+"""Masks whose overlaps have room for what is expected, too."""
+SIGNIFICANT = 0.05
+LETTERS_BELOW = 60
+"""That fit below the overlaps, side by side."""
+
+
+def draw_masks(numbers: MaskNumbers, *, theme: Theme, beside: MaskNumbers | None = None) -> Figure:
+    """The last masks, those of ``beside`` to their left; below them density, overlap and training of the run itself."""
+    shown = [each for each in (beside, numbers) if each is not None]
+    rows = max(len(each.levels[-1].names) for each in shown)
+    upright = 1.2 * _is_upright(numbers.levels[-1].names[:-1])
+    heights = [0.9 + 0.24 * rows, 1.5 + 0.26 * rows + upright] + [2.2] * (len(numbers.training) > 1)
+    figure = canvas(WIDTH, sum(heights))
+    above, middle, *below = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for axes, each in zip(above.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        _draw_last(axes, each, theme)
+    density, overlap = middle.subplots(1, 2, width_ratios=[1, 2])
+    _draw_density(density, numbers, theme)
+    _draw_overlap(overlap, numbers.levels[-1], theme)
+    for part in below:
+        _draw_training(part.subplots(1, 2), numbers, theme)
+    return figure
+
+
+def _draw_last(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
+    """A row per behavior, a column per dimension; colored where the mask is one."""
+    last = numbers.levels[-1]
+    axes.imshow(_picture(last, theme), aspect="auto", interpolation="nearest")
+    for row in range(1, len(last.names)):
+        axes.axhline(row - 0.5, color=PAPER[theme], linewidth=2.5)
+    _name_rows(axes, last)
+    axes.set_xlabel(f"dimension; pale: zero for every user ({last.width - sum(last.used)} of {last.width})")
+    axes.set_title(f"{numbers.method}: last level")
+
+
+def _picture(last: MaskLevel, theme: Theme) -> NDArray[np.float64]:
+    """The colors of all entries, [rows, dimensions, 3]."""
+    masks, paper = np.array(last.masks), np.array(to_rgb(PAPER[theme]))
+    row_colors = np.array([to_rgb(color) for color in (*colors(theme, len(masks) - 1), FAINT[theme])])
+    strength = masks * np.where(last.used, 1.0, NOT_USED)  # [rows, dimensions]
+    picture: NDArray[np.float64] = paper + strength[:, :, None] * (row_colors[:, None, :] - paper)
+    return picture
+
+
+def _draw_density(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
+    """The share of ones, a column per level; behaviors added later have none below the last."""
+    names = numbers.levels[-1].names
+    table = np.array([[level.density.get(name, np.nan) for level in numbers.levels] for name in names])
+    axes.imshow(np.full((*table.shape, 3), to_rgb(PAPER[theme])), aspect="auto")
+    for (row, column), value in np.ndenumerate(table):
+        axes.text(column, row, "–" if np.isnan(value) else f"{value:.0%}", ha="center", va="center", fontsize=8)
+    _name_rows(axes, numbers.levels[-1])
+    axes.set_xticks(range(len(numbers.levels)), [f"{level.level}\n({level.width})" for level in numbers.levels])
+    axes.set_xlabel("level (and its width)")
+    axes.set_title("Ones in a mask")
+
+
+def _draw_overlap(axes: Axes, last: MaskLevel, theme: Theme) -> None:
+    """Dimensions in use that two masks share, and random masks on average; colored by how much more or less it is."""
+    at = {name: row for row, name in enumerate(last.names)}
+    excess = np.full((len(at) - 1, len(at) - 1), np.nan)
+    for pair in last.overlaps_in_use:
+        row, column = at[pair.second] - 1, at[pair.first]
+        excess[row, column] = (pair.shared - pair.chance) / max(pair.chance, 1e-9)
+        said = f"{pair.shared} ({pair.chance:.1f})" if len(at) <= FEW else str(pair.shared)
+        weight = "bold" if pair.holm_p < SIGNIFICANT else "normal"
+        axes.text(column, row, said, ha="center", va="center", fontsize=8, fontweight=weight)
+    axes.imshow(excess, cmap=_diverging(theme), vmin=-1, vmax=1, aspect="auto")
+    axes.set_yticks(range(len(at) - 1), [shortened(name) for name in last.names[1:]])
+    _name_columns(axes, last.names[:-1])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel(
+        "blue: more than random masks with as many ones share\norange: less; bold: p < 0.05 (Holm)", fontsize=8
+    )
+    axes.set_title(f"Dimensions in use that two share{' (by chance)' if len(at) <= FEW else ''}")
+
+
+def _diverging(theme: Theme) -> LinearSegmentedColormap:
+    """From one color over the paper to another, both weak enough to write on."""
+    less, more = (0.45 * np.array(to_rgb(PAPER[theme])) + 0.55 * np.array(to_rgb(c)) for c in colors(theme, 2)[::-1])
+    return LinearSegmentedColormap.from_list("excess", [tuple(less), to_rgb(PAPER[theme]), tuple(more)])
+
+
+def _draw_training(both: NDArray[Any], numbers: MaskNumbers, theme: Theme) -> None:
+    """How often entries turned over in each epoch, and the density of each level."""
+    flips, density = both
+    epochs = [each.epoch for each in numbers.training]
+    total = np.array([each.flips for each in numbers.training])
+    flips.bar(epochs, np.diff(total, prepend=0) / numbers.entries, color=FAINT[theme])
+    flips.set_title("Turns per entry in an epoch")
+    flips.set_ylim(bottom=0)
+    for k, (color, level) in enumerate(zip(colors(theme, len(numbers.levels)), numbers.levels, strict=True)):
+        values = [each.density[k] for each in numbers.training]
+        density.plot(epochs, values, color=color, linestyle=("-", "--", ":", "-.")[k % 4], label=f"level {level.level}")
+    density.set_title("Ones in the masks of a level")
+    density.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    low, high = density.get_ylim()
+    density.set_ylim(max(0.0, low), min(1.0, high))
+    density.yaxis.set_major_formatter(PercentFormatter(1))
+    for axes in both:
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set_xlabel("epoch" if numbers.best_epoch is None else "epoch; dotted: whose masks these are")
+        if numbers.best_epoch is not None:
+            axes.axvline(numbers.best_epoch, color=INK[theme], linewidth=1, linestyle=":")
+
+
+def _name_rows(axes: Axes, level: MaskLevel) -> None:
+    axes.set_yticks(range(len(level.names)), [shortened(name) for name in level.names])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _name_columns(axes: Axes, names: tuple[str, ...]) -> None:
+    labels = [shortened(name) for name in names]
+    axes.set_xticks(range(len(labels)), labels, rotation=90 if _is_upright(names) else 0)
+
+
+def _is_upright(names: tuple[str, ...]) -> bool:
+    """Whether names would not fit side by side below the overlaps."""
+    return len(names) * max(len(shortened(name)) for name in names) > LETTERS_BELOW

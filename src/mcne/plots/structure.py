@@ -1,0 +1,93 @@
+"""How well vectors tell held-out links from other pairs, beside what needs no training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from mcne.errors import ArtifactError, DataError
+from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shortened
+
+RESULT = "structure.json"
+TITLES = {"uniform": "Against any two users", "degree": "Against users of the same degrees"}
+LEAST = (0.45, 1.0)
+"""The axis goes from chance to all at least."""
+
+
+def read(directory: Path) -> dict[str, Any]:
+    """What ``mcne structure`` has found there."""
+    path = directory / RESULT
+    if not path.is_file():
+        raise DataError(
+            f"{directory}: no {RESULT}, so nothing is finished there; run mcne structure … --out {directory}"
+        )
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for row in found["rows"]:
+            _ = row["method"], row["behavior"], row["similarity"], [row[kind]["auc"]["mean"] for kind in TITLES]
+        _ = found["dataset"]["name"], found["repetitions"], found["links"], sum(found["held_out_links"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{path}: damaged ({error!r}); remove it, and the same mcne structure writes it again"
+        ) from error
+    return found
+
+
+def draw_structure(found: Mapping[str, Any], *, theme: Theme) -> Figure:
+    """A line per method and vector, a panel per kind of pairs; inside ``styled(theme)``."""
+    lines = list(dict.fromkeys((row["method"], row["behavior"]) for row in found["rows"]))
+    figure = canvas(9.0, 1.7 + 0.24 * len(lines))
+    panels = figure.subplots(1, len(TITLES), sharey=True)
+    for panel, (kind, title) in zip(panels, TITLES.items(), strict=True):
+        _draw(panel, found, lines, kind, theme)
+        panel.set_title(title)
+    panels[0].set_yticks(range(len(lines)), [_named(*line) for line in lines])
+    panels[0].set_ylim(len(lines) - 0.5, -0.5)
+    handles, labels = panels[0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
+    times = found["repetitions"]
+    over = f", mean ± standard deviation of {times}" if times > 1 else ""
+    name = shortened(found["dataset"]["name"], 30)
+    share = mean(found["held_out_links"]) / found["links"]
+    figure.suptitle(f"{name}: AUC on {100 * share:.2g}% of the links, held out{over}", fontsize=10)
+    return figure
+
+
+def _draw(panel: Axes, found: Mapping[str, Any], lines: list[tuple[str, str | None]], kind: str, theme: Theme) -> None:
+    first, second = colors(theme, 2)
+    looks = {
+        None: ("needs no training", FAINT[theme], MARKERS[3], 0.0),
+        "inner product": ("inner product", first, MARKERS[0], -0.14),
+        "cosine": ("cosine", second, MARKERS[1], 0.14),
+    }
+    means = []
+    for row in found["rows"]:
+        label, color, marker, aside = looks[row["similarity"]]
+        place, auc = lines.index((row["method"], row["behavior"])) + aside, row[kind]["auc"]
+        panel.errorbar(
+            auc["mean"], place, xerr=auc["sd"] or 0, fmt=marker, color=color, markersize=5, capsize=2, label=label
+        )
+        means += [auc["mean"] - (auc["sd"] or 0), auc["mean"] + (auc["sd"] or 0)]
+    panel.axvline(0.5, color=INK[theme], linestyle="--", linewidth=1)
+    panel.set_xlim(min([LEAST[0], *(mean - 0.02 for mean in means)]), LEAST[1])
+    panel.xaxis.set_major_formatter(PercentFormatter(1.0))
+    panel.set_xlabel("AUC; dashed: chance")
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
+    several = {method for method, behavior in lines if behavior is not None}
+    for at in range(1, len(lines)):
+        before, after = lines[at - 1][0], lines[at][0]
+        if before != after and {before, after} & several:
+            panel.axhline(at - 0.5, color=FAINT[theme], linewidth=0.6)
+
+
+def _named(method: str, behavior: str | None) -> str:
+    return method if behavior is None else f"{method}, {shortened(behavior)}"

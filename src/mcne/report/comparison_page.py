@@ -1,0 +1,209 @@
+"""The report of a comparison: methods with intervals under every protocol, and all its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mcne.data.dataset import SocialDataset
+from mcne.errors import ArtifactError
+from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparisons, UserScores
+from mcne.plots.ablation import Ablation, caption, draw
+from mcne.report.data_card import data_card
+from mcne.report.figures import Drawing, Measured, measured, shown
+from mcne.report.markup import (
+    Html,
+    Table,
+    count,
+    element,
+    joined,
+    listed,
+    paragraph,
+    side_by_side,
+    table,
+    with_interval,
+)
+from mcne.report.page import Report, Section, facts
+from mcne.report.quality import METRICS, intervals
+from mcne.report.sensitivity import sensitivity
+from mcne.report.settings import fingerprints
+
+TABLES, PAGE, USERS, DATA = "table.json", "table.md", "users.parquet", "data.json"
+AGAIN = "mcne compare … --table writes it again"
+VARIANTS = ("mcne-f", "mcne-a", "mcne")
+"""Methods whose difference is the paper's ablation, the whole one last."""
+PROTOCOLS = {
+    "sampled": "Against 100 random items",
+    "full": "Against all items",
+    "popular": "Against 100 popular items",
+}
+FINE = 0.1
+"""Where no mean is above, one digit after the point would make many alike."""
+LIMITS = (
+    "Settings of every method were searched with the same budget on the validation part of the first split; the test "
+    "part was scored once, with what was chosen.",
+    "Intervals are over users, after their scores were averaged over repetitions; the ± of the tables is over "
+    "repetitions. Neither tells of other networks.",
+    "Ranks against sampled items are higher than against the whole catalog, and may order methods differently; look at "
+    "every protocol.",
+    "Offline figures tell how well held-out records are found, not what people would do with a recommendation.",
+)
+
+TEXTS = ("behavior", "metric", "measured on", "searched", "chosen", "fixed", "schedule", "lacks")
+"""Columns of words."""
+
+Key = tuple[str, str, str]  # protocol, metric, method
+
+
+def is_comparison(path: Path) -> bool:
+    """Whether ``mcne compare`` has written its tables there."""
+    return (path / TABLES).is_file()
+
+
+def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequence[Path] = ()) -> Report:
+    """Everything that a comparison's directory tells; its dataset where that is given."""
+    title, about = _introduction(path)
+    tables, prints = _read_json(path / TABLES), _read_json(path / DATA)
+    found = intervals(_scores(path))
+    sections = [
+        Section("glance", "At a glance", joined([facts(_glance(found)), *map(paragraph, about)])),
+        *_quality_sections(found),
+        _ablation_section(path, {method for _, _, method in found}),
+        Section("tables", "Tables", joined(_table(made) for made in tables)),
+        _data_section(data, prints["dataset"]),
+        sensitivity(sweeps, dataset=prints["dataset"]),
+        Section("limits", "How to read this page", listed(LIMITS)),
+        Section("origin", "Fingerprints", fingerprints(prints)),
+    ]
+    said = f"A report of the comparison {path.resolve().name}. The page is one file: it needs no network and no script."
+    return Report(title, said, tuple(section for section in sections if section is not None))
+
+
+def _introduction(path: Path) -> tuple[str, list[str]]:
+    """The title, and what is said before the first table."""
+    try:
+        title, *about = (path / PAGE).read_text(encoding="utf-8").partition("\n\n### ")[0].split("\n\n")
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path / PAGE}: missing or damaged ({error}); {AGAIN}") from error
+    return title.removeprefix("# "), about
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path}: missing or damaged ({error}); {AGAIN}") from error
+
+
+def _scores(path: Path) -> dict[Key, UserScores]:
+    """The scores of every method under every protocol, as the comparison keeps them for its tests."""
+    try:
+        users = pq.read_table(path / USERS)
+        found: dict[Key, UserScores] = {}
+        for method in users["method"].unique().to_pylist() if users.num_rows else ():
+            mine = users.filter(pc.field("method") == method)
+            for protocol in PROTOCOLS:
+                for metric in METRICS:
+                    if f"{protocol} {metric}" in users.column_names:
+                        found[protocol, metric, method] = _of_column(mine, protocol, metric)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise ArtifactError(f"{path / USERS}: missing or damaged ({error}); {AGAIN}") from error
+    return found
+
+
+def _of_column(users: pa.Table, protocol: str, metric: str) -> UserScores:
+    behaviors = {}
+    for name in users["behavior"].unique().to_pylist():
+        its = users.filter(pc.field("behavior") == name)
+        behaviors[name] = BehaviorScores(*(its[key].to_numpy() for key in ("user", "weight", f"{protocol} {metric}")))
+    return UserScores(("test", protocol, metric), behaviors)
+
+
+def _glance(found: dict[Key, Comparisons]) -> list[tuple[str, str]]:
+    """The best method under every protocol."""
+    pairs: list[tuple[str, str]] = [("methods with all repetitions", count(len({method for _, _, method in found})))]
+    for protocol, title in PROTOCOLS.items():
+        reached = {key[2]: one.overall for key, one in found.items() if key[:2] == (protocol, "ndcg@5")}
+        if reached:
+            best = max(reached, key=lambda method: reached[method].difference)
+            one = reached[best]
+            value = joined([best, element("br"), with_interval(one.difference, one.low, one.high)])
+            pairs.append((f"best NDCG@5, {title[0].lower()}{title[1:]}", value))
+    return pairs
+
+
+def _quality_sections(found: dict[Key, Comparisons]) -> list[Section]:
+    sections = []
+    for protocol, title in PROTOCOLS.items():
+        mine = {key[1:]: one for key, one in found.items() if key[0] == protocol}
+        if mine:
+            drawing = _drawing(protocol, title, mine)
+            note = (
+                "Means over behaviors in percent; bars, and figures below each mean, are 95 % intervals of a bootstrap "
+            )
+            note += f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
+            parts = [shown(drawing, note), side_by_side(table(_means(mine, metric, title)) for metric in METRICS)]
+            sections.append(Section(protocol, title, joined(parts), (drawing,)))
+    return sections
+
+
+def _drawing(protocol: str, title: str, found: dict[tuple[str, str], Comparisons]) -> Drawing:
+    rows: dict[str, dict[str, Measured]] = {}
+    for (metric, method), one in found.items():
+        each = Measured(one.overall.difference, one.overall.low, one.overall.high)
+        rows.setdefault(method, {})[METRICS[metric]] = each
+    told = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
+    return Drawing(f"quality-{protocol}", title, told, lambda theme: measured(rows, title=title, theme=theme))
+
+
+def _means(found: dict[tuple[str, str], Comparisons], metric: str, title: str) -> Table:
+    mine = {method: one for (its, method), one in found.items() if its == metric}
+    behaviors = list(next(iter(mine.values())).behaviors)
+    cells = {name: [*(one.behaviors[each] for each in behaviors), one.overall] for name, one in mine.items()}
+    digits = 1 if max(line[-1].difference for line in cells.values()) > FINE else 2
+    rows = [
+        [name, *(with_interval(each.difference, each.low, each.high, digits=digits) for each in line)]
+        for name, line in cells.items()
+    ]
+    best = set()
+    for at in range(len(behaviors) + 1):
+        column = [line[at].difference for line in cells.values()]
+        best.add((column.index(max(column)), at + 1))
+    return Table(
+        f"{METRICS[metric]} {title[0].lower()}{title[1:]}", ["method", *behaviors, "mean"], rows, best=frozenset(best)
+    )
+
+
+def _ablation_section(path: Path, methods: set[str]) -> Section | None:
+    """What attention and learned masks add, where the comparison has the variants without them."""
+    if not methods.issuperset(VARIANTS):
+        return None
+    found = [Ablation.read(path, VARIANTS, reference=VARIANTS[-1])]
+    told = "Recall@5 and NDCG@5 of MCNE-F, MCNE-A and MCNE on every behavior, and their differences with intervals."
+    drawing = Drawing("ablation", "ablation", told, lambda theme: draw(found, theme))
+    return Section("ablation", "Ablation", shown(drawing, caption(found)), (drawing,))
+
+
+def _table(made: dict[str, Any]) -> Html:
+    best = frozenset((row, column) for row, column in made["best"])
+    texts = frozenset(at for at, head in enumerate(made["header"]) if head in TEXTS)
+    shown_table = table(Table(made["title"], made["header"], made["rows"], frozenset({0}) | texts, best))
+    return joined([shown_table, *([paragraph(made["note"], class_="soft")] if made["note"] else [])])
+
+
+def _data_section(data: Path | None, fingerprint: str) -> Section:
+    if data is None:
+        return Section.lacking("data", "Data", "A comparison does not keep where its dataset is: name it by --data.")
+    dataset = SocialDataset.load(data)
+    if dataset.fingerprint != fingerprint:
+        raise ArtifactError(
+            f"{data}: dataset {dataset.fingerprint[:12]}, but the comparison was made on {fingerprint[:12]}; give that "
+            "one, or none"
+        )
+    return Section("data", "Data", data_card(dataset, None))

@@ -1,0 +1,82 @@
+"""The data card: what a dataset and a split of it hold, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.describe import describe, describe_split
+from mcne.data.split import Split
+from mcne.report.markup import Html, Table, code, count, joined, listed, number, paragraph, percent, table
+from mcne.report.page import facts
+
+
+def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> Html:
+    """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
+    found = describe(dataset)
+    parts = [facts(_sizes(found)), table(_behaviors(found))]
+    if found["overlap"]:
+        parts.append(table(_overlap(found)))
+    if split is not None:
+        parts.append(table(_split(describe_split(dataset, split), split_name)))
+        parts += [paragraph(f"Note of the split: {note}") for note in split.notes]
+    if dataset.report is not None:
+        parts += [paragraph("What became of the rows that were read:"), listed(dataset.report.lines())]
+    return joined(parts)
+
+
+def _sizes(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    records = sum(behavior["interactions"] for behavior in found["behaviors"])
+    items = sum(behavior["items"] for behavior in found["behaviors"])
+    degree = found["degree"]
+    return [
+        ("dataset", str(found["name"])),
+        ("users", count(found["users"])),
+        ("link directions", count(found["links"])),
+        ("links per user, median", number(degree["median"], f"{degree['median']:g}")),
+        ("behaviors", count(len(found["behaviors"]))),
+        ("items", count(items)),
+        ("records", count(records)),
+        ("users without links", count(found["users_without_links"])),
+        ("users without records", count(found["users_without_records"])),
+        ("fingerprint", code(found["fingerprint"][:12])),
+    ]
+
+
+def _behaviors(found: Mapping[str, Any]) -> Table:
+    head = ["behavior", "items", "records", "users", "users without, %", "density, %", "items seen once, %", "timed"]
+    rows = [
+        [
+            behavior["name"],
+            count(behavior["items"]),
+            count(behavior["interactions"]),
+            count(behavior["users"]),
+            percent(behavior["cold_user_share"]),
+            percent(behavior["density"], 3),
+            percent(behavior["single_record_item_share"]),
+            "yes" if behavior["timestamps"] else "no",
+        ]
+        for behavior in found["behaviors"]
+    ]
+    return Table("Behaviors", head, rows)
+
+
+def _overlap(found: Mapping[str, Any]) -> Table:
+    rows = [[" and ".join(p["behaviors"]), count(p["users"]), percent(p["share"])] for p in found["overlap"]]
+    return Table("Users with two behaviors", ["behaviors", "users with both", "of those with either, %"], rows)
+
+
+def _split(found: Mapping[str, Any], name: str) -> Table:
+    head = ["behavior", "train", "validation", "test", "test users", "new to it, %", "test on new items, %"]
+    rows = [
+        [
+            behavior["name"],
+            *(count(behavior[part]) for part in ("train", "validation", "test", "test_users")),
+            percent(behavior["test_users_without_training"]),
+            percent(behavior["test_on_untrained_items"]),
+        ]
+        for behavior in found["behaviors"]
+    ]
+    settings = ", ".join(f"{key} {value}" for key, value in found["settings"].items())
+    return Table(f"Split {name} ({settings}), fingerprint {found['fingerprint'][:12]}: records", head, rows)

@@ -1,0 +1,121 @@
+"""The model card: what a run is for and not for, what it learned from, its limits, and how it was evaluated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.describe import describe, describe_split
+from mcne.data.negatives import COUNT
+from mcne.data.split import Split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.report.markup import Html, element, listed, paragraph
+from mcne.runs import Run
+
+ABOUT = {
+    "mcne": "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, "
+    "make one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
+    "mcne-a": "MCNE without attention: all behaviors weigh alike in the messages along the links. One vector per user, "
+    "and a learned binary mask per behavior.",
+    "mcne-f": "MCNE with fixed masks that share no dimension, and without attention: one vector per user, of which "
+    "every behavior has a block of its own.",
+    "popularity": "Every user is offered the items that most users have. It knows nothing of users or links, and is "
+    "there as the line that others have to pass.",
+}
+MASKED = ("mcne", "mcne-a", "mcne-f")
+NOT_FOR = (
+    "Decisions about people, such as credit, work, insurance or housing: the vectors hold who knows whom and who "
+    "likes what, and nothing here was checked for fairness between groups.",
+    "Finding out what users have not told. Who is near whom may give away what they keep to themselves; treat vectors "
+    "as carefully as the records that they were learned from.",
+    "Other networks, or users and items that were not in the data: those have no vector here.",
+    "Probabilities: scores rank the items of one behavior for one user, and mean nothing beyond that order.",
+)
+MEANS_NO_CAUSE = "Attention and dimensions tell what the model weighed, not why two people became friends."
+
+
+def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> Html:
+    """The card, from the run itself; without the data it says less."""
+    parts = [
+        ("What it is", paragraph(_about(run, embeddings))),
+        ("What it is for", listed(_for(run, embeddings))),
+        ("What it is not for", listed(NOT_FOR)),
+    ]
+    if data is not None:
+        parts.append(("What it learned from", paragraph(_learned_from(*data))))
+    parts.append(("Known limits", listed(_limits(run, data))))
+    parts.append(("How it was evaluated", paragraph(_evaluated(run))))
+    return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
+
+
+def _about(run: Run, embeddings: ConditionalEmbeddings | None) -> str:
+    method, learned = run.spec.method, run.result["parameters"]
+    said = [ABOUT.get(method, f"{method}, one of the methods that MCNE is compared with.")]
+    if run.spec.mode == "separate":
+        said.append("Every behavior was learned by a model of its own.")
+    if embeddings is not None and embeddings.width:
+        said.append(f"Vectors have {embeddings.width} dimensions.")
+    return " ".join([*said, f"{learned:,} numbers were learned."])
+
+
+def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:
+    uses = ["Ranking the items of a behavior for the users of this network."]
+    if embeddings is None:
+        return [*uses, "It has no vectors: it can be evaluated and compared, but not asked or exported."]
+    if embeddings.width:
+        kind = "on one behavior or on all" if run.spec.method in MASKED else "by their vectors"
+        uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
+    return [*uses, "Research on network embedding: the same data, split and seed give the same numbers."]
+
+
+def _learned_from(dataset: SocialDataset, split: Split) -> str:
+    parts = describe_split(dataset, split)["behaviors"]
+    records = ", ".join(f"{part['name']} {part['train']:,}" for part in parts)
+    return (
+        f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} link directions, "
+        f"and the records of each behavior ({records}). Validation records chose the epoch; test records were only "
+        "scored."
+    )
+
+
+def _limits(run: Run, data: tuple[SocialDataset, Split] | None) -> list[str]:
+    limits = [
+        f"Test items are ranked against {COUNT} random items, as in the paper: figures are higher than against the "
+        "whole catalog, and methods may come in another order there (mcne evaluate RUN --protocol full).",
+        f"One training with seed {run.spec.seed} on one split: another seed or split gives other figures, and "
+        "intervals here are over users alone. A comparison (mcne compare) repeats both.",
+    ]
+    if data is not None:
+        limits += _limits_of_data(*data)
+    return [*limits, MEANS_NO_CAUSE] if run.spec.method in MASKED else limits
+
+
+def _limits_of_data(dataset: SocialDataset, split: Split) -> list[str]:
+    found: list[dict[str, Any]] = describe_split(dataset, split)["behaviors"]
+    new_users = max(behavior["test_users_without_training"] for behavior in found)
+    new_items = max(behavior["test_on_untrained_items"] for behavior in found)
+    once = max(behavior["single_record_item_share"] for behavior in describe(dataset)["behaviors"])
+    limits = [
+        f"Up to {new_users:.0%} of a behavior's test users have no training record of it, and up to {new_items:.0%} of "
+        f"its test records are of items that training never saw; up to {once:.0%} of its items have a single record."
+    ]
+    if split.settings.get("kind") == "random":
+        limits.append("The split is random, not by time: it asks for what is missing, not for what comes next.")
+    if "synthetic" in dataset.provenance:
+        limits.append(
+            "The network is synthetic, with planted tastes: it shows that a method works, not how well on people."
+        )
+    return limits
+
+
+def _evaluated(run: Run) -> str:
+    best, epochs = run.result["best_epoch"], run.result["epochs"]
+    chosen = f"Of {epochs} epochs, epoch {best} was the best by NDCG@5 on the validation part" if best else ""
+    if isinstance(best, list):
+        chosen = "For each behavior, the epoch was chosen by NDCG@5 on the validation part"
+    chosen = chosen or "There was no epoch to choose"
+    return (
+        f"{chosen}. The test part played no role in training or in choosing. Test items of a user are ranked together "
+        f"with {COUNT} items that the user lacks, drawn once for the split and the same for every method; ties are "
+        "broken by chance with a fixed seed."
+    )

@@ -1,0 +1,247 @@
+"""How well runs rank the test part: means, the intervals they lie in, and who is better than whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.negatives import COUNT
+from mcne.data.split import Split
+from mcne.errors import MCNEError
+from mcne.evaluation.protocol import evaluate
+from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
+from mcne.report.figures import Drawing, Measured, measured, shown
+from mcne.report.markup import (
+    Html,
+    Table,
+    count,
+    joined,
+    number,
+    paragraph,
+    percent,
+    side_by_side,
+    table,
+    with_interval,
+)
+from mcne.runs import SPEC, Run
+from mcne.runs.record import RESULT
+
+METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
+EVERY_METRIC = {
+    "recall": "Recall",
+    "ndcg": "NDCG",
+    "hit_rate": "HitRate",
+    "mrr": "MRR",
+    "pooled_recall": "pooled Recall",
+}
+EVERY_METRIC |= {"hits_ideal_ndcg": "hits-ideal NDCG"}
+MOST_OTHERS = 20
+"""Runs that are evaluated beside the one of the page."""
+MEAN = "mean"
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What was measured of the run, which comes first, and of the finished runs beside it."""
+
+    summaries: Mapping[str, Mapping[str, Any]]  # name -> what ``mcne evaluate --json`` prints
+    means: Mapping[tuple[str, str], Comparisons]  # (metric, name) -> the mean, and the interval that it lies in
+    tests: Mapping[str, Mapping[str, Comparisons]]  # metric -> other -> by how much the run is better
+    remarks: tuple[str, ...]
+
+    def measured(self, metric: str, name: str, behavior: str | None) -> Measured | None:
+        """A mean of one behavior, or over all, with its interval; None without users."""
+        found = self.means.get((metric, name))
+        if found is None:
+            return None
+        one = found.overall if behavior is None else found.behaviors.get(behavior)
+        return None if one is None else Measured(one.difference, one.low, one.high)
+
+    @property
+    def behaviors(self) -> list[str]:
+        """The names of the behaviors."""
+        return list(next(iter(self.summaries.values()))["behaviors"])
+
+
+def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
+    """Evaluate the run and those beside it on the test part, against sampled items."""
+    others, remarks = _others(run)
+    evaluations = {}
+    for name, each in _named([run, *others]).items():
+        try:
+            evaluations[name] = evaluate(each.scorer(dataset, split), dataset, split)
+        except MCNEError as error:
+            if each is run:
+                raise
+            remarks.append(f"{name} is left out: {error}")
+    scores = {metric: {name: averaged([each], metric) for name, each in evaluations.items()} for metric in METRICS}
+    means = intervals({(metric, name): one for metric, found in scores.items() for name, one in found.items()})
+    tests = {metric: against(found) for metric, found in scores.items()}
+    return Quality({name: each.summary() for name, each in evaluations.items()}, means, tests, tuple(remarks))
+
+
+def intervals(scores: Mapping[Key, UserScores]) -> dict[Key, Comparisons]:
+    """The mean of each with its interval: by how much it is better than what never scores, in resamples shared by all.
+
+    All must be of the same users, as metrics and protocols on one test part are.
+    """
+    subject = ("", "", "")  # one for all: nothing is compared here but each with nothing
+    named = {str(at): UserScores(subject, each.behaviors) for at, each in enumerate(scores.values())}
+    if not named or not named["0"].behaviors:
+        return {}
+    nothing = {name: replace(each, scores=np.zeros_like(each.scores)) for name, each in named["0"].behaviors.items()}
+    found = compare(UserScores(subject, nothing), named)
+    return {key: _turned(found[str(at)]) for at, key in enumerate(scores)}
+
+
+def against(scores: Mapping[str, UserScores]) -> dict[str, Comparisons]:
+    """The first method against every other."""
+    (_, first), *others = scores.items()
+    return compare(first, dict(others)) if others and first.behaviors else {}
+
+
+def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
+    """A figure, the means with their intervals, the tests, and every metric of the run itself."""
+    run = next(iter(quality.summaries))
+    parts = [
+        paragraph(
+            f"On the test part, each user's held-out items are ranked together with {COUNT} random items of the "
+            "behavior that the user lacks. Percent; below each mean the 95 % interval of a bootstrap over users, who "
+            f"are drawn with all their behaviors ({RESAMPLES:,} resamples). A mean is over users, and over "
+            "behaviors the mean of their means."
+        )
+    ]
+    drawings = []
+    if quality.means:
+        drawings.append(_drawing(quality))
+        parts.append(shown(drawings[0], "Test part, mean over behaviors; bars are 95 % intervals."))
+    parts.append(side_by_side(table(_means(quality, metric)) for metric in METRICS))
+    if any(quality.tests.values()):
+        parts += [table(_tests(quality, run)), paragraph(_how_tested(quality), class_="soft")]
+    else:
+        parts.append(paragraph("No other finished run of the same split is beside this one to compare it with."))
+    parts += [paragraph(remark) for remark in quality.remarks]
+    return joined([*parts, table(_every_metric(quality.summaries[run], run))]), tuple(drawings)
+
+
+def chance(one: Comparison) -> Html:
+    """The corrected p; where no resample was on the other side, all that is known is that it is lower."""
+    bound = "< " if round(one.p * (1 + RESAMPLES)) <= 2 else ""  # twice the observed difference, which counts as one
+    return number(one.adjusted_p, f"{bound}{math.ceil(one.adjusted_p * 10_000) / 10_000:.4f}")
+
+
+def metric_name(metric: str) -> str:
+    """``ndcg@5`` as people write it."""
+    name, at, cutoff = metric.partition("@")
+    return f"{EVERY_METRIC[name]}{at}{cutoff}"
+
+
+def _others(run: Run) -> tuple[list[Run], list[str]]:
+    """Finished runs in the same directory that were trained on the same split, and what is left out."""
+    own = run.path.resolve()
+    found, remarks = [], []
+    for path in sorted(own.parent.iterdir()):
+        if path != own and (path / SPEC).is_file() and (path / RESULT).is_file():
+            try:
+                other = Run.open(path)
+            except MCNEError as error:
+                remarks.append(f"A run beside this one is left out: {error}")
+                continue
+            if (other.spec.dataset, other.spec.split) == (run.spec.dataset, run.spec.split):
+                found.append(other)
+    if found[MOST_OTHERS:]:
+        remarks.append(f"Of {len(found)} runs beside this one, the first {MOST_OTHERS} by name are shown.")
+    return found[:MOST_OTHERS], remarks
+
+
+def _named(runs: list[Run]) -> dict[str, Run]:
+    """By method, and where several have the same also by directory."""
+    methods = [run.spec.method for run in runs]
+    names = [
+        run.spec.method if methods.count(run.spec.method) == 1 else f"{run.spec.method} in {run.path.resolve().name}"
+        for run in runs
+    ]
+    return dict(zip(names, runs, strict=True))
+
+
+def _turned(found: Comparisons) -> Comparisons:
+    """The same comparisons from the other side."""
+
+    def turn(one: Comparison) -> Comparison:
+        return replace(one, difference=-one.difference, low=-one.high, high=-one.low)
+
+    return Comparisons(turn(found.overall), {name: turn(one) for name, one in found.behaviors.items()})
+
+
+def _drawing(quality: Quality) -> Drawing:
+    found: dict[str, dict[str, Measured]] = {}
+    for name in quality.summaries:
+        each = {title: quality.measured(metric, name, None) for metric, title in METRICS.items()}
+        found[name] = {title: value for title, value in each.items() if value is not None}
+    told = "; ".join(
+        f"{name}: " + ", ".join(f"{title} {100 * value.mean:.1f}" for title, value in values.items())
+        for name, values in found.items()
+    )
+    told = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {told}."
+    return Drawing(
+        "quality",
+        "quality on the test part",
+        told,
+        lambda theme: measured(found, title="Quality on the test part", theme=theme),
+    )
+
+
+def _means(quality: Quality, metric: str) -> Table:
+    places: list[str | None] = [*quality.behaviors, None]
+    rows = []
+    columns: list[list[float]] = [[] for _ in places]
+    for name, summary in quality.summaries.items():
+        cells: list[str] = []
+        for at, place in enumerate(places):
+            mean = (summary["mean"] if place is None else summary["behaviors"][place])[metric]
+            found = quality.measured(metric, name, place)
+            columns[at].append(0.0 if mean is None else mean)
+            cells.append(percent(mean) if found is None else with_interval(mean, found.low, found.high))
+        rows.append([name, *cells])
+    best = {(column.index(max(column)), at) for at, column in enumerate(columns, start=1) if max(column) > 0}
+    head = ["method", *quality.behaviors, MEAN]
+    return Table(f"{metric_name(metric)} on the test part", head, rows, best=frozenset(best if len(rows) > 1 else ()))
+
+
+def _tests(quality: Quality, run: str) -> Table:
+    rows = []
+    for metric, found in quality.tests.items():
+        for other, tested in found.items():
+            one = tested.overall
+            interval = joined([percent(one.low), " … ", percent(one.high)])
+            effect = number(one.effect_size, "" if one.effect_size is None else f"{one.effect_size:+.2f}")
+            share = joined([percent(one.better, 0), " / ", percent(one.worse, 0)])
+            rows.append([other, metric_name(metric), percent(one.difference), interval, chance(one), effect, share])
+    head = ["against", "metric", "better by", "95 % interval", "p after Holm", "d", "users better / worse, %"]
+    return Table(f"{run} against the others, mean over behaviors", head, rows, frozenset({0, 1}))
+
+
+def _how_tested(quality: Quality) -> str:
+    others = len(next(iter(quality.tests.values())))
+    return (
+        f"Paired bootstrap over users, {RESAMPLES:,} resamples; for each metric, Holm's correction is over the "
+        f"{others} comparisons of this table. d is Cohen's, of the paired differences. One training of each: what "
+        "another seed would change is not in the intervals."
+    )
+
+
+def _every_metric(summary: Mapping[str, Any], run: str) -> Table:
+    cutoffs = [name.partition("@")[2] for name in summary["mean"] if name.startswith("recall@")]
+    rows = []
+    for name, means in [*summary["behaviors"].items(), (MEAN, summary["mean"])]:
+        for cutoff in cutoffs:
+            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in EVERY_METRIC]
+            rows.append([name, count(means["users"]) if "users" in means else "", f"@{cutoff}", *values])
+    return Table(f"Every metric of {run}, test part", ["behavior", "users", "at", *EVERY_METRIC.values()], rows)

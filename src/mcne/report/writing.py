@@ -1,0 +1,63 @@
+"""From a directory to a page: what it holds, and a file that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcne.errors import DataError, UsageError
+from mcne.report.comparison_page import is_comparison, report_of_comparison
+from mcne.report.page import Report
+from mcne.report.run_page import report_of_run
+from mcne.runs import SPEC, Run
+
+
+def report_of(
+    path: Path,
+    *,
+    data: Path | None = None,
+    sweeps: Sequence[Path] = (),
+    with_map: bool = True,
+    kept_map: Path | None = None,
+) -> Report:
+    """The report of a finished run, or of a comparison that has tables."""
+    if (path / SPEC).is_file():
+        return report_of_run(Run.open(path), data=data, sweeps=sweeps, with_map=with_map, kept_map=kept_map)
+    if is_comparison(path):
+        if kept_map is not None:
+            raise UsageError(f"{kept_map}: a comparison has no map; leave out --map")
+        return report_of_comparison(path, data=data, sweeps=sweeps)
+    if (path / "cells").is_dir():
+        raise DataError(
+            f"{path}: a comparison without tables; write those of what is finished with mcne compare --table"
+        )
+    if not path.exists():
+        raise DataError(f"{path}: is not there; name the directory of a run or of a comparison")
+    raise DataError(
+        f"{path}: neither a run ({SPEC}) nor a comparison (table.json); make one with mcne train or compare"
+    )
+
+
+def check_free(path: Path, option: str) -> None:
+    """Refuse a place that is taken, or in a directory that is not there, before any work is done."""
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another {option}")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
+
+
+def write_page(report: Report, path: Path) -> int:
+    """Write the page, whole or not at all, over nothing; returns its size in bytes."""
+    content = report.html().encode()
+    aside = path.with_name(f".{path.name}.partial")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        check_free(path, "--out")  # once more: drawing takes a while
+        aside.rename(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return len(content)

@@ -1,0 +1,169 @@
+"""Overlap against chance: by hand, by all masks there are, and by what is planted."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mcne.analysis.masks import mask_epochs, mask_numbers, overlap
+from mcne.data.graph import undirected
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.explanation import OTHER
+from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.trunk import Trunk
+from mcne.errors import UsageError
+from mcne.ids import Ids
+
+MASKS = st.integers(1, 8).flatmap(
+    lambda width: st.tuples(*[st.lists(st.booleans(), min_size=width, max_size=width)] * 2)
+)
+
+
+def mask(text: str) -> NDArray[np.bool_]:
+    return np.array([one == "1" for one in text])
+
+
+def embeddings(
+    masks: list[list[str]], *, users: NDArray[Any] | None = None, added: dict[str, str] | None = None
+) -> ConditionalEmbeddings:
+    """Three users with these masks, a list per level and a text per row, the last of which is of no behavior."""
+    levels = [np.array([mask(row) for row in level]) for level in masks]
+    vectors = np.ones((3, levels[-1].shape[1])) if users is None else users
+    nobody = np.zeros(0, dtype=np.int32)
+
+    def space(name: str, own: NDArray[np.bool_], user_vectors: NDArray[np.float32] | None = None) -> BehaviorSpace:
+        items, seen = np.zeros((1, len(own)), np.float32), np.zeros(4, np.int64)
+        return BehaviorSpace(name, own, Ids(np.array([7])), items, seen, nobody, None, user_vectors)
+
+    spaces = [space(f"behavior {k}", row) for k, row in enumerate(levels[-1][:-1])]
+    extra = np.ones((3, levels[-1].shape[1]), np.float32)
+    spaces += [space(name, mask(text), extra) for name, text in (added or {}).items()]
+    trunk = Trunk(tuple(np.ones((3, level.shape[1]), np.float32) for level in levels[:-1]), tuple(levels), None)
+    return ConditionalEmbeddings(
+        Ids(np.arange(3)),
+        vectors.astype(np.float32),
+        tuple(spaces),
+        undirected(3, nobody, nobody)[0],
+        trunk,
+        {"method": "mcne"},
+    )
+
+
+def test_an_overlap_by_hand() -> None:
+    """Of 5 dimensions two masks have 2 each; random ones share 0, 1 or 2 with chances 3/10, 6/10 and 1/10."""
+    found = overlap(mask("11000"), mask("11000"))
+    assert (found.shared, found.chance, found.jaccard) == (2, 0.8, 1.0)
+    assert found.chance_jaccard == pytest.approx(0.6 / 3 + 0.1)
+    assert found.p == pytest.approx(2 * 0.1)
+    assert overlap(mask("11000"), mask("00110")).p == pytest.approx(2 * 0.3)
+    assert overlap(mask("11000"), mask("01100")).p == 1.0  # both tails hold more than half
+
+
+@given(MASKS)
+def test_chance_is_what_all_masks_of_that_size_give(both: tuple[list[bool], list[bool]]) -> None:
+    """Every mask with as many ones as the second is as likely."""
+    first, second = (np.array(each) for each in both)
+    every = []
+    for ones in combinations(range(len(second)), int(second.sum())):
+        drawn = np.isin(np.arange(len(second)), ones)
+        either = np.count_nonzero(first | drawn)
+        every.append((np.count_nonzero(first & drawn), np.count_nonzero(first & drawn) / either if either else 1.0))
+    shared, jaccard = np.array(every).T
+    found = overlap(first, second)
+    assert found.chance == pytest.approx(shared.mean())
+    assert found.chance_jaccard == pytest.approx(jaccard.mean())
+    tail = min(np.mean(shared <= found.shared), np.mean(shared >= found.shared))
+    assert found.p == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_random_masks_are_rarely_beyond_chance_and_planted_ones_are() -> None:
+    random = np.random.default_rng(0)
+    drawn = [overlap(*(random.random((2, 60)) < 0.5)).p for _ in range(400)]
+    assert np.mean(np.array(drawn) < 0.05) <= 0.06
+    one = random.random(60) < 0.5
+    assert overlap(one, one ^ (random.random(60) < 0.1)).p < 1e-4
+    assert overlap(one, ~one).p < 1e-4
+
+
+def test_numbers_of_every_level() -> None:
+    found = mask_numbers(embeddings([["1100", "0110", "0011"], ["11111", "10000", "00001"]]))
+    assert [level.names for level in found.levels] == [("behavior 0", "behavior 1", OTHER)] * 2
+    assert [level.width for level in found.levels] == [4, 5]
+    assert found.entries == 3 * 4 + 3 * 5
+    assert found.levels[1].density == {"behavior 0": 1.0, "behavior 1": 0.2, OTHER: 0.2}
+    shared = {(pair.first, pair.second): pair.shared for pair in found.levels[0].overlaps}
+    assert shared == {("behavior 0", "behavior 1"): 1, ("behavior 0", OTHER): 0, ("behavior 1", OTHER): 1}
+    assert found.to_json()["levels"][0]["masks"] == {"behavior 0": "1100", "behavior 1": "0110", OTHER: "0011"}
+    assert found.training == ()
+    assert found.best_epoch is None
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False)) == found.to_json()
+
+
+def test_holm_corrects_over_the_pairs_of_all_levels() -> None:
+    """Nine pairs in three levels: the smallest p is taken nine times."""
+    same = ["1" * 10 + "0" * 10] * 3
+    other = ["10" * 10, "1100" * 5, "0" * 19 + "1"]
+    found = mask_numbers(embeddings([other, same, other]))
+    pairs = [pair for level in found.levels for pair in level.overlaps]
+    least = min(pair.p for pair in pairs)
+    assert least < 1e-4
+    assert [pair.holm_p for pair in found.levels[1].overlaps] == pytest.approx([9 * least] * 3)
+    assert all(pair.holm_p >= pair.p for pair in pairs)
+
+
+def test_dimensions_that_are_zero_for_every_user_are_left_out() -> None:
+    """The masks agree where nothing is, and differ where something is."""
+    users = np.array([[1, 0, 0, 0, 2], [0, 0, 3, 0, 1], [0, 0, 0, 0, 1]])
+    last = mask_numbers(embeddings([["1"] * 3, ["11010", "01111", "00000"]], users=users)).levels[-1]
+    assert last.used == (True, False, True, False, True)
+    assert (last.overlaps[0].shared, last.overlaps_in_use[0].shared) == (2, 0)
+    assert last.overlaps_in_use[0].chance == pytest.approx(1 * 2 / 3)
+    assert last.density_in_use == {"behavior 0": 1 / 3, "behavior 1": 2 / 3, OTHER: 0.0}
+
+
+def test_vectors_that_are_all_zero_leave_nothing_to_compare() -> None:
+    last = mask_numbers(embeddings([["1"] * 3, ["110", "011", "001"]], users=np.zeros((3, 3)))).levels[-1]
+    assert last.overlaps_in_use == ()
+    assert set(last.density_in_use.values()) == {None}
+    json.dumps(last.to_json(), allow_nan=False)
+
+
+def test_a_behavior_that_was_added_has_a_mask_at_the_last_level() -> None:
+    found = mask_numbers(embeddings([["10", "01", "11"], ["100", "010", "111"]], added={"Sports": "011"}))
+    assert found.levels[0].names == ("behavior 0", "behavior 1", OTHER)
+    assert found.levels[1].names == ("behavior 0", "behavior 1", "Sports", OTHER)
+    assert found.levels[1].masks[2] == (False, True, True)
+
+
+def test_the_training_of_an_added_behavior_is_not_that_of_all_masks() -> None:
+    """Its records tell of its own masks, of which there may be fewer levels."""
+    records, masks = [{"epoch": 1, "loss": {}, "mask_flips": 3.0, "mask_density_0": 0.5}], [["1"] * 3, ["11"] * 3]
+    before = mask_numbers(embeddings(masks), records, best_epoch=1)
+    assert (len(before.training), before.best_epoch) == (1, 1)
+    after = mask_numbers(embeddings(masks, added={"Sports": "01"}), records, best_epoch=1)
+    assert (after.training, after.best_epoch) == ((), None)
+
+
+def test_what_records_tell_of_masks() -> None:
+    records = [
+        {"epoch": 1, "loss": {}, "mask_flips": 3.0, "mask_density_0": 0.5, "mask_density_1": 0.25},
+        {"epoch": 2, "loss": {}, "mask_flips": 9.0, "mask_density_0": 0.4, "mask_density_1": 0.5},
+    ]
+    first, second = mask_epochs(records)
+    assert (first.epoch, first.flips, first.density) == (1, 3, (0.5, 0.25))
+    assert (second.epoch, second.flips, second.density) == (2, 9, (0.4, 0.5))
+    assert mask_epochs([{"epoch": 1, "loss": {}}]) == ()
+
+
+def test_a_method_without_masks_is_refused() -> None:
+    made = embeddings([["1"] * 3, ["11", "11", "11"]])
+    plain = ConditionalEmbeddings(made.users, made.vectors, made.spaces, made.graph, None, {"method": "bpr"})
+    with pytest.raises(UsageError, match="'bpr' has no masks; train mcne"):
+        mask_numbers(plain)

@@ -1,0 +1,140 @@
+"""Figures of attention and of structure: nothing overlaps or is clipped, and what is drawn is what was found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from figure_texts import LONG, assert_legible
+from matplotlib.figure import Figure
+
+from analysis.trunks import NAMES, random_embeddings, random_graph
+from mcne.analysis.attention import of_link, of_network, of_user
+from mcne.analysis.faithfulness import faithfulness
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.errors import ArtifactError, DataError
+from mcne.plots.attention import draw_attention
+from mcne.plots.structure import draw_structure, read
+from mcne.plots.style import THEMES, Theme, styled, to_svg
+
+
+def embeddings(behaviors: int, **given: Any) -> ConditionalEmbeddings:
+    return random_embeddings(0, graph=random_graph(0, 60, 110), behaviors=behaviors, **given)
+
+
+def found_of(kind: str, behaviors: int) -> dict[str, Any]:
+    made = embeddings(behaviors)
+    user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
+    if kind == "network":
+        check = faithfulness(made, seed=0, draws=3).to_json()
+        return of_network(made, seed=0).to_json() | {"faithfulness": check}
+    return of_link(made, user, other).to_json() if kind == "link" else of_user(made, user).to_json()
+
+
+def texts(figure: Figure) -> str:
+    """All that is written, by panel."""
+    said = [text.get_text() for axes in figure.axes for text in (*axes.texts, axes.title, *axes.get_yticklabels())]
+    return "\n".join(said)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("behaviors", [2, 3, 12])
+@pytest.mark.parametrize("kind", ["link", "user", "network"])
+def test_no_label_overlaps_or_is_clipped(kind: str, behaviors: int, theme: Theme) -> None:
+    found = found_of(kind, behaviors)
+    with styled(theme):
+        assert_legible(draw_attention(found, theme=theme), at_least=10)
+        long = {"behaviors": [*LONG[:behaviors], "other"]}
+        assert_legible(draw_attention(found | long, theme=theme), at_least=10)
+
+
+def test_the_same_numbers_give_the_same_bytes_also_once_kept() -> None:
+    found = found_of("network", 3)
+    with styled("light"):
+        one = to_svg(draw_attention(found, theme="light"))
+        other = to_svg(draw_attention(json.loads(json.dumps(found)), theme="light"))
+    assert one == other
+
+
+def test_tables_show_the_weights() -> None:
+    found = found_of("user", 3)
+    with styled("light"):
+        figure = draw_attention(found, theme="light")
+    for layer, axes in enumerate(figure.axes):
+        shown = [text.get_text() for text in axes.texts]
+        rows = [found["hears"][layer], found["sends"][layer], *(link["weights"][layer] for link in found["unusual"])]
+        assert shown == [f"{100 * weight:.1f}" for row in rows for weight in row]
+
+
+def test_bars_are_the_weights_of_both_messages() -> None:
+    found = found_of("link", 3)
+    with styled("light"):
+        figure = draw_attention(found, theme="light")
+    for layer, axes in enumerate(figure.axes):
+        widths = [patch.get_width() for patch in axes.patches]
+        expected = [weight for message in found["messages"] for weight in message["attention"][layer]]
+        np.testing.assert_allclose(widths, expected)
+
+
+def test_networks_with_less_to_show() -> None:
+    even = embeddings(3, attention=False)
+    found = of_network(even, seed=0).to_json() | {"faithfulness": faithfulness(even, seed=0, draws=2).to_json()}
+    with styled("light"):
+        said = texts(draw_attention(found, theme="light"))
+        assert "entropy 1.000 of 1" in said
+        assert "links left out" in said
+        assert "behaviors left out" not in said
+        assert "nothing changes" not in said
+        for each in found["faithfulness"]["findings"]:
+            if each["measure"] == "top items":
+                each |= {key: {"value": None, "low": None, "high": None} for key in ("ratio", "least_ratio")}
+        silent = draw_attention(found, theme="light")
+        assert [text.get_text() for text in silent.axes[-1].texts] == ["nothing changes\nby chance"]
+        assert_legible(silent, at_least=8)
+        alone = draw_attention(found | {"between": [], "faithfulness": None}, theme="light")
+        assert len(alone.axes) == 2
+        assert_legible(alone, at_least=8)
+
+
+# structure
+
+
+def structure(behaviors: int, methods: int = 3, sd: float | None = 0.02) -> dict[str, Any]:
+    def row(method: str, behavior: str | None, similarity: str | None) -> dict[str, Any]:
+        auc = {kind: {"auc": {"mean": 0.7, "sd": sd}} for kind in ("uniform", "degree")}
+        return {"method": method, "behavior": behavior, "similarity": similarity} | auc
+
+    rows = [row("degree product", None, None), row("Adamic–Adar", None, None)]
+    for method in ("mcne", "mcne-constant-masks", "node2vec")[:methods]:
+        for behavior in (None, *NAMES[:behaviors]) if method.startswith("mcne") else (None,):
+            rows += [row(method, behavior, similarity) for similarity in ("inner product", "cosine")]
+    return {"dataset": {"name": "ciao"}, "links": 500, "held_out_links": [214, 214], "repetitions": 2, "rows": rows}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("behaviors", [2, 3, 12])
+def test_no_label_of_a_structure_figure_overlaps(behaviors: int, theme: Theme) -> None:
+    with styled(theme):
+        figure = draw_structure(structure(behaviors), theme=theme)
+        assert_legible(figure, at_least=10)
+    assert "43% of the links" in figure.get_suptitle(), "what was held out, however much was asked for"
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels[:4] == ["degree product", "Adamic–Adar", "mcne", "mcne, Books"]
+    assert len(labels) == 2 + 2 * (behaviors + 1) + 1
+
+
+def test_a_structure_figure_of_one_repetition() -> None:
+    with styled("light"):
+        assert_legible(draw_structure(structure(2, sd=None) | {"repetitions": 1}, theme="light"), at_least=10)
+
+
+def test_reading_what_is_not_there_or_damaged(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no structure\.json, so nothing is finished there; run mcne structure"):
+        read(tmp_path)
+    for text in ("{", "[]", '{"rows": [{}]}', '{"rows": []}'):
+        (tmp_path / "structure.json").write_text(text)
+        with pytest.raises(ArtifactError, match=r"damaged.*the same mcne structure writes it again"):
+            read(tmp_path)

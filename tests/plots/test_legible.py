@@ -1,0 +1,225 @@
+"""Figures of 2, 3 and 12 behaviors with long names: texts never lie on one another and never leave the figure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from figure_texts import LONG, assert_legible
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from mcne.analysis.maps import ConditionalMap, Panel
+from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap
+from mcne.analysis.separation import Separation
+from mcne.plots.curves import Curves, draw_curves
+from mcne.plots.maps import draw_map, spread_out
+from mcne.plots.masks import draw_masks
+from mcne.plots.style import INK, PAPER, Theme, save, shortened, styled
+
+COUNTS = pytest.mark.parametrize(("n", "theme"), [(2, "light"), (3, "dark"), (12, "light")])
+
+
+# masks
+
+
+def mask_numbers(n: int, *, epochs: int = 30) -> MaskNumbers:
+    random = np.random.default_rng(n)
+    names = (*LONG[:n], "other")
+    levels = []
+    for level, width in enumerate((64, 32, 100)):
+        masks, used = random.random((n + 1, width)) < 0.5, random.random(width) < 0.7
+        pairs = [(a, b) for a in range(n + 1) for b in range(a + 1, n + 1)]
+        overlaps = tuple(overlap(masks[a], masks[b], names=(names[a], names[b])) for a, b in pairs)
+        levels.append(
+            MaskLevel(level, names, tuple(map(tuple, masks.tolist())), tuple(used.tolist()), overlaps, overlaps)
+        )
+    training = tuple(MaskEpoch(at, 100 * at, (0.5, 0.4 + at / 100, 0.6)) for at in range(1, epochs + 1))
+    return MaskNumbers("mcne-constant-masks", tuple(levels), training, 17)
+
+
+@COUNTS
+def test_masks(n: int, theme: Theme) -> None:
+    with styled(theme):
+        figure = draw_masks(mask_numbers(n), theme=theme, beside=mask_numbers(n))
+        assert_legible(figure, at_least=4 * n + 10)
+
+
+def test_masks_with_nothing_beside_and_without_a_training() -> None:
+    with styled("light"):
+        assert_legible(draw_masks(mask_numbers(3, epochs=0), theme="light"), at_least=20)
+
+
+def test_the_axes_of_a_training_say_what_their_ticks_are() -> None:
+    """A tick of half a percent is not called 0 %, and shares never reach below nothing."""
+    few = tuple(MaskEpoch(at, 0, (0.0, 0.0, 0.005 * at)) for at in (1, 2, 3))
+    with styled("light"):
+        figure = draw_masks(replace(mask_numbers(2), training=few), theme="light")
+        figure.draw_without_rendering()
+        turns, density = figure.subfigs[-1].axes
+    assert turns.get_ylim()[0] == density.get_ylim()[0] == 0
+    labels = [label.get_text() for label in density.get_yticklabels()]
+    assert len(set(labels)) == len(labels)
+
+
+def test_an_entry_has_its_behaviors_color_where_its_mask_is_one() -> None:
+    numbers = mask_numbers(2)
+    last = numbers.levels[-1]
+    with styled("light"):
+        figure = draw_masks(numbers, theme="light")
+        picture = np.asarray(figure.subfigs[0].axes[0].images[0].get_array())
+    assert picture.shape == (3, 100, 3)
+    is_paper = np.all(np.isclose(picture, to_rgb(PAPER["light"])), axis=2)
+    assert np.array_equal(~is_paper, np.array(last.masks))
+    strong = np.all(np.isclose(picture[0], to_rgb("#0072B2")), axis=1)
+    assert np.array_equal(strong, np.array(last.masks[0]) & np.array(last.used))
+
+
+# maps
+
+
+def together(n: int, *, at_one_place: bool) -> ConditionalMap:
+    """Behaviors far apart, or all at the same place, where their names would lie on one another."""
+    random = np.random.default_rng(n)
+    places = random.normal(size=(n, 60, 2)) + (0 if at_one_place else random.normal(size=(n, 1, 2)) * 9)
+    apart = Separation(0.123, 0.98)
+    panels = tuple(Panel(name, LONG[:n], places, 0.9876, apart) for name in ("learned masks", "random masks"))
+    users = tuple(range(60))
+    return ConditionalMap("together", "mcne", "ab12", 0, 30.0, users, panels, apart, (apart,) * 3)
+
+
+def aligned(n: int) -> ConditionalMap:
+    random = np.random.default_rng(n)
+    panels = tuple(
+        Panel(name, (name,), random.normal(size=(1, 60, 2)), 0.98, None, None if not at else 0.43)
+        for at, name in enumerate(("whole vector", *LONG[:n]))
+    )
+    return ConditionalMap("aligned", "mcne", "ab12", 0, 30.0, tuple(f"user-{'x' * at}" for at in range(60)), panels)
+
+
+@COUNTS
+@pytest.mark.parametrize("at_one_place", [False, True])
+def test_a_map(n: int, theme: Theme, at_one_place: bool) -> None:
+    with styled(theme):
+        figure = draw_map(together(n, at_one_place=at_one_place), theme=theme)
+        assert_legible(figure, at_least=2 * n + 5)
+        for axes in figure.axes:
+            inside = axes.get_window_extent()
+            assert len(axes.texts) == n
+            for text in axes.texts:
+                box = text.get_bbox_patch().get_window_extent()
+                assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+                assert inside.y0 <= box.y0 < box.y1 <= inside.y1
+
+
+def test_names_that_have_room_stay_at_the_center_of_their_points() -> None:
+    centers = np.array([[0, 0], [0, 40], [40, 0]])
+    places = np.random.default_rng(0).normal(size=(3, 60, 2)) * 12 + centers[:, None]
+    panels = (Panel("learned masks", ("Beauty", "Books", "Travel"), places, 0.9, Separation(0.1, 0.2)),) * 2
+    found = ConditionalMap("together", "mcne", "ab12", 0, 30.0, tuple(range(60)), panels)
+    with styled("light"):
+        figure = draw_map(found, theme="light")
+    for axes in figure.axes:
+        for text, center in zip(axes.texts, places.mean(axis=1), strict=True):
+            np.testing.assert_allclose(text.get_position(), center, atol=1e-6)
+
+
+@COUNTS
+def test_aligned_maps(n: int, theme: Theme) -> None:
+    with styled(theme):
+        assert_legible(draw_map(aligned(n), theme=theme), at_least=2 * n + 8)
+
+
+def test_users_to_follow_are_far_from_one_another() -> None:
+    corners = np.array([[0, 0], [0, 1], [1, 0], [1, 1.5]]) * 10.0
+    crowd = np.random.default_rng(0).normal(size=(50, 2)) * 0.1 + 5
+    assert set(spread_out(np.concatenate([crowd, corners]), 4)) == {50, 51, 52, 53}
+    assert len(spread_out(corners, 9)) == 4
+
+
+def test_a_map_drawn_again_from_its_data_has_the_same_bytes(tmp_path: Path) -> None:
+    for kind, found in (("a", together(3, at_one_place=True)), ("b", aligned(3))):
+        back = ConditionalMap.from_json(json.dumps(found.to_json()), source="here")
+        for name, each in (("first", found), ("again", back)):
+            with styled("dark"):
+                save(draw_map(each, theme="dark"), tmp_path / f"{kind}-{name}.png")
+        assert (tmp_path / f"{kind}-first.png").read_bytes() == (tmp_path / f"{kind}-again.png").read_bytes()
+
+
+# curves
+
+
+def curves(n: int, *, name: str = "run", epochs: int = 25, every: int = 1) -> Curves:
+    records = [
+        {"epoch": epoch, "loss": {b: 0.7 / (epoch + k) for k, b in enumerate(LONG[:n])}}
+        | ({"validation": {"mean": {"ndcg@5": 0.2 + 0.01 * min(epoch, 9) / 9}}} if epoch % every == 0 else {})
+        for epoch in range(1, epochs + 1)
+    ]
+    return Curves.of(name, records, best_epoch=9)
+
+
+def drawn(*runs: Curves, theme: Theme = "light") -> Figure:
+    with styled(theme):
+        return draw_curves(runs, theme=theme)
+
+
+@COUNTS
+def test_curves_of_one_run(n: int, theme: Theme) -> None:
+    with styled(theme):
+        figure = draw_curves([curves(n, name="a run with a long name " * 4)], theme=theme)
+        assert_legible(figure, at_least=n + 12)
+
+
+@COUNTS
+@pytest.mark.parametrize("runs", [2, 9])
+def test_curves_of_several_runs(n: int, theme: Theme, runs: int) -> None:
+    with styled(theme):
+        many = [curves(n, name=f"{at} of many runs with long names, which are paths") for at in range(runs)]
+        assert_legible(draw_curves(many, theme=theme), at_least=n + runs + 8)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 200])
+def test_curves_of_few_and_many_epochs(epochs: int) -> None:
+    with styled("light"):
+        figure = draw_curves([curves(3, epochs=epochs)], theme="light")
+        shown = assert_legible(figure, at_least=8)
+    ticks = [tick for axes in figure.axes for tick in axes.get_xticks()]
+    assert all(float(tick).is_integer() for tick in ticks)
+    assert not [text for text in shown if "e−" in text]  # no offset that a reader must add
+
+
+def test_lines_are_what_was_recorded_and_the_best_epoch_is_ringed() -> None:
+    run = curves(2, every=3)
+    loss, metric = drawn(run).axes
+    assert [list(zip(*line.get_data(), strict=True)) for line in loss.lines] == [list(p) for p in run.losses.values()]
+    assert loss.lines[1].get_ydata()[2] == 0.7 / 4
+    assert metric.lines[0].get_xdata().tolist() == [3, 6, 9, 12, 15, 18, 21, 24]
+    ring = metric.lines[1]
+    assert (ring.get_xdata().tolist(), ring.get_ydata().tolist()) == ([9], [pytest.approx(0.21)])
+    assert ring.get_markeredgecolor() == INK["light"]
+
+
+def test_a_run_that_never_validated_has_no_ring() -> None:
+    run = curves(2, every=1000)
+    assert run.best is None
+    assert len(drawn(run).axes[1].lines) == 1
+    assert len(drawn(run, curves(3, name="other")).axes) == 4
+
+
+# names
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Beauty", "Beauty"),
+        ("x" * 22, "x" * 22),
+        ("Household appliances, indoors", "Household appl…indoors"),
+        ("a$b$", r"a\$b\$"),
+    ],
+)
+def test_long_names_keep_both_ends(name: str, shown: str) -> None:
+    assert shortened(name) == shown

@@ -1,0 +1,54 @@
+"""Small runs for reports, and names that try to be markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mcne import runs
+from mcne.data.dataset import SocialDataset
+from mcne.training.journal import SilentReporter
+
+SMALL = {"widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 512, "epochs": 3}
+GIVEN: Mapping[str, Mapping[str, Any]] = {"mcne": SMALL, "bpr": {"width": 8, "epochs": 2}, "popularity": {}}
+SCRIPT = "<script>alert('x')</script>"
+EVIL = (SCRIPT, '"><img src=x onerror=alert(1)> & $\\frac{1}{$', "plain")
+PLAN = """
+title = "Two <b>methods</b>"
+repetitions = 2
+search = 1
+protocols = ["sampled", "full"]
+reference = "bpr"
+[training]
+epochs = 1
+[methods.popularity]
+[methods.bpr]
+settings = { width = 4, batch_size = 512 }
+"""
+
+
+def train(method: str, data: Path, out: Path, given: Mapping[str, Any], mode: runs.Mode = "joint") -> runs.Run:
+    dataset = SocialDataset.load(data)
+    return runs.train(
+        method,
+        dataset,
+        runs.split_of(data, dataset, "random-0"),
+        out,
+        given=given,
+        seed=0,
+        device=torch.device("cpu"),
+        resume=False,
+        places={"dataset": "../../network", "split": "random-0"},
+        reporter=SilentReporter(),
+        mode=mode,
+    )
+
+
+def trained(root: Path, dataset: SocialDataset) -> Path:
+    dataset.save(root / "network")
+    for method, given in GIVEN.items():
+        train(method, root / "network", root / "runs" / method, given)
+    return root / "runs"

@@ -1,0 +1,272 @@
+"""The report of a run: its numbers are those of the run, its text is harmless, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import html5lib
+import numpy as np
+import pytest
+from report_reader import ReportReader, checked_page
+from report_runs import EVIL, SCRIPT, train
+
+from mcne.analysis.maps import ConditionalMap, Panel
+from mcne.analysis.separation import Separation
+from mcne.data.describe import describe, describe_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.errors import ArtifactError
+from mcne.evaluation.protocol import evaluate
+from mcne.evaluation.significance import BehaviorScores, UserScores
+from mcne.randomness import Stream
+from mcne.report import figures, maps
+from mcne.report.page import Report
+from mcne.report.quality import EVERY_METRIC, METRICS, intervals, measure
+from mcne.report.run_page import report_of_run
+from mcne.runs import Run
+
+
+@pytest.fixture(scope="session")
+def made(plain: Path) -> Report:
+    return report_of_run(Run.open(plain / "mcne"), with_map=False)
+
+
+@pytest.fixture
+def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made, but not rendered, which takes longer than all else."""
+    monkeypatch.setattr(figures, "to_svg", lambda _figure: "<svg/>")
+
+
+@pytest.fixture(scope="session")
+def page(made: Report) -> ReportReader:
+    return ReportReader(made.html())
+
+
+def test_the_page_is_whole_harmless_and_accessible(made: Report) -> None:
+    page = checked_page(made.html())
+    titles = [text for tag, text in page.headings if tag == "h2"]
+    assert titles == [
+        "At a glance",
+        "Data",
+        "Learning curves",
+        "Quality",
+        "Masks",
+        "Map of users",
+        "Example answers",
+        "Model card",
+        "Settings",
+        "Fingerprints and provenance",
+    ]
+    assert len(page.all_of("img")) == 2 * len(made.drawings) == 6
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_strict_parser_finds_nothing_wrong(made: Report, evil: Path) -> None:
+    for page in (made, report_of_run(Run.open(evil / "mcne"), with_map=False)):
+        html5lib.HTMLParser(strict=True).parse(page.html())
+
+
+def test_metrics_are_those_of_evaluate_as_json(page: ReportReader, plain: Path) -> None:
+    """All digits are those of ``mcne evaluate --json``, and what is shown is them, rounded."""
+    for name in ("mcne", "bpr", "popularity"):
+        run = Run.open(plain / name)
+        summary = json.loads(json.dumps(evaluate(run.embeddings, *run.data()).summary()))
+        for metric, title in METRICS.items():
+            for place, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
+                cell = page.tables[f"{title} on the test part"].column(place)[name]
+                (mean, shown), (low, _), (high, _) = cell.numbers
+                assert (mean, shown) == (means[metric], f"{100 * means[metric]:.1f}")
+                assert low <= mean <= high
+
+
+def test_every_metric_of_the_run_is_there(page: ReportReader, plain: Path) -> None:
+    run = Run.open(plain / "mcne")
+    summary = evaluate(run.embeddings, *run.data()).summary()
+    rows = page.tables["Every metric of mcne, test part"].rows[1:]
+    found = {(row[0].text, row[2].text): [cell.numbers[0] for cell in row[3:]] for row in rows}
+    for place, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
+        for cutoff in (5, 10, 20):
+            values = [means[f"{metric}@{cutoff}"] for metric in EVERY_METRIC]
+            assert found[place, f"@{cutoff}"] == [(value, f"{100 * value:.2f}") for value in values]
+
+
+def test_the_data_card_says_what_describe_finds(page: ReportReader, plain: Path) -> None:
+    dataset, split = Run.open(plain / "mcne").data()
+    for behavior in describe(dataset)["behaviors"]:
+        table = page.tables["Behaviors"]
+        for head, key in (("items", "items"), ("records", "interactions"), ("density, %", "density")):
+            assert table.column(head)[behavior["name"]].numbers[0][0] == behavior[key]
+    caption = next(caption for caption in page.tables if caption.startswith("Split random-0"))
+    assert split.fingerprint[:12] in caption
+    for behavior in describe_split(dataset, split)["behaviors"]:
+        for part in ("train", "validation", "test"):
+            assert page.tables[caption].column(part)[behavior["name"]].numbers == [
+                (behavior[part], f"{behavior[part]:,}")
+            ]
+
+
+def test_curves_settings_and_fingerprints_are_the_runs_own(page: ReportReader, plain: Path) -> None:
+    run = Run.open(plain / "mcne")
+    best = run.records[run.result["best_epoch"] - 1]
+    table = page.tables["First, best and last epoch"]
+    assert table.column("number")["best"].numbers[0][0] == best["epoch"]
+    assert table.column("validation NDCG@5, %")["best"].numbers[0][0] == best["validation"]["mean"]["ndcg@5"]
+    assert table.column("loss on Books")["best"].numbers[0][0] == best["loss"]["Books"]
+    settings = {
+        name: json.loads(cell.text)
+        for name, cell in page.tables["Settings, defaults included"].column("value").items()
+        if name not in ("method", "mode", "message", "l2_form")
+    }
+    spec = run.spec
+    assert settings == {"seed": 0} | {
+        k: v for k, v in (dict(spec.schedule) | dict(spec.config)).items() if k not in ("message", "l2_form")
+    }
+    prints = [cell.text for cell in page.tables["Fingerprints (sha256)"].column("value").values()]
+    assert prints == [spec.dataset, spec.split, run.embeddings.fingerprint, spec.identity]
+
+
+def test_answers_are_those_of_the_artifact(page: ReportReader, plain: Path) -> None:
+    embeddings = Run.open(plain / "mcne").embeddings
+    user = next(int(text.split()[-1].strip("?")) for _, text in page.headings if text.startswith("What suits user"))
+    rows = page.tables["Items with the highest scores that the user lacks"].rows
+    for at, head in enumerate(cell.text for cell in rows[0]):
+        if head.startswith("on "):
+            best = embeddings.recommend(user, head.removeprefix("on "), k=5)
+            assert [row[at].text for row in rows[1:]] == [str(item) for item in best.ids]
+            assert [row[at + 1].numbers[0][0] for row in rows[1:]] == pytest.approx(best.scores.tolist())
+
+
+@pytest.mark.usefixtures("sketched")
+def test_names_that_are_markup_stay_text(evil: Path) -> None:
+    text = report_of_run(Run.open(evil / "mcne"), with_map=False).html()
+    page = checked_page(text)
+    assert "<script" not in text
+    assert "<img src=x" not in text
+    assert set(page.tables["Behaviors"].column("items")) == set(EVIL)
+    assert page.headings[0][1] == f"mcne on {SCRIPT} & co"
+
+
+@pytest.mark.slow
+def test_twelve_behaviors_fit(tmp_path: Path) -> None:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=12, items_per_behavior=150, seed=0))
+    dataset.save(tmp_path / "network")
+    given = {"widths": [8, 8], "neighbor_samples": [2], "attention_width": 4, "batch_size": 1024, "epochs": 1}
+    run = train("mcne", tmp_path / "network", tmp_path / "runs" / "mcne", given)
+    checked_page(report_of_run(run, with_map=False).html())
+
+
+def test_the_same_run_gives_the_same_bytes(made: Report, plain: Path) -> None:
+    assert report_of_run(Run.open(plain / "mcne"), with_map=False).html() == made.html()
+
+
+@pytest.mark.usefixtures("sketched")
+def test_without_its_dataset_the_page_says_so_and_shows_the_rest(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain / "mcne", tmp_path / "runs" / "mcne")
+    report = report_of_run(Run.open(tmp_path / "runs" / "mcne"), with_map=False)
+    page = checked_page(report.html())
+    assert [section.title for section in report.sections if section.lacks] == ["Data", "Quality"]
+    assert "put it back, or name its place by --data" in page.text
+    assert "Ones in a mask, percent" in page.tables
+    moved = report_of_run(Run.open(tmp_path / "runs" / "mcne"), with_map=False, data=plain.parent / "network")
+    assert not [section for section in moved.sections if section.lacks]
+
+
+def test_another_dataset_is_refused(plain: Path, evil: Path) -> None:
+    with pytest.raises(ArtifactError, match="trained on dataset"):
+        report_of_run(Run.open(plain / "mcne"), data=evil.parent / "network")
+
+
+@pytest.mark.usefixtures("sketched")
+def test_methods_without_masks_vectors_or_epochs_have_fewer_sections(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain.parent / "network", tmp_path / "network")
+    nfm = train("nfm", tmp_path / "network", tmp_path / "runs" / "nfm", {"epochs": 1, "width": 4})
+    titles = {}
+    for run in (nfm, Run.open(plain / "popularity"), Run.open(plain / "bpr")):
+        page = checked_page(report_of_run(run).html())
+        titles[run.spec.method] = [text for tag, text in page.headings if tag == "h2"]
+    assert not {"Masks", "Map of users", "Example answers"} & set(titles["nfm"])
+    assert not {"Masks", "Map of users", "Learning curves"} & set(titles["popularity"])
+    assert {"Learning curves", "Example answers"} <= set(titles["bpr"])
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_run_of_each_behavior_shows_the_curves_of_all(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain.parent / "network", tmp_path / "network")
+    run = train("bpr", tmp_path / "network", tmp_path / "runs" / "bpr", {"epochs": 2, "width": 4}, "separate")
+    page = checked_page(report_of_run(run).html())
+    rows = page.tables["First, best and last epoch"].rows
+    assert [cell.text for cell in rows[0][3:]] == ["loss on Books", "loss on Movies"]
+    assert len(rows) == 7
+    assert rows[1][3].numbers
+    assert rows[1][4].text == "–"
+
+
+def test_a_damaged_run_beside_is_left_out_and_said(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain.parent, tmp_path / "all")
+    runs = tmp_path / "all" / "runs"
+    (runs / "popularity" / "run.json").write_text("{}")
+    (runs / "bpr" / "embeddings" / "vectors.npy").write_bytes(b"nothing")
+    quality = measure(Run.open(runs / "mcne"), *Run.open(runs / "mcne").data())
+    assert list(quality.summaries) == ["mcne"]
+    assert len(quality.remarks) == 2
+    assert not any(quality.tests.values())
+
+
+def test_runs_of_one_method_are_told_apart_by_their_directories(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain.parent, tmp_path / "all")
+    shutil.copytree(plain / "bpr", tmp_path / "all" / "runs" / "again")
+    run = Run.open(tmp_path / "all" / "runs" / "bpr")
+    assert list(measure(run, *run.data()).summaries) == ["bpr in bpr", "bpr in again", "mcne", "popularity"]
+
+
+def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
+    """Two users with 0 and 1: a resample is 0 or 1 with chance 1/4 each. Users who are alike leave no doubt."""
+    unsure = BehaviorScores(np.array([0, 1], dtype=np.int32), np.full(2, 0.5), np.array([0.0, 1.0]))
+    sure = replace(unsure, scores=np.full(2, 0.25))
+    found = intervals(
+        {"unsure": UserScores(("", "", ""), {"b": unsure}), "sure": UserScores(("", "", ""), {"b": sure})}
+    )
+    one, other = found["unsure"].overall, found["sure"].behaviors["b"]
+    assert (one.difference, one.low, one.high) == (0.5, 0.0, 1.0)
+    assert (other.difference, other.low, other.high) == (0.25, 0.25, 0.25)
+    assert intervals({"none": UserScores(("", "", ""), {})}) == {}
+
+
+def map_of(run: Run) -> ConditionalMap:
+    """A map as ``mcne plot map`` makes it, of places that mean nothing."""
+    names, ids = run.embeddings.behavior_names, run.embeddings.users.take(np.arange(12))
+    places = Stream(0, "places").normal((len(names), len(ids), 2))
+    panels = [
+        Panel(f"{kind} masks", tuple(names), places, 0.9, Separation(at, 0.8))
+        for kind, at in (("learned", 0.5), ("random", 0.4))
+    ]
+    draws = (Separation(0.2, 0.5), Separation(0.1, 0.6))
+    return ConditionalMap(
+        "together", "mcne", run.fingerprint, 0, 3.0, tuple(ids), tuple(panels), Separation(0.3, 0.7), draws
+    )
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_kept_map_is_drawn_and_one_of_other_vectors_refused(plain: Path, evil: Path, tmp_path: Path) -> None:
+    run, other = Run.open(plain / "mcne"), Run.open(evil / "mcne")
+    found = map_of(run)
+    (tmp_path / "map.json").write_text(json.dumps(found.to_json()))
+    report = report_of_run(run, kept_map=tmp_path / "map.json")
+    page = checked_page(report.html())
+    assert "map" in [drawing.name for drawing in report.drawings]
+    numbers = page.tables["How far behaviors stand apart"].column("silhouette")
+    assert [cell.numbers[0][0] for cell in numbers.values()] == [0.5, 0.4, 0.3, 0.1, 0.2]
+    with pytest.raises(ArtifactError, match="a map of other vectors"):
+        report_of_run(other, kept_map=tmp_path / "map.json")
+
+
+def test_without_the_package_for_maps_the_section_says_how_to_get_it(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openTSNE", None)
+    section = maps.user_map(Run.open(plain / "mcne").embeddings, None)
+    assert section is not None
+    assert "pip install 'mcne[maps]'" in section.lacks
