@@ -50,6 +50,12 @@ reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DI
 	$(BIN)/mcne compare experiments/ciao.toml --data reproduced/ciao --out reproduced/results/ciao
 	$(BIN)/mcne compare experiments/epinions.toml --data reproduced/epinions --out reproduced/results/epinions
 	$(BIN)/mcne compare experiments/ciao-temporal.toml --data reproduced/ciao-times --out reproduced/results/ciao-temporal
+	$(BIN)/mcne compare experiments/ciao-masks.toml --data reproduced/ciao --out reproduced/results/ciao-masks
+	@for name in ciao epinions; do $(BIN)/mcne sweep experiments/sweep/$$name.toml --data reproduced/$$name --out reproduced/results/sweep-$$name || exit 1; done
+	@test -d reproduced/ciao-food || $(BIN)/mcne data prepare ciao --raw $(MCNE_DATA_DIR)/ciao --extra-behaviors "Food & Drink" --out reproduced/ciao-food
+	@test -d reproduced/epinions-sports || $(BIN)/mcne data prepare epinions --raw $(MCNE_DATA_DIR)/epinions --extra-behaviors "Sports & Outdoors" --out reproduced/epinions-sports
+	$(BIN)/mcne compare-transfer experiments/transfer/ciao.toml --data reproduced/ciao-food --out reproduced/results/transfer-ciao
+	$(BIN)/mcne compare-transfer experiments/transfer/epinions.toml --data reproduced/epinions-sports --out reproduced/results/transfer-epinions
 
 lock: $(READY) ## write the versions installed in .venv to requirements.lock
 	$(BIN)/python -m pip freeze --exclude-editable | sed -e 's/+cpu$$//' -e '/^triton==/s/$$/; sys_platform == "linux"/' > requirements.lock

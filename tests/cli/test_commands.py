@@ -5,24 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from in_process import Run
 
 import mcne
 from mcne.cli import doctor
-from mcne.cli.main import main
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 
@@ -63,34 +61,6 @@ SocialDataset 'tiny': 4 users (integer ids), 6 unweighted link directions, 0 use
   watch          1 items            2 interactions by 2 users, timed
   attributes: age, city
 """
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """The command line, in this process."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def command(*args: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["mcne", *map(str, args)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        shown = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())  # some machines ask for colors
-        return Result(int(left.value.code or 0), *shown)
-
-    yield command
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from in_process import Run, command_line
 
 from mcne.cli import demo as demo_command
-from mcne.cli.main import main
 from mcne.training.journal import RunJournal
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """The command line, in this process, with a demo of moments."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     mcne = {"epochs": 1, "widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 1024}
-    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(demo_command, "USERS", 500)
     monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
-
-    def command(*args: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["/my tools/mcne", *map(str, args)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        texts = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
-        return Result(int(left.value.code or 0), *texts)
-
-    yield command
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    with command_line(monkeypatch, capsys, "/my tools/mcne") as command:
+        yield command
 
 
 def test_help_says_who_is_asked(run: Run) -> None:
@@ -85,3 +63,11 @@ def test_what_it_advises_can_be_pasted_into_a_shell(
     for command in commands[:5]:
         assert run(*command[1:]).code == 0, command
     assert any((out / "vectors").iterdir())
+
+
+def test_it_leaves_a_report_and_names_it_in_one_line(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / ("a place with a name that is longer than any line " * 3).strip()
+    result = run("demo", "--out", out)
+    assert (result.code, result.err) == (0, ""), result
+    assert f"open it in a browser: {out / 'report.html'}\n" in result.out
+    assert "mcne on synthetic" in (out / "report.html").read_text()

@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from in_process import Result, Run
 
 import mcne
 from mcne import runs
 from mcne.cli import doctor as doctor_command
-from mcne.cli.main import main
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.evaluation.protocol import evaluate
@@ -33,33 +32,6 @@ GIVEN: dict[str, dict[str, Any]] = {
     "mcne-a": {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 64, "epochs": 1},
 }
 ALONE, CURATOR = "user-59", "user-07"
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """The command line, in this process."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def command(*args: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["mcne", *map(str, args)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        texts = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
-        return Result(int(left.value.code or 0), *texts)
-
-    yield command
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")

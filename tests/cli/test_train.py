@@ -13,21 +13,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from in_process import Result, Run
 from rich.console import Console
 
 from mcne import runs
 from mcne.cli import demo as demo_command
 from mcne.cli import train as train_command
-from mcne.cli.main import main
 from mcne.cli.progress import shown
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
@@ -45,33 +45,6 @@ TINY_ARGS = [part for setting in TINY for part in ("--set", setting)]
 SLOW_ARGS = [*TINY_ARGS, "--set", "batch_size=4", "--set", "epochs=6"]  # seconds, not moments
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """The command line, in this process."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def command(*args: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["mcne", *map(str, args)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        texts = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
-        return Result(int(left.value.code or 0), *texts)
-
-    yield command
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """60 users with a taste each in two behaviors, and one without links."""
@@ -81,6 +54,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = SocialDataset.from_frames(
         pa.table(dict(zip(("user_id", "item_id", "behavior"), map(list, zip(*pairs, strict=True)), strict=True))),
         pa.table(dict(zip(("source_id", "target_id"), map(list, zip(*links, strict=True)), strict=True))),
+        users=pa.table({"user_id": range(60), "age": range(20, 80)}),
         name="small",
     )
     path = tmp_path_factory.mktemp("data") / "small"

@@ -64,7 +64,9 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
             signal_number=number,
         ) from error
     _compare(console, runs, dataset, split)
-    _ask(console, runs["mcne"].embeddings, dataset, planted, out)
+    _ask(console, runs["mcne"].embeddings, dataset, planted)
+    _report(console, runs["mcne"], out / "report.html")
+    _advise(console, runs["mcne"].embeddings, dataset, out)
 
 
 def _network(console: Console, path: Path) -> tuple[SocialDataset, Planted, Split]:
@@ -139,16 +141,11 @@ def _compare(console: Console, runs: Mapping[str, Run], dataset: SocialDataset, 
         console.print(table([title, *dataset.behavior_names, "mean"], rows))
 
 
-def _ask(
-    console: Console, embeddings: ConditionalEmbeddings, dataset: SocialDataset, planted: Planted, out: Path
-) -> None:
-    """Three answers about the user with the most records, and how to ask for others."""
-    import numpy as np
-
+def _ask(console: Console, embeddings: ConditionalEmbeddings, dataset: SocialDataset, planted: Planted) -> None:
+    """Three answers about the user with the most records."""
     from mcne.cli.query import show_explanation, table
 
-    records = sum(np.bincount(behavior.user, minlength=dataset.n_users) for behavior in dataset.behaviors)
-    row = int(np.argmax(records))
+    row = _busiest(dataset)
     user, first, second = dataset.users[row], dataset.behavior_names[0], dataset.behavior_names[2]
     _head(console, f"1. Who is similar to user {user} — on what? (* shares the planted taste)")
     columns = [_similar(embeddings, planted, row, behavior) for behavior in (first, second)]
@@ -163,8 +160,22 @@ def _ask(
     _head(console, f"3. Why are users {user} and {friend} connected?")
     show_explanation(console, embeddings.explain(user, friend))
 
+
+def _report(console: Console, run: Run, path: Path) -> None:
+    """Everything about the run on one page; without the map, which would take as long as all else."""
+    from mcne.report.writing import report_of, write_page
+
+    write_page(report_of(run.path, with_map=False), path)
+    _head(console, "4. All of it on one page")
+    _say(console, f"open it in a browser: {path}")
+
+
+def _advise(console: Console, embeddings: ConditionalEmbeddings, dataset: SocialDataset, out: Path) -> None:
+    """How to ask for other answers."""
+    row = _busiest(dataset)
+    user, first, second = dataset.users[row], dataset.behavior_names[0], dataset.behavior_names[2]
+    friend, run = _closest_friend(embeddings, row), out / "runs" / "mcne"
     _head(console, "Next")
-    run = out / "runs" / "mcne"
     for command in (
         ["similar", run, "--user", user, "--behavior", first],
         ["recommend", run, "--user", user, "--behavior", second, "-k", 20],
@@ -182,6 +193,13 @@ def _similar(embeddings: ConditionalEmbeddings, planted: Planted, row: int, beha
     found = embeddings.similar_users(embeddings.users[row], behavior, k=SHOWN)
     marks = ["*" if tastes[embeddings.users.row(other)] == tastes[row] else " " for other in found.ids]
     return [f"{other} {mark}" for other, mark in zip(found.ids, marks, strict=True)]
+
+
+def _busiest(dataset: SocialDataset) -> int:
+    """The user with the most records."""
+    import numpy as np
+
+    return int(np.argmax(sum(np.bincount(behavior.user, minlength=dataset.n_users) for behavior in dataset.behaviors)))
 
 
 def _closest_friend(embeddings: ConditionalEmbeddings, row: int) -> int | str:

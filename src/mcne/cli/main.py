@@ -11,7 +11,22 @@ from typing import Annotated, NoReturn
 import typer
 
 from mcne import __version__
-from mcne.cli import bench, compare, data, demo, doctor, query, train
+from mcne.cli import (
+    attention,
+    bench,
+    compare,
+    data,
+    demo,
+    doctor,
+    new_users,
+    plot,
+    query,
+    report,
+    structure,
+    sweep,
+    train,
+    transfer,
+)
 from mcne.cli.environment import set_environment
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
@@ -22,13 +37,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
+app.add_typer(plot.app, name="plot")
 app.command("train")(train.train)
 app.command("evaluate")(query.evaluate)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
+plot.app.command("sweep")(sweep.plot_sweep)
+plot.app.command("ablation")(sweep.plot_ablation)
+plot.app.command("attention")(attention.attention)
+app.command("structure")(structure.structure)
+plot.app.command("structure")(structure.plot_structure)
 app.command("recommend")(query.recommend)
 app.command("similar")(query.similar)
 app.command("explain")(query.explain)
 app.command("export")(query.export)
+app.command("transfer")(transfer.transfer)
+app.command("compare-transfer")(transfer.compare_transfer)
+app.command("embed-users")(new_users.embed_users)
+app.command("new-users")(new_users.new_users)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.command("doctor")(doctor.doctor)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 METHODS_HELP = (
     "popularity, userknn, itemknn, ease, bpr, libfm, nfm, node2vec, node2vec-b, line, line-b, graphsage, pinsage, "
-    "lightgcn, lightgcn-trust, shared-bottom, soft-gate, mcne, mcne-a or mcne-f."
+    "lightgcn, lightgcn-trust, shared-bottom, soft-gate, mcne, mcne-a, mcne-f, mcne-plus, "
+    "mcne-constant-masks or mcne-random-masks."
 )
 """The names of the registry, which this cannot import: it needs torch."""
 
@@ -56,7 +57,7 @@ def train(
     from mcne.cli.progress import shown
     from mcne.data.dataset import SocialDataset
 
-    given = _given(config, setting or [])
+    given = given_settings(config, setting or [])
     _, settings = runs.settings_of(method, given)
     chosen = runs.choose_device(device.value)
     dataset = SocialDataset.load(data)
@@ -96,7 +97,7 @@ def outcome(run: Run) -> str:
     return f"best of {epochs} epochs: {result['best_epoch']}, validation NDCG@5 {metric:.4f}"
 
 
-def _given(config: Path | None, settings: list[str]) -> dict[str, Any]:
+def given_settings(config: Path | None, settings: list[str]) -> dict[str, Any]:
     """The settings of a file, overridden by those of the command line, of which the last counts."""
     from mcne.training.settings import read_pairs, read_toml
 

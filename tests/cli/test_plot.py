@@ -1,0 +1,265 @@
+"""``mcne plot masks | map | curves``: figures, numbers as JSON, drawing again, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from in_process import Result, Run, command_line
+
+import mcne
+from mcne import runs
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.training.journal import SilentReporter
+
+SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 256}
+GIVEN: dict[str, dict[str, Any]] = {
+    "mcne": SMALL | {"epochs": 3},
+    "mcne-f": SMALL | {"epochs": 2},
+    "bpr": {"width": 4, "epochs": 2},
+    "popularity": {},
+    "nfm": {"width": 4, "layers": [4], "epochs": 1},
+}
+
+
+@pytest.fixture
+def plot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """``mcne plot``, in this process."""
+    with command_line(monkeypatch, capsys, "mcne", "plot") as command:
+        yield command
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of five methods, and one that was never finished."""
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+    place = tmp_path_factory.mktemp("runs")
+    for method, given in GIVEN.items():
+        runs.train(
+            method,
+            dataset,
+            random_split(dataset, seed=0),
+            place / method,
+            given=given,
+            seed=0,
+            device=torch.device("cpu"),
+            resume=False,
+            places={"dataset": "../data", "split": "random-0"},
+            reporter=SilentReporter(),
+        )
+    (place / "unfinished").mkdir()
+    (place / "unfinished" / runs.SPEC).write_bytes((place / "mcne" / runs.SPEC).read_bytes())
+    return place
+
+
+def fails(result: Result, code: int, *says: str) -> None:
+    """One line that says all of this, nothing on stdout, no traceback."""
+    assert (result.code, result.out) == (code, ""), result
+    assert len(result.err.splitlines()) == 1, result
+    for part in says:
+        assert part in result.err, result
+
+
+def is_png(path: Path) -> bool:
+    return path.read_bytes().startswith(b"\x89PNG")
+
+
+# masks
+
+
+def test_masks_beside_fixed_ones(trained: Path, tmp_path: Path, plot: Run) -> None:
+    out = tmp_path / "masks.png"
+    said = plot("masks", trained / "mcne", "--beside", trained / "mcne-f", "--out", out)
+    assert (said.code, said.err) == (0, "")
+    assert is_png(out)
+    assert said.out.startswith("level 0: 8 dimensions, 8 of them not zero for every user\n")
+    assert re.search(r"entries turned over [\d,]+ times in 3 epochs", said.out)
+    assert said.out.endswith(f"saved {out}\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["masks.png"]
+
+
+def test_masks_as_json_are_those_of_the_run(trained: Path, tmp_path: Path, plot: Run) -> None:
+    said = plot(
+        "masks",
+        trained / "mcne",
+        "--beside",
+        trained / "mcne-f",
+        "--out",
+        tmp_path / "m.svg",
+        "--json",
+        "--theme",
+        "dark",
+    )
+    assert (said.code, said.err) == (0, "")
+    found = json.loads(said.out)
+    embeddings = mcne.load(trained / "mcne")
+    for space in embeddings.spaces:
+        assert found["levels"][-1]["masks"][space.name] == "".join("01"[int(one)] for one in space.mask)
+    records = [json.loads(line) for line in (trained / "mcne" / "metrics.jsonl").read_text().splitlines()]
+    assert [epoch["flips"] for epoch in found["training"]] == [record["mask_flips"] for record in records]
+    assert found["best_epoch"] == json.loads((trained / "mcne" / "result.json").read_text())["best_epoch"]
+    assert found["beside"]["method"] == "mcne-f"
+    assert [pair["shared"] for pair in found["beside"]["levels"][-1]["overlaps"]] == [0, 0, 0]  # disjoint
+    assert (tmp_path / "m.svg").read_text().startswith("<?xml")
+
+
+def test_masks_of_saved_embeddings_have_no_training(trained: Path, tmp_path: Path, plot: Run) -> None:
+    mcne.load(trained / "mcne").save(tmp_path / "saved")
+    said = plot("masks", tmp_path / "saved", "--out", tmp_path / "m.png", "--json")
+    assert json.loads(said.out)["training"] == []
+
+
+# map
+
+
+@pytest.mark.parametrize("layout", [[], ["--aligned"]])
+def test_a_map_is_kept_and_drawn_again(layout: list[str], trained: Path, tmp_path: Path, plot: Run) -> None:
+    out, again = tmp_path / "map.png", tmp_path / "again.png"
+    said = plot("map", trained / "mcne", "--users", "30", "--seed", "5", "--out", out, *layout)
+    assert (said.code, said.err) == (0, "")
+    assert "30 users, perplexity" in said.out
+    assert "trustworthiness" in said.out
+    assert f"saved {out} and {out.with_suffix('.json')}" in said.out.replace("\n", " ")
+    kept = json.loads(out.with_suffix(".json").read_text())
+    assert (kept["seed"], len(kept["user_ids"])) == (5, 30)
+    shown = plot("map", out.with_suffix(".json"), "--out", again, "--json")
+    assert again.read_bytes() == out.read_bytes()
+    numbers = json.loads(shown.out)
+    assert numbers == {name: kept[name] for name in numbers}
+    dark = plot("map", out.with_suffix(".json"), "--out", tmp_path / "dark.png", "--theme", "dark")
+    assert dark.code == 0
+    assert (tmp_path / "dark.png").read_bytes() != out.read_bytes()
+    assert {each.name for each in tmp_path.iterdir()} == {"map.png", "map.json", "again.png", "dark.png"}
+
+
+def test_a_map_that_is_there_is_not_replaced(trained: Path, tmp_path: Path, plot: Run) -> None:
+    (tmp_path / "map.json").write_text("mine")
+    said = plot("map", trained / "mcne", "--users", "30", "--out", tmp_path / "map.png")
+    fails(said, 2, "map.json: is there already", "give it in place of the run")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("map.json", "mine")]
+
+
+def test_settings_of_a_map_that_is_computed_already(trained: Path, tmp_path: Path, plot: Run) -> None:
+    (tmp_path / "map.json").write_text("{}")
+    said = plot("map", tmp_path / "map.json", "--seed", "3", "--out", tmp_path / "new.png")
+    fails(said, 2, "is a computed map", "leave them out")
+    fails(plot("map", tmp_path / "map.json", "--out", tmp_path / "new.png"), 5, "no map that this version can read")
+    (tmp_path / "map.json").write_bytes(b"\xff\xfe\x00")
+    fails(plot("map", tmp_path / "map.json", "--out", tmp_path / "new.png"), 5, "no text, so no map")
+
+
+@pytest.mark.parametrize("users", [501, 3])
+def test_more_users_than_there_are(users: int, trained: Path, tmp_path: Path, plot: Run) -> None:
+    said = plot("map", trained / "mcne", "--users", users, "--out", tmp_path / "map.png")
+    fails(said, 2, f"{users} users on a map: the network has 500", "--users")
+    assert not list(tmp_path.iterdir())
+
+
+# curves
+
+
+def test_curves_of_one_and_of_several_runs(trained: Path, tmp_path: Path, plot: Run) -> None:
+    said = plot("curves", trained / "bpr", "--out", tmp_path / "one.pdf")
+    assert re.match(r"bpr: 2 epochs, best in epoch [12], validation NDCG@5 0\.\d{4}\nsaved ", said.out)
+    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+    said = plot("curves", trained / "bpr", trained / "mcne", "--out", tmp_path / "two.png", "--json")
+    bpr, ours = json.loads(said.out)["runs"]
+    assert (bpr["name"], ours["name"]) == ("bpr", "mcne")
+    records = [json.loads(line) for line in (trained / "mcne" / "metrics.jsonl").read_text().splitlines()]
+    for behavior, points in ours["losses"].items():
+        assert points == [[record["epoch"], record["loss"][behavior]] for record in records]
+    assert ours["validation"] == [[record["epoch"], record["validation"]["mean"]["ndcg@5"]] for record in records]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_paths(trained: Path, tmp_path: Path, plot: Run) -> None:
+    other = tmp_path / "bpr"
+    shutil.copytree(trained / "bpr", other)
+    said = plot("curves", trained / "bpr", other, "--out", tmp_path / "two.png", "--json")
+    assert [run["name"] for run in json.loads(said.out)["runs"]] == [str(trained / "bpr"), str(other)]
+
+
+def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) -> None:
+    same = trained / "mcne" / ".." / "bpr"
+    fails(plot("curves", trained / "bpr", same, "--out", tmp_path / "two.png"), 2, f"{same}: is there twice", "once")
+    assert not list(tmp_path.iterdir())
+
+
+def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, plot: Run) -> None:
+    fails(plot("curves", trained / "popularity", "--out", tmp_path / "c.png"), 2, "popularity", "has no curves")
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+    runs.train(
+        "bpr",
+        dataset,
+        random_split(dataset, seed=0),
+        tmp_path / "apart",
+        given={"width": 4, "epochs": 1},
+        seed=0,
+        device=torch.device("cpu"),
+        resume=False,
+        places={},
+        reporter=SilentReporter(),
+        mode="separate",
+    )
+    fails(plot("curves", tmp_path / "apart", "--out", tmp_path / "c.png"), 2, "a run of its own", "apart/behaviors/0")
+    assert plot("curves", tmp_path / "apart" / "behaviors" / "0", "--out", tmp_path / "c.png").code == 0
+
+
+# mistakes of all
+
+
+@pytest.mark.parametrize("kind", ["masks", "map"])
+@pytest.mark.parametrize(
+    ("run", "code", "said"),
+    [
+        ("bpr", 2, "'bpr' "),
+        ("popularity", 2, "'popularity' has no"),
+        ("nfm", 2, "does not rank by inner products of vectors"),
+        ("unfinished", 4, "not finished yet; go on with"),
+        ("nowhere", 4, "nowhere: no such directory"),
+    ],
+)
+def test_runs_that_cannot_be_drawn(
+    kind: str, run: str, code: int, said: str, trained: Path, tmp_path: Path, plot: Run
+) -> None:
+    fails(plot(kind, trained / run, "--out", tmp_path / "f.png"), code, said)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("run", ["unfinished", "nowhere"])
+def test_runs_that_have_no_curves(run: str, trained: Path, tmp_path: Path, plot: Run) -> None:
+    fails(plot("curves", trained / run, "--out", tmp_path / "f.png"), 4, run)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["masks", "map", "curves"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("there.png", "nothing is ever replaced"), ("f.gif", ".png, .svg, .pdf"), ("no/f.png", "make it first")],
+)
+def test_where_a_figure_cannot_go(kind: str, name: str, said: str, trained: Path, tmp_path: Path, plot: Run) -> None:
+    (tmp_path / "there.png").write_text("mine")
+    fails(plot(kind, trained / "mcne", "--out", tmp_path / name), 2, said)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("there.png", "mine")]
+
+
+@pytest.mark.parametrize("kind", ["masks", "map", "curves"])
+def test_an_unknown_theme(kind: str, trained: Path, tmp_path: Path, plot: Run) -> None:
+    said = plot(kind, trained / "mcne", "--out", tmp_path / "f.png", "--theme", "sepia")
+    assert (said.code, said.out) == (2, "")
+    assert "sepia" in said.err
+    assert "light" in said.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_damaged_metrics(trained: Path, tmp_path: Path, plot: Run) -> None:
+    for name in (runs.SPEC, "result.json"):
+        (tmp_path / name).write_bytes((trained / "bpr" / name).read_bytes())
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "lo')
+    fails(plot("curves", tmp_path, "--out", tmp_path / "f.png"), 5, "metrics.jsonl: damaged")
