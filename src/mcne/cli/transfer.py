@@ -35,7 +35,7 @@ def transfer(
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="One setting; the model's own are else those of the run: l2=0.01 (repeatable).", metavar="K=V"
+            "--set", help="One setting: l2=0.01 (repeatable). Those of the model are else as in the run.", metavar="K=V"
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seeds masks, items and steps; the split has its own.")] = 0,

@@ -48,13 +48,18 @@ class Counted:
         if run.spec.config["control"] in ("none", "masks-only"):
             masks = sum(level.shape[1] for level in trunk.masks)
         *old, new = embeddings.spaces
-        arrays = [*trunk.arrays().values(), *(space.item_vectors for space in old)]
+        learned = {name: array for name, array in trunk.arrays().items() if not name.endswith(".vectors")}
+        arrays = [
+            trunk.levels[0],
+            *learned.values(),
+            *(space.item_vectors for space in old),
+        ]  # levels above are derived
         return cls(masks, new.item_vectors.size, sum(array.size for array in arrays))
 
     def __str__(self) -> str:
         return (
             f"trained {self.masks + self.items:,} numbers: {self.masks:,} of masks and {self.items:,} of new items; "
-            f"{self.frozen:,} that were there before stay as they are"
+            f"{self.frozen:,} that were learned before stay as they are"
         )
 
 
