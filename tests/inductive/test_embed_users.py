@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from typer.testing import CliRunner
 
 import mcne
 from mcne.cli.main import app
+from mcne.data.dataset import Attribute
 from mcne.data.graph import undirected
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
+from mcne.ids import Ids
 from mcne.inductive import embed_users, folding
 from mcne.methods.mcne import MCNE, MCNEA, MCNEF
 from mcne.methods.mcne_plus import MCNEPlus
@@ -195,9 +198,12 @@ def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(fewer.trunk.levels[0][fewer.users.row(7)], unknown, rtol=1e-4, atol=1e-6)
 
 
-def test_with_attributes_alone_the_start_is_theirs() -> None:
+@pytest.mark.parametrize("categories", [Ids(["Beijing", "Hefei", "Xian"]), Ids(np.array([10, 20, 30]))])
+def test_with_attributes_alone_the_start_is_theirs(categories: Ids) -> None:
     """An old user's attributes, told of a new one, give its initial vector: nothing else is in it."""
     data = dataset(attributes=True)
+    cities = Attribute(data.attributes["city"].values, categories)
+    data = replace(data, attributes={**data.attributes, "city": cities})
     old = embeddings(MCNEPlus, data, initial="attributes")
     city = data.attributes["city"].categories
     assert city is not None

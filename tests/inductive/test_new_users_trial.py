@@ -1,4 +1,4 @@
-"""``mcne new-users``: new users are served better than by popularity, and a trial that was stopped goes on."""
+"""``mcne compare-new-users``: new users are served better than by popularity, and a trial that was stopped goes on."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_command_prints_a_table_or_json(data: SocialDataset, tmp_path: Path)
     replace(data, attributes={"city": cities}).save(tmp_path / "data")
     settings = [f"--set={name}={value}" for name, value in SMALL.items()]
     where = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--seeds", "1", "--device", "cpu"]
-    command = ["new-users", "--method", "mcne-plus", *where, *settings]
+    command = ["compare-new-users", "--method", "mcne-plus", *where, *settings]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     assert "epoch 1/1" in first.stderr

@@ -1,4 +1,4 @@
-"""``mcne embed-users``: users who were unknown in training; ``mcne new-users``: how well such users are served."""
+"""``mcne embed-users``: users unknown in training; ``mcne compare-new-users``: how well such users are served."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def embed_users(
     typer.echo(f"saved {out} {fingerprint}")
 
 
-def new_users(
+def compare_new_users(
     data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
     out: Annotated[Path, typer.Option("--out", help="The trial's directory; what is done there stays done.")],
     method: Annotated[str, typer.Option(help="mcne, mcne-a, mcne-f or mcne-plus.")] = "mcne",

@@ -155,7 +155,9 @@ def _attribute(column: Column, table: Table) -> Attribute:
         nothing = np.full(len(table), np.nan) if column.categories is None else np.full(len(table), -1, np.int32)
         return Attribute(nothing, column.categories)
     if column.categories is not None:
-        found = pc.index_in(table.data[column.name].cast(WIDE_TEXT), value_set=column.categories.arrow())
+        found = pc.index_in(
+            table.data[column.name].cast(WIDE_TEXT), value_set=column.categories.arrow().cast(WIDE_TEXT)
+        )
         return Attribute(np.asarray(pc.fill_null(found, -1)).astype(np.int32), column.categories)
     given = attributes_of(replace(table, data=table.data.select([column.name])))[column.name]
     if given.categories is not None and np.any(given.values >= 0):
