@@ -33,8 +33,8 @@ check: $(READY) ## style, strict types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(READY) ## the tests, a few minutes
-	$(BIN)/python -m pytest
+test: $(READY) ## the tests, a few minutes, several files at a time
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: $(READY) ## the tests that take long
 	$(BIN)/python -m pytest -m slow
