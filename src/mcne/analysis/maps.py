@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # which scikit-learn brings
+from threadpoolctl import threadpool_limits
 
 from mcne.analysis.separation import Separation, kept_neighbors, separation, trustworthiness
 from mcne.embeddings.artifact import ConditionalEmbeddings
