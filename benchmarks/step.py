@@ -13,7 +13,8 @@ from mcne.benchmarking.step import paper_model
 from mcne.benchmarking.suite import all_for_training
 from mcne.data.dataset import SocialDataset
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.mcne import MCNE, Batch
+from mcne.methods.mcne import MCNE
+from mcne.methods.neighborhoods import Batch
 
 ROUNDS, WARM_UP = 15, 3
 SMALL, LARGE = 100_000, 1_000_000

@@ -20,7 +20,8 @@ from mcne.benchmarking.figure import Taken
 from mcne.benchmarking.rounds import Contender, medians
 from mcne.benchmarking.step import paper_model
 from mcne.benchmarking.suite import all_for_training
-from mcne.methods.mcne import MCNE, Batch
+from mcne.methods.mcne import MCNE
+from mcne.methods.neighborhoods import Batch
 
 BATCHES = 8
 

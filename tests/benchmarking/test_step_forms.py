@@ -12,7 +12,8 @@ from mcne.benchmarking.literal import LiteralStep
 from mcne.benchmarking.step import matrix_products, multiplications, plain_operations, stepping
 from mcne.data.graph import undirected
 from mcne.kernels import edges, rows, triples
-from mcne.methods.mcne import MCNE, Batch, MCNEConfig
+from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.methods.neighborhoods import Batch
 from mcne.training.contract import TrainingData
 
 USERS, BEHAVIORS = 21, 2

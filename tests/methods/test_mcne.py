@@ -20,7 +20,8 @@ from mcne.errors import UsageError
 from mcne.ids import Ids
 from mcne.kernels.edges import TensorHop
 from mcne.methods.dot_ranking import Triples
-from mcne.methods.mcne import MCNE, MCNEA, MCNEF, Batch, MCNEConfig
+from mcne.methods.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
+from mcne.methods.neighborhoods import Batch
 from mcne.training.contract import TrainingData
 
 CPU = torch.device("cpu")

@@ -15,7 +15,8 @@ from test_mcne import CONFIG, VARIANTS, dataset
 from mcne.data.split import random_split
 from mcne.kernels import backend
 from mcne.methods.dot_ranking import Triples
-from mcne.methods.mcne import MCNE, Batch
+from mcne.methods.mcne import MCNE
+from mcne.methods.neighborhoods import Batch
 from mcne.methods.shared_bottom import SharedBottom, SoftGate
 from mcne.training.contract import TrainingData
 
@@ -48,8 +49,8 @@ def make(kind: type[MCNE], device: torch.device, **changed: object) -> MCNE:
 
 def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host."""
-    assert method._device_sampler is not None
-    (users, hops, drawn), n_items = method._device_sampler.draw(turn), method.data.n_items
+    assert method.neighborhoods.device_sampler is not None
+    (users, hops, drawn), n_items = method.neighborhoods.device_sampler.draw(turn), method.data.n_items
     row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
     hops = tuple(
@@ -79,9 +80,9 @@ def test_a_step_on_the_gpu_is_a_plain_step(
 ) -> None:
     kind = KINDS[name]
     there = make(kind, GPU, message=message)
-    assert there._device_sampler is not None
-    assert there._device_sampler.is_small
-    there._device_sampler.is_small = is_small  # larger networks have rows for some users alone
+    assert there.neighborhoods.device_sampler is not None
+    assert there.neighborhoods.device_sampler.is_small
+    there.neighborhoods.device_sampler.is_small = is_small  # larger networks have rows for some users alone
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message)
     assert there.is_capturable
@@ -108,8 +109,8 @@ def test_a_step_on_the_gpu_is_a_plain_step(
 @pytest.mark.parametrize("is_small", [True, False])
 def test_a_step_draws_who_it_may(is_small: bool) -> None:
     method = make(MCNE, GPU, weighted_neighbors=True, neighbor_samples=(4, 3))
-    assert method._device_sampler is not None
-    method._device_sampler.is_small = is_small
+    assert method.neighborhoods.device_sampler is not None
+    method.neighborhoods.device_sampler.is_small = is_small
     data = method.data
     seen = [set(zip(user.tolist(), item.tolist(), strict=True)) for user, item in data.pairs]
     drawn_before = None
@@ -138,8 +139,8 @@ def test_a_turn_decides_what_is_drawn() -> None:
     for epoch, step in ((0, 0), (0, 1), (1, 0)):
         drawn = []
         for method in (first, second):
-            assert method._device_sampler is not None
-            drawn.append(method._device_sampler.draw(method.prepare(epoch, step)))
+            assert method.neighborhoods.device_sampler is not None
+            drawn.append(method.neighborhoods.device_sampler.draw(method.prepare(epoch, step)))
         assert torch.equal(drawn[0][0], drawn[1][0])
         assert torch.equal(drawn[0][2].items, drawn[1][2].items)
         assert torch.equal(drawn[0][2].item, drawn[1][2].item)
@@ -170,7 +171,7 @@ def test_what_the_gpu_cannot_draw_is_drawn_on_the_host() -> None:
     assert not everything.is_capturable
     assert not make(MCNE, GPU, neighbor_samples=(3, 4096)).is_capturable
     assert not make(MCNE, GPU, negatives=4096).is_capturable
-    assert not make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3))._device_sampler.is_small
+    assert not make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3)).neighborhoods.device_sampler.is_small
     everything.update(everything.loss(everything.prepare(0, 0)))
 
 

@@ -20,8 +20,9 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.ids import Ids
-from mcne.methods.mcne import MCNE, Batch, MCNEConfig
+from mcne.methods.mcne import MCNE, MCNEConfig
 from mcne.methods.mcne_plus import MCNEPlus, MCNEPlusConfig
+from mcne.methods.neighborhoods import Batch
 from mcne.methods.registry import entry
 from mcne.runs import train
 from mcne.training.contract import TrainingData

@@ -11,7 +11,7 @@ from later_behavior import NEW, RandomBase, Whole
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.trunk import MessageKind
-from mcne.methods.mcne import Batch
+from mcne.methods.neighborhoods import Batch
 from mcne.training.contract import Learner, TrainingData
 from mcne.transfer.alignment import aligned
 from mcne.transfer.learner import Transfer, TransferConfig

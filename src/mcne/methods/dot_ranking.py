@@ -63,7 +63,7 @@ class DotRanking:
         device: torch.device,
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
-        self._seed, self._negatives = seed, negatives
+        self.seed, self.negatives, self.batch_size = seed, negatives, batch_size
         self._sampler = TripleSampler(
             data.pairs,
             n_users=data.n_users,
@@ -82,7 +82,7 @@ class DotRanking:
         """The initial item tables."""
         made = {}
         for k, (name, size) in enumerate(zip(self.data.names, self.data.n_items, strict=True)):
-            stream = Stream(self._seed, "initialize", "items", name)
+            stream = Stream(self.seed, "initialize", "items", name)
             made[f"items.{k}"] = normal_table(size, self.width, std=INIT_STD, stream=stream)
             if self.bias:
                 made[f"bias.{k}"] = torch.zeros(size, 1)
@@ -120,7 +120,7 @@ class DotRanking:
     def joined(self) -> dict[str, list[str]]:
         """Which tables are one where all behaviors are ranked at once: on a GPU, if each has something to rank."""
         module = on_gpu("triples_triton", self.device)
-        is_joined = module is not None and module.fits(self._negatives, self.width)
+        is_joined = module is not None and module.fits(self.negatives, self.width)
         is_joined = is_joined and all(len(user) for user, _ in self.data.pairs)
         kinds = ("items", "bias") if self.bias else ("items",)
         return {kind: [f"{kind}.{k}" for k in range(len(self.data.names))] for kind in kinds} if is_joined else {}

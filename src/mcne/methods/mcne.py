@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -15,22 +15,17 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Attention, MessageKind, Trunk
 from mcne.errors import UsageError
 from mcne.evaluation.scorer import Scorer
-from mcne.kernels.backend import on_gpu
-from mcne.kernels.edges import TensorHop
 from mcne.layers.losses import parameter_l2
 from mcne.layers.mask import BinaryMask, FixedMask, Mask
 from mcne.layers.message import GraphLinks
 from mcne.layers.network import ConditionalNetwork
-from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_numpy
-from mcne.methods.dot_ranking import DotRanking, Ranked, step_loss
+from mcne.layers.tensors import INIT_STD, normal_table, to_numpy
+from mcne.methods.dot_ranking import DotRanking, step_loss
+from mcne.methods.neighborhoods import Batch, Neighborhoods
 from mcne.randomness import Stream
-from mcne.sampling.neighbors import NeighborSampler
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate
-
-if TYPE_CHECKING:
-    from mcne.kernels.draws import DeviceSampler
 
 
 @dataclass(frozen=True)
@@ -58,15 +53,6 @@ class MCNEConfig:
                 f"settings widths {list(self.widths)} and neighbor_samples {list(self.neighbor_samples)}: a width is "
                 "needed for every sample (1 or more), and one more for the vectors that it starts from"
             )
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A step's inputs."""
-
-    users: Tensor  # [n₀] users whose initial vectors are needed
-    hops: tuple[TensorHop, ...]
-    triples: Ranked  # of the last level's users
 
 
 class MCNE:
@@ -98,7 +84,13 @@ class MCNE:
             stream=stream,
         ).to(device)
         tables = self.user_tables() | self.items.tables()
-        self._device_sampler = self._make_device_sampler()
+        self.neighborhoods = Neighborhoods(
+            self.items,
+            config.neighbor_samples,
+            weighted=config.weighted_neighbors,
+            widest=max(*config.widths, config.attention_width, len(data.names) + 1),
+            is_drawn_there=self.is_drawn_on_gpu,
+        )
         self.tables = RowAdam(
             {k: t.to(device) for k, t in tables.items()},
             learning_rate=config.learning_rate,
@@ -107,7 +99,6 @@ class MCNE:
         self._adam = DenseAdam(
             self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
         )
-        self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=config.weighted_neighbors)
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """How the masks of a level are made, from their number and width."""
@@ -128,8 +119,13 @@ class MCNE:
 
     @property
     def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU, a step is the same operations for all turns of one length."""
-        return self._device_sampler is not None
+        """Where steps are drawn on the GPU."""
+        return self.neighborhoods.is_capturable
+
+    @property
+    def is_drawn_on_gpu(self) -> bool:
+        """Whether steps may be drawn there: not where all parameters learn in every step."""
+        return self.config.l2_form == "scored"
 
     @property
     def n_steps(self) -> int:
@@ -138,19 +134,12 @@ class MCNE:
 
     def prepare(self, epoch: int, step: int) -> Batch | Tensor:
         """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
-        if self._device_sampler is not None:
-            return to_device(self._device_sampler.turn(epoch, step), self.device)
-        seeds, triples = self.items.draw_ranked(epoch, step)
-        around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
-        hops = tuple(TensorHop.of(hop, self.device) for hop in around.hops)
-        return Batch(to_device(around.users, self.device), hops, triples)
+        return self.neighborhoods.prepare(epoch, step)
 
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7–8: BPR per behavior, averaged over behaviors, plus L2 (reading 8)."""
         self.tables.forget()
-        if isinstance(batch, Tensor):
-            assert self._device_sampler is not None
-            batch = Batch(*self._device_sampler.draw(batch))
+        batch = self.neighborhoods.drawn(batch)
         last = self.network(self.initial(batch.users), batch.hops)  # [n_K, d_K], before the last mask
         masks = self.network.masks[-1]()  # [C + 1, d_K], of which the last is no behavior's
         ranking, scored = self.items.loss(self._rows, batch.triples, last, masks)
@@ -235,26 +224,6 @@ class MCNE:
         if self.config.l2_form == "scored":
             return self.tables.rows(table, rows)
         return self.tables.rows(table, torch.arange(len(self.tables.whole[table]), device=self.device))[rows]
-
-    def _make_device_sampler(self) -> DeviceSampler | None:
-        """What draws steps on a GPU; none where all parameters learn in every step, or behaviors are ranked apart."""
-        config, data = self.config, self.data
-        module = on_gpu("draws", self.device)
-        is_drawn = config.l2_form == "scored" and bool(self.items.joined)
-        widest = max(*config.widths, config.attention_width, len(data.names) + 1)
-        if module is None or not is_drawn or not module.fits(config.neighbor_samples, widest):
-            return None
-        made: DeviceSampler = module.DeviceSampler(
-            *(data.graph, data.pairs),
-            n_items=data.n_items,
-            neighbor_samples=config.neighbor_samples,
-            weighted=config.weighted_neighbors,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=self._seed,
-            device=self.device,
-        )
-        return made
 
     def _parameters(self) -> list[Tensor]:
         return [*self.network.parameters(), *self.tables.touched()]

@@ -88,5 +88,7 @@ class MCNEPlus(MCNE):
         amount = self._amount[users].to(weights.dtype)
         return functional.embedding_bag(index, weights, mode="sum", per_sample_weights=amount)
 
-    def _make_device_sampler(self) -> None:
-        return None
+    @property
+    def is_drawn_on_gpu(self) -> bool:
+        """Never: rows of steps drawn there may be nobody's, whose attributes no sum can take."""
+        return False

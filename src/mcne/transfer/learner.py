@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,24 +23,18 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.evaluation.scorer import Scorer
-from mcne.kernels.backend import on_gpu
-from mcne.kernels.edges import TensorHop
 from mcne.kernels.rows import take_rows
 from mcne.layers.mask import BinaryMask, Mask, OpenMask, RandomMask
 from mcne.layers.message import GraphLinks
 from mcne.layers.network import ConditionalNetwork
 from mcne.layers.spill import copied
-from mcne.layers.tensors import to_device, to_numpy
+from mcne.layers.tensors import to_numpy
 from mcne.methods.dot_ranking import DotRanking, step_loss
-from mcne.methods.mcne import Batch
+from mcne.methods.neighborhoods import Batch, Neighborhoods
 from mcne.randomness import Stream
-from mcne.sampling.neighbors import NeighborSampler
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.training.settings import Amount, Count, Rate
-
-if TYPE_CHECKING:
-    from mcne.kernels.draws import DeviceSampler
 
 ITEMS = "items.0"
 """The table of the new behavior's items, as :class:`DotRanking` names it."""
@@ -83,7 +77,6 @@ class Transfer:
         initial = base.vectors if is_whole else trunk.levels[0]
         self.users = torch.tensor(initial).to(device)  # [users, d_0], frozen
         self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or ()).to(device)
-        self._samples = () if is_whole else config.neighbor_samples
         self.items = DotRanking(
             data,
             width=base.width,
@@ -98,13 +91,14 @@ class Transfer:
         self.tables = None if items is not None else self._row_adam(own)
         masks = self.learned_masks().values()
         self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
-        self._device_sampler = self._make_device_sampler()
-        self._neighbors = NeighborSampler(data.graph, self._samples, weighted=trunk.weighted)
+        widest = max(mask().shape[1] for mask in self.network.masks)
+        samples = () if is_whole else config.neighbor_samples
+        self.neighborhoods = Neighborhoods(self.items, samples, weighted=trunk.weighted, widest=widest)
 
     @property
     def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU, a step is the same operations for all turns of one length."""
-        return self._device_sampler is not None
+        """Where steps are drawn on the GPU."""
+        return self.neighborhoods.is_capturable
 
     @property
     def n_steps(self) -> int:
@@ -113,20 +107,13 @@ class Transfer:
 
     def prepare(self, epoch: int, step: int) -> Batch | Tensor:
         """Draw the triples and the neighborhood of their users, or say what to draw on the GPU."""
-        if self._device_sampler is not None:
-            return to_device(self._device_sampler.turn(epoch, step), self.device)
-        seeds, triples = self.items.draw_ranked(epoch, step)
-        around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
-        hops = tuple(TensorHop.of(hop, self.device) for hop in around.hops)
-        return Batch(to_device(around.users, self.device), hops, triples)
+        return self.neighborhoods.prepare(epoch, step)
 
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7 of the new behavior, plus the L2 of what it scores (reading 8)."""
         if self.tables is not None:
             self.tables.forget()
-        if isinstance(batch, Tensor):
-            assert self._device_sampler is not None
-            batch = Batch(*self._device_sampler.draw(batch))
+        batch = self.neighborhoods.drawn(batch)
         last = self.network(take_rows(self.users, batch.users), batch.hops)  # [n_K, d_K], before the last mask
         ranking, scored = self.items.loss(self._rows, batch.triples, last, self.network.masks[-1]())
         return step_loss(ranking, self.config.l2 * scored, batch.triples)
@@ -246,22 +233,3 @@ class Transfer:
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of the item table, by its own name or as the only one of all behaviors."""
         return take_rows(self._fixed[ITEMS], rows) if self.tables is None else self.tables.rows(table, rows)
-
-    def _make_device_sampler(self) -> DeviceSampler | None:
-        """What draws steps on a GPU, where there is one that can, and layers to draw neighbors for."""
-        config, data = self.config, self.data
-        module = on_gpu("draws", self.device)
-        widest = max(mask().shape[1] for mask in self.network.masks)
-        if module is None or not self._samples or not self.items.joined or not module.fits(self._samples, widest):
-            return None
-        made: DeviceSampler = module.DeviceSampler(
-            *(data.graph, data.pairs),
-            n_items=data.n_items,
-            neighbor_samples=self._samples,
-            weighted=self._weighted,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=self._seed,
-            device=self.device,
-        )
-        return made
