@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import statistics
@@ -15,7 +16,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.plots import sweep as figures
 from mcne.sweep.request import Sweep
-from mcne.sweep.results import check_place, collect, names_of, page, write
+from mcne.sweep.results import check_place, collect, is_shared, names_of, page, write
 
 SETTINGS = {"epochs": 1, "batch_size": 512}
 SWEEP = Sweep("bpr", SETTINGS, {"width": (2, 4), "l2": (0.05, 0.2)}, 2, title="a | b", paper="it rises.")
@@ -179,3 +180,26 @@ def test_more_values_and_repetitions_are_welcome(finished: Comparison, tmp_path:
     more = Sweep("bpr", SETTINGS, {"width": (2, 3, 4), "l2": (0.05, 0.2), "negatives": (1, 2)}, 3)
     check_place(more, finished.out)
     check_place(more, tmp_path / "nothing there")
+
+
+def test_epochs_of_values_that_ran_side_by_side_are_measured_one_at_a_time(copied: Path, data: Path) -> None:
+    timing = SWEEP.timing()
+    assert (timing.repetitions, timing.settings["epochs"], timing.values) == (1, 5, SWEEP.values)
+    beside = Comparison.open(SWEEP.plan(), data, copied)
+    assert not is_shared(beside)
+    for path in copied.glob("cells/*/cell.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"jobs": 2, "epoch_seconds": 1e6}))
+    assert is_shared(beside)
+    alone, _ = run(timing, data, copied / "timing")
+    (width, _), (before, _) = (collect(SWEEP, beside, each)["curves"] for each in (alone, None))
+    seconds = {each["spec"]["config"]["width"]: each["epoch_seconds"] for each in cells(alone.out).values()}
+    for point, as_before in zip(width["points"], before["points"], strict=True):
+        assert as_before["epoch_seconds"]["mean"] == 1e6
+        assert point["epoch_seconds"] == {"mean": seconds[point["value"]], "sd": None}
+        assert point["measured_on"] == ["cpu, 2 side by side", "epochs on cpu, one at a time"]
+        assert point["mean"] == as_before["mean"]
+
+
+def test_an_epochs_sweep_is_timed_as_it_is() -> None:
+    sweep = Sweep("bpr", {"batch_size": 512}, {"epochs": (1, 2)}, 2)
+    assert sweep.timing() == dataclasses.replace(sweep, repetitions=1)

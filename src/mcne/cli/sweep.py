@@ -35,7 +35,8 @@ def sweep(
         typer.Option(help="random (the default): repetition r has random-r. Any other: r seeds the models alone."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Trainings side by side; with more than one, seconds are no measure of a value.")
+        int,
+        typer.Option(min=1, help="Trainings side by side; if several, short ones after them measure epochs."),
     ] = 1,
     device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
     as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json on stdout.")] = False,
@@ -48,7 +49,7 @@ def sweep(
     from mcne.errors import DataError
     from mcne.runs import choose_device
     from mcne.sweep.request import Sweep
-    from mcne.sweep.results import check_place, collect, names_of, write
+    from mcne.sweep.results import TIMING, check_place, collect, is_shared, names_of, write
 
     if what.endswith(".toml"):
         asked = Sweep.of_file(Path(what), setting or [], repetitions=repetitions, split=split)
@@ -66,7 +67,13 @@ def sweep(
             typer.echo(f"{place} {names[cell]}: {rest}" if cell in names else line, err=as_json)
 
     failed = comparison.run(jobs=jobs, device=chosen.type, say=say)
-    found = collect(asked, comparison)
+    timed = None
+    if is_shared(comparison):
+        typer.echo("epochs of every value, one at a time", err=as_json)
+        timed = Comparison.open(asked.timing().plan(), data, out / TIMING)
+        names |= names_of(timed)
+        failed |= timed.run(jobs=1, device=chosen.type, say=say)
+    found = collect(asked, comparison, timed)
     for path in write(found, out):
         typer.echo(f"wrote {path}", err=as_json)
     if as_json:

@@ -21,6 +21,7 @@ from mcne.training.settings import TrainingSettings, read_pairs, read_toml
 KEYS = ("title", "command", "paper", "method", "split", "repetitions", "settings", "values")
 SHORTHANDS = {"final_width": "widths", "neighbor_sample": "neighbor_samples"}
 """Settings that change a list by one number: the last width (reading 16), and the sample of every layer."""
+TIMED_EPOCHS = 5
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ class Sweep:
     def candidate(self, name: str, value: Any) -> Candidate:
         """The training in which one setting has this value."""
         return Candidate(self.method, "joint", _spelled_out(self.method, {**self.settings, name: value}))
+
+    def timing(self) -> Sweep:
+        """The same values for a few epochs on the first split: trained one at a time, they tell what an epoch takes."""
+        epochs = {} if "epochs" in self.values else {"epochs": TIMED_EPOCHS}
+        return dataclasses.replace(self, settings={**self.settings, **epochs}, repetitions=1)
 
     def plan(self) -> Plan:
         """The comparison whose rows are the values."""

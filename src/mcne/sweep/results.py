@@ -15,7 +15,7 @@ from mcne.errors import UsageError
 from mcne.sweep.request import Sweep, row
 from mcne.training.journal import overwrite
 
-RESULT, PAGE = "sweep.json", "sweep.md"
+RESULT, PAGE, TIMING = "sweep.json", "sweep.md", "timing"
 METRICS = ("recall@5", "ndcg@5")
 COSTS = ("epoch_seconds", "train_seconds", "epochs", "parameters")
 
@@ -45,10 +45,20 @@ def names_of(comparison: Comparison) -> dict[str, str]:
     return {cell: f"{' and '.join(held)}, repetition {repetition}" for (cell, repetition), held in rows.items()}
 
 
-def collect(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
-    """Per value, means and standard deviations over the finished repetitions, and what is missing."""
+def is_shared(comparison: Comparison) -> bool:
+    """Whether any of the finished trainings ran beside others, so that its seconds measure no value alone."""
+    results = map(comparison.result, comparison.final_cells())
+    return any(result["jobs"] > 1 for result in results if result)
+
+
+def collect(sweep: Sweep, comparison: Comparison, timed: Comparison | None = None) -> dict[str, Any]:
+    """Per value, means and standard deviations over the finished repetitions, and what is missing.
+
+    ``timed`` are trainings one at a time, where the others ran side by side: seconds of epochs are theirs.
+    """
     summary, data = summarize(comparison), comparison.dataset
     rows = {each.name: each for each in summary.rows}
+    alone = {} if timed is None else {each.name: each.results for each in summarize(timed).rows}
     return _asked(sweep) | {
         "title": sweep.title,
         "command": sweep.command,
@@ -57,7 +67,7 @@ def collect(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
         "splits": list(comparison.splits),
         "behaviors": summary.behaviors,
         "curves": [
-            {"setting": name, "points": [_point(value, row(name, value), rows, summary) for value in values]}
+            {"setting": name, "points": [_point(value, row(name, value), rows, summary, alone) for value in values]}
             for name, values in sweep.values.items()
         ],
     }
@@ -97,7 +107,13 @@ def _asked(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _point(value: Any, name: str, rows: Mapping[str, Row], summary: Summary) -> dict[str, Any]:
+def _point(
+    value: Any,
+    name: str,
+    rows: Mapping[str, Row],
+    summary: Summary,
+    timed: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, Any]:
     """Everything about one value; nothing where no repetition is finished."""
     found = rows.get(name)
     results = found.results if found else ()
@@ -112,6 +128,9 @@ def _point(value: Any, name: str, rows: Mapping[str, Row], summary: Summary) -> 
     for cost in ("validation", *COSTS):
         point[cost] = _spread(Spread.of([result.get(cost) for result in results]))
     point["measured_on"] = sorted({_machine(result) for result in results})
+    if alone := timed.get(name):
+        point["epoch_seconds"] = _spread(Spread.of([result["epoch_seconds"] for result in alone]))
+        point["measured_on"] += [f"epochs on {_machine(result)}" for result in alone]
     point["cells"] = [result["cell"]["name"] for result in results]
     return point
 
@@ -139,7 +158,7 @@ def _table(curve: Mapping[str, Any], behaviors: Sequence[str]) -> Table:
         rows.append((str(point["value"]), *cells, "; ".join(point["measured_on"]) or "–", point["lacks"] or "–"))
     note = (
         "Seconds by the clock: of the median epoch its steps alone, of a training everything, validation included. "
-        "Trainings side by side share the machine: only one at a time measures a value alone."
+        "Trainings side by side share the machine, so that epochs are measured by further ones, one at a time."
     )
     return Table(name, tuple(header), tuple(rows), note=note, best=_best(points))
 
