@@ -11,7 +11,7 @@ import torch
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
-from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks
+from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks, RandomMasksConfig
 from mcne.methods.mcne import MCNE, MCNEConfig
 from mcne.training.contract import TrainingData
 from mcne.training.settings import parse
@@ -25,6 +25,7 @@ CONFIG = MCNEConfig(
     learning_rate=0.05,
     l2=0.0,
 )
+CONFIGS = {ConstantMasks: ConstantMasksConfig, RandomMasks: RandomMasksConfig}
 
 
 @cache
@@ -34,7 +35,7 @@ def data() -> TrainingData:
 
 
 def make(kind: type[MCNE], **changed: float) -> MCNE:
-    config = ConstantMasksConfig(**asdict(CONFIG), **changed) if kind is ConstantMasks else CONFIG
+    config = CONFIGS.get(kind, MCNEConfig)(**asdict(CONFIG), **changed)
     return kind(data(), config, seed=0, device=torch.device("cpu"))
 
 
@@ -80,6 +81,24 @@ def test_random_masks_are_those_that_mcne_starts_from_and_stay() -> None:
     whole = torch.cat([mask.flatten() for mask in first])
     assert whole.mean().item() == pytest.approx(0.5, abs=0.1)
     assert not any(name.startswith("masks") for name, _ in control.network.named_parameters())
+
+
+def test_random_masks_of_another_density_hold_those_of_a_lower_one() -> None:
+    few, half, many, none, every = (
+        torch.cat([mask.flatten() for mask in make(RandomMasks, density=density).network.binary_masks()])
+        for density in (0.2, 0.5, 0.8, 0.0, 1.0)
+    )
+    for found, density in ((few, 0.2), (half, 0.5), (many, 0.8)):
+        assert found.mean().item() == pytest.approx(density, abs=0.1)
+    assert torch.all(few <= half)
+    assert torch.all(half <= many)
+    assert (none.sum(), every.min()) == (0, 1)
+
+
+@pytest.mark.parametrize("density", [-0.1, 1.1, float("nan")])
+def test_a_density_that_is_no_share(density: float) -> None:
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        parse([RandomMasksConfig], {"density": density})
 
 
 @pytest.mark.parametrize("value", [1.01, -2, float("nan")])

@@ -23,8 +23,8 @@ class _Threshold(torch.autograd.Function):
 class BinaryMask(nn.Module):
     """Learnable binary masks ``m_c``, a row per behavior: real values behind a threshold (Eq. 1).
 
-    Drawn from U(−0.5, 0.5). After every optimizer step :meth:`clamp` keeps the real values in [−1, 1], beyond which
-    they could no longer turn back.
+    Drawn from U(−0.5, 0.5). In every step :class:`mcne.training.optimizer.DenseAdam` keeps the real values in [−1, 1],
+    beyond which they could no longer turn back.
     """
 
     def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
@@ -60,12 +60,12 @@ class FixedMask(nn.Module):
 
 
 class RandomMask(nn.Module):
-    """Masks that are drawn and never learn: those that :class:`BinaryMask` starts from."""
+    """Masks that never learn, ``density`` of them one; of ½ those that :class:`BinaryMask` starts from."""
 
-    def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
+    def __init__(self, rows: int, width: int, *, stream: Stream, density: float = 0.5) -> None:
         super().__init__()
         self.binary: Tensor
-        drawn = torch.from_numpy(stream.uniform((rows, width)) >= 0.5)
+        drawn = torch.from_numpy(stream.uniform((rows, width)) >= 1 - density)
         self.register_buffer("binary", drawn.to(torch.get_default_dtype()))
 
     def forward(self) -> Tensor:

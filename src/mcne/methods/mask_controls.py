@@ -20,6 +20,7 @@ from mcne.training.contract import TrainingData
 from mcne.training.settings import Range
 
 MaskValue = Annotated[float, Range("a number from -1 to 1", lambda value: -1 <= value <= 1)]
+Density = Annotated[float, Range("a number from 0 to 1", lambda value: 0 <= value <= 1)]
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,18 @@ class ConstantMasks(MCNE):
                 mask.real.fill_(config.value)
 
 
+@dataclass(frozen=True)
+class RandomMasksConfig(MCNEConfig):
+    """MCNE's settings, and how many entries are one: about half, as in MCNE at its start, or as many as it learned."""
+
+    density: Density = 0.5
+
+
 class RandomMasks(MCNE):
-    """The masks that MCNE starts from, half of them one, which never learn."""
+    """Masks that never learn: at a density of ½ those that MCNE starts from."""
+
+    config: RandomMasksConfig
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """Drawn once, from the numbers that MCNE's are drawn from."""
-        return partial(RandomMask, stream=stream)
+        return partial(RandomMask, stream=stream, density=self.config.density)

@@ -14,7 +14,7 @@ from mcne.methods.item_knn import ItemKNN, ItemKNNConfig
 from mcne.methods.libfm import LibFM, LibFMConfig
 from mcne.methods.lightgcn import LightGCN, LightGCNConfig, LightGCNTrust
 from mcne.methods.line import LINE, LINEB, LINEBConfig, LINEConfig
-from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks
+from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks, RandomMasksConfig
 from mcne.methods.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
 from mcne.methods.mcne_plus import MCNEPlus, MCNEPlusConfig
 from mcne.methods.nfm import NFM, NFMConfig
@@ -59,7 +59,7 @@ METHODS = {
     "mcne-f": Entry(MCNEF, MCNEConfig, ("links", "behaviors")),
     "mcne-plus": Entry(MCNEPlus, MCNEPlusConfig, ("links", "behaviors", "attributes")),
     "mcne-constant-masks": Entry(ConstantMasks, ConstantMasksConfig, ("links", "behaviors")),
-    "mcne-random-masks": Entry(RandomMasks, MCNEConfig, ("links", "behaviors")),
+    "mcne-random-masks": Entry(RandomMasks, RandomMasksConfig, ("links", "behaviors")),
 }
 
 
