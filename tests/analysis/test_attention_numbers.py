@@ -14,6 +14,7 @@ from analysis.trunks import embeddings_of, random_embeddings, random_graph
 from mcne.analysis import attention
 from mcne.analysis.attention import QUANTILES, of_link, of_network, of_user
 from mcne.analysis.communities import communities, modularity
+from mcne.analysis.masks import mask_numbers
 from mcne.data.graph import Graph, undirected
 from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk
 from mcne.errors import DataError, UsageError
@@ -207,3 +208,13 @@ def test_mistakes_are_told() -> None:
     nothing = np.zeros(0, dtype=np.int32)
     with pytest.raises(DataError, match="no links"):
         of_network(random_embeddings(6, graph=undirected(4, nothing, nothing)[0]), seed=0)
+
+
+def test_a_behavior_called_other_is_told_apart_from_the_rest() -> None:
+    made = random_embeddings(0)
+    named = replace(made, spaces=(*made.spaces[:2], replace(made.spaces[2], name="other")))
+    rows = (*made.behavior_names[:2], "other", "other (of no behavior)")
+    assert of_network(named, seed=0).behaviors == rows
+    assert mask_numbers(named).levels[0].names == rows
+    user = named.graph.neighbors(1)[0]
+    assert named.explain(named.users[1], named.users[int(user)]).attention_on == rows

@@ -51,6 +51,33 @@ def test_no_label_overlaps_or_is_clipped(kind: str, behaviors: int, theme: Theme
         assert_legible(draw_attention(found | long, theme=theme), at_least=10)
 
 
+def test_axes_have_ticks_that_are_what_they_say() -> None:
+    """No two ticks are called alike, however narrow the weights or the ratios are."""
+    found = found_of("network", 3)
+    for layer in found["layers"]:
+        for each in layer["spread"]:
+            each["quantiles"] = [0.25] * 5
+    for width in (1.05, 1.5, 4.0, 30.0, 900.0):
+        for each in found["faithfulness"]["findings"]:
+            each |= {"ratio": {"value": width, "low": width / 1.01, "high": width}}
+            each |= {"least_ratio": {"value": 1 / 1.04, "low": 0.95, "high": 1.0}}
+        with styled("light"):
+            figure = draw_attention(found, theme="light")
+            assert_legible(figure, at_least=10)
+        for axes in figure.axes:
+            if axes.get_xlabel().startswith("weight") or axes.get_xscale() == "log":
+                low, high = axes.get_xlim()
+                labels = [t.label1.get_text() for t in axes.xaxis.get_major_ticks() if low <= t.get_loc() <= high]
+                assert len(set(labels)) == len(labels) >= 2, labels
+
+
+def test_a_name_of_two_lines_is_written_in_one() -> None:
+    found = found_of("network", 3) | {"behaviors": ["two\nlines", "b", "c", "other"]}
+    with styled("light"):
+        labels = [label.get_text() for label in draw_attention(found, theme="light").axes[0].get_yticklabels()]
+    assert labels == ["two lines", "b", "c", "other"]
+
+
 def test_the_same_numbers_give_the_same_bytes_also_once_kept() -> None:
     found = found_of("network", 3)
     with styled("light"):

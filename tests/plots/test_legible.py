@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap
 from mcne.analysis.separation import Separation
+from mcne.errors import ArtifactError
 from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map, spread_out
 from mcne.plots.masks import draw_masks
@@ -209,6 +210,24 @@ def test_a_run_that_never_validated_has_no_ring() -> None:
     assert len(drawn(run, curves(3, name="other")).axes) == 4
 
 
+def test_what_is_no_number_is_left_out_of_curves() -> None:
+    records = [
+        {"epoch": 1, "loss": {"a": float("nan"), "b": 0.7}, "validation": {"mean": {"ndcg@5": 0.5}}},
+        {"epoch": 2, "loss": {"b": float("inf")}, "validation": {"mean": {"ndcg@5": float("nan")}}},
+        {"epoch": 3, "loss": {"a": 0.6, "b": 0.5}, "validation": {"mean": {}}},
+    ]
+    run = Curves.of("run", records, best_epoch=1)
+    assert run.losses == {"a": ((3, 0.6),), "b": ((1, 0.7), (3, 0.5))}
+    assert (run.validation, run.epochs) == (((1, 0.5),), [1, 3])
+    json.dumps(run.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("record", [{"loss": {"a": 1.0}}, {"epoch": 1}, {"epoch": 1, "loss": 1.0}])
+def test_damaged_records_are_named(record: dict[str, object]) -> None:
+    with pytest.raises(ArtifactError, match=r"run: the records of its epochs are damaged .* train again"):
+        Curves.of("run", [record], best_epoch=1)
+
+
 # names
 
 
@@ -219,6 +238,7 @@ def test_a_run_that_never_validated_has_no_ring() -> None:
         ("x" * 22, "x" * 22),
         ("Household appliances, indoors", "Household appl…indoors"),
         ("a$b$", r"a\$b\$"),
+        ("two\nlines\tand\x00 more ", "two lines and more"),
     ],
 )
 def test_long_names_keep_both_ends(name: str, shown: str) -> None:

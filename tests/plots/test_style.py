@@ -1,19 +1,37 @@
-"""Figures: the same bytes every time, and never over another file."""
+"""Figures: the same bytes every time, never over another file, and letters that no font has are told."""
 
+import warnings
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
 from mcne.errors import UsageError
-from mcne.plots.style import COLORS, PAPER, SUFFIXES, THEMES, Theme, canvas, colors, save, styled, to_svg
+from mcne.plots import style
+from mcne.plots.style import (
+    COLORS,
+    PAPER,
+    SUFFIXES,
+    THEMES,
+    Theme,
+    boxes_told,
+    canvas,
+    colors,
+    save,
+    styled,
+    to_svg,
+    write_new,
+)
+
+RARE = "\u2322"
+"""A sign that STIX has, which comes with matplotlib, and DejaVu Sans has not."""
 
 
-def drawn(theme: Theme) -> Figure:
+def drawn(theme: Theme, title: str = "squares") -> Figure:
     figure = canvas(3, 2)
     axes = figure.subplots()
     axes.plot([0, 1, 2], [0, 1, 4], color=colors(theme, 1)[0])
-    axes.set_title("squares")
+    axes.set_title(title)
     return figure
 
 
@@ -44,6 +62,43 @@ def test_where_a_figure_cannot_go(name: str, said: str, tmp_path: Path) -> None:
     with styled("light"), pytest.raises(UsageError, match=said):
         save(drawn("light"), tmp_path / name)
     assert (tmp_path / "there.png").read_bytes() == b"before"
+
+
+def test_a_link_to_nowhere_is_a_taken_place(tmp_path: Path) -> None:
+    (tmp_path / "link.png").symlink_to("nowhere")
+    with styled("light"), pytest.raises(UsageError, match="ever replaced"):
+        save(drawn("light"), tmp_path / "link.png")
+    assert (tmp_path / "link.png").is_symlink()
+
+
+def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "full.json").mkdir()
+    with pytest.raises(OSError, match=r"full\.json"):
+        write_new(tmp_path / "full.json", b"text")
+    assert [path.name for path in tmp_path.iterdir()] == ["full.json"]
+
+
+def test_letters_that_no_font_has_are_told_and_other_warnings_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "FURTHER_FONTS", ())
+    with styled("light") as letters:
+        to_svg(drawn("light", f"a {RARE}{RARE}"))
+        with pytest.warns(UserWarning, match="another"):
+            warnings.warn("another", stacklevel=1)
+    assert letters == {RARE}
+    assert f"({RARE})" in boxes_told(letters)
+    with styled("light") as none:
+        to_svg(drawn("light"))
+    assert boxes_told(none) == ""
+
+
+def test_a_font_that_is_installed_has_the_letters_that_the_first_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with styled("light"):
+        before = to_svg(drawn("light"))
+    monkeypatch.setattr(style, "FURTHER_FONTS", ("No such font", "STIXGeneral"))
+    with styled("light") as letters:
+        to_svg(drawn("light", RARE))
+        assert to_svg(drawn("light")) == before
+    assert letters == set()
 
 
 def test_colors_differ_and_stand_out_from_the_paper() -> None:

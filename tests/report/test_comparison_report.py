@@ -12,6 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from report_reader import ReportReader, checked_page
 
+from mcne.comparison.execution import Comparison
+from mcne.comparison.plan import Plan
+from mcne.comparison.summary import summarize
+from mcne.comparison.tables import write
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation.significance import BehaviorScores, UserScores, compare
 from mcne.report import comparison_page, figures
@@ -133,6 +137,35 @@ def test_a_missing_or_damaged_file_is_named(name: str, copied: Path) -> None:
     (copied / name).unlink()
     with pytest.raises(ArtifactError, match=rf"{name}: missing or damaged"):
         report_of_comparison(copied)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("table.json", "[{}]"),
+        ("table.json", "7"),
+        ("table.json", '[{"title": "t", "note": "", "best": [], "header": ["a", "b"], "rows": [["a"]]}]'),
+        ("data.json", "{}"),
+        ("data.json", "[]"),
+    ],
+)
+def test_a_file_that_lacks_what_the_page_shows_is_named(name: str, text: str, copied: Path) -> None:
+    (copied / name).write_text(text)
+    with pytest.raises(ArtifactError, match=rf"{name}: missing or damaged .* mcne compare … --table writes it again"):
+        report_of_comparison(copied)
+
+
+def test_a_method_that_lacks_a_repetition_is_named_at_the_top(copied: Path, compared: Path, plain: Path) -> None:
+    (lost,) = (copied / "cells").glob("bpr-r1-*")
+    shutil.rmtree(lost)
+    plan = Plan.read(compared.parent / "plan.toml")
+    write(summarize(Comparison.open(plan, plain.parent / "network", copied)), copied)
+    report = report_of_comparison(copied)
+    lacks = report.sections[0].lacks
+    assert lacks.endswith("which need all repetitions: bpr: 1 of 2 repetitions not finished.")
+    page = checked_page(report.html())
+    assert page.text.count(lacks) == 1
+    assert list(page.tables["NDCG@5 against all items"].column("mean")) == ["popularity"]
 
 
 def test_a_comparison_in_which_nobody_is_tested_has_tables_alone(copied: Path) -> None:

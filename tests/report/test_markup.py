@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_reader import ReportReader
 
-from mcne.report.markup import NEVER_ALLOWED, Table, count, element, escaped, joined, number, percent, table
+from mcne.report.markup import NEVER_ALLOWED, Table, count, element, escaped, folded, joined, number, percent, table
 from mcne.report.markup import with_interval as interval
 
 
@@ -50,6 +50,7 @@ def test_html_is_not_escaped_twice_and_plain_parts_are() -> None:
 def test_numbers_are_shown_short_and_kept_whole() -> None:
     assert percent(1 / 3) == f'<data value="{1 / 3!r}">33.3</data>'
     assert percent(None) == number(None, "") == "–"
+    assert [Texts(percent(value)).found for value in (-0.0, -0.0004, -0.004)] == ["0.0", "0.0", "-0.4"]
     assert count(12345) == '<data value="12345">12,345</data>'
     shown = Texts(interval(0.25, 0.2, 0.3001, digits=2)).found
     assert shown == "25.00 20.00 … 30.01"
@@ -64,3 +65,18 @@ def test_tables_name_their_lines_columns_and_best_cells() -> None:
     assert heads == ["col", "col", "col", "row"]
     assert [each.get("class") for each in page.all_of("td")] == ["best", "text"]
     assert page.all_of("div")[0]["aria-label"] == "A & B"
+
+
+def test_a_long_table_is_closed_and_holds_every_line() -> None:
+    rows = [[f"{at} <b>", str(at)] for at in range(22)]
+    read = ReportReader(folded(Table("Pairs & more", ["name", "n"], rows)))
+    assert read.text.startswith("Pairs & more: 22 lines")
+    assert [row[0].text for row in read.tables["Pairs & more"].rows[1:]] == [row[0] for row in rows]
+    assert len(read.all_of("details")) == 1
+    assert not ReportReader(folded(Table("few", ["name", "n"], rows[:21]))).all_of("details")
+
+
+def test_long_text_gets_room_and_markup_does_not_count() -> None:
+    made = table(Table("t", ["name", "h" * 25], [["n" * 24, number(1 / 3, "0.3")]]))
+    classes = [attributes.get("class") for tag, attributes in ReportReader(made).elements if tag in ("th", "td")]
+    assert classes == ["text", "long", "text", None]

@@ -11,6 +11,7 @@ from pathlib import Path
 import html5lib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from report_reader import ReportReader, checked_page
 from report_runs import EVIL, SCRIPT, train
 
@@ -18,15 +19,19 @@ from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.separation import Separation
 from mcne.data.describe import describe, describe_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.errors import ArtifactError
+from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores
+from mcne.plots import style
+from mcne.plots.style import Theme, canvas, colors
 from mcne.randomness import Stream
-from mcne.report import figures, maps
+from mcne.report import figures, maps, writing
+from mcne.report.model_card import model_card
 from mcne.report.page import Report
-from mcne.report.quality import EVERY_METRIC, METRICS, intervals, measure
+from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, mean_name, measure
 from mcne.report.run_page import report_of_run
 from mcne.runs import Run
+from mcne.runs.record import TRANSFER
 
 
 @pytest.fixture(scope="session")
@@ -220,6 +225,87 @@ def test_runs_of_one_method_are_told_apart_by_their_directories(plain: Path, tmp
     shutil.copytree(plain / "bpr", tmp_path / "all" / "runs" / "again")
     run = Run.open(tmp_path / "all" / "runs" / "bpr")
     assert list(measure(run, *run.data()).summaries) == ["bpr in bpr", "bpr in again", "mcne", "popularity"]
+
+
+def test_a_behavior_called_mean_is_not_the_mean() -> None:
+    assert mean_name(["Books", "Movies"]) == "mean"
+    assert mean_name(["Books", "mean"]) == "mean of all behaviors"
+
+
+def test_all_that_are_as_high_are_marked_and_nothing_at_zero() -> None:
+    assert best_cells([[0.1, 0.3, 0.3], [0.0, 0.0, 0.0], [0.2, 0.1, 0.1]]) == {(1, 1), (2, 1), (0, 3)}
+
+
+@pytest.mark.usefixtures("sketched")
+def test_without_the_records_of_its_epochs_the_page_says_so(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain / "bpr", tmp_path / "runs" / "bpr")
+    (tmp_path / "runs" / "bpr" / "metrics.jsonl").unlink()
+    report = report_of_run(Run.open(tmp_path / "runs" / "bpr"), data=plain.parent / "network")
+    checked_page(report.html())
+    assert [section.lacks for section in report.sections if section.lacks] == [
+        "No curves: bpr: a run without a loss of any epoch, as of a method that does not learn step by step, has no "
+        "curves; draw another run."
+    ]
+
+
+def test_a_result_without_its_metric_is_named(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain / "bpr", tmp_path / "bpr")
+    (tmp_path / "bpr" / "result.json").write_text('{"best_epoch": 1, "epochs": 1, "parameters": 1}')
+    with pytest.raises(ArtifactError, match=r"result\.json: damaged \(no ndcg@5\); train again"):
+        report_of_run(Run.open(tmp_path / "bpr"))
+
+
+def test_the_card_says_what_was_added_later_and_what_was_not_validated(plain: Path, tmp_path: Path) -> None:
+    shutil.copytree(plain / "mcne", tmp_path / "mcne")
+    result = json.loads((tmp_path / "mcne" / "result.json").read_text())
+    (tmp_path / "mcne" / "result.json").write_text(json.dumps(result | {"ndcg@5": None}))
+    run = Run.open(tmp_path / "mcne")
+    said = ReportReader(model_card(run, run.embeddings, None)).text
+    assert "Nobody had validation records, so the last of 3 epochs was kept." in said
+    assert "was the best by" not in said
+    added = replace(run, spec=replace(run.spec, method=TRANSFER))
+    said = ReportReader(model_card(added, run.embeddings, None)).text
+    assert "a behavior that was added later" in said
+    assert "alike on one behavior or on all" in said
+    assert "compared with" not in said
+
+
+def test_a_page_that_would_be_too_large_is_not_written(
+    made: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "LARGEST", 1000)
+    with pytest.raises(UsageError, match=r"report\.html: the page would have [\d,]+ bytes, and 1,000 are the most"):
+        writing.write_page(made, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_of_many_marks_is_an_image_of_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Stream(0, "marks").normal((2, 3000))
+
+    def draw(theme: Theme) -> Figure:
+        figure = canvas(6, 4)
+        figure.subplots().scatter(*places, color=colors(theme, 1)[0], alpha=0.6)
+        return figure
+
+    images = ReportReader(figures.shown(figures.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of("img")
+    assert [image["src"].partition(",")[0] for image in images] == ["data:image/png;base64"] * 2
+    assert max(len(image["src"]) for image in images) < 120_000
+    monkeypatch.setattr(figures, "LARGEST_SVG", 10**9)
+    vectors = ReportReader(figures.shown(figures.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of("img")
+    assert min(len(image["src"]) for image in vectors) > max(len(image["src"]) for image in images)
+
+
+def test_a_caption_tells_of_letters_that_no_font_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "FURTHER_FONTS", ())
+
+    def draw(_theme: Theme) -> Figure:
+        figure = canvas(3, 2)
+        figure.suptitle("\u97f3")
+        return figure
+
+    said = ReportReader(figures.shown(figures.Drawing("d", "d", "d", draw), "About it.")).text
+    assert said.startswith("About it. Boxes in the figure stand for letters that no font had")
+    assert "\u97f3" in said
 
 
 def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:

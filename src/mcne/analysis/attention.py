@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcne.analysis.communities import communities, modularity
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.explanation import OTHER, Message
+from mcne.embeddings.explanation import Message, heard_on
 from mcne.embeddings.forward import link_weights
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import DataError, UsageError
@@ -123,7 +123,7 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
             f"users {found.user_id!r} and {found.other_id!r} are not linked, so no message passes between them; "
             f"user {found.user_id!r} is linked to {_some_neighbors(embeddings, found.user_id)}"
         )
-    return LinkAttention(_names(embeddings, trunk), found.messages)
+    return LinkAttention(heard_on(embeddings.behavior_names, trunk), found.messages)
 
 
 def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> UserAttention:
@@ -144,7 +144,7 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> UserAttent
         for at in np.argsort(-distance, kind="stable")[:N_UNUSUAL]
     )
     return UserAttention(
-        _names(embeddings, trunk),
+        heard_on(embeddings.behavior_names, trunk),
         users[user],
         len(near),
         tuple(map(_plain, means)),
@@ -158,7 +158,7 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttent
     trunk, graph = trunk_of(embeddings), embeddings.graph
     if not graph.n_links:
         raise DataError("the network has no links, so there are no messages to look at")
-    names, label = _names(embeddings, trunk), communities(graph, seed=seed)
+    names, label = heard_on(embeddings.behavior_names, trunk), communities(graph, seed=seed)
     pair = np.stack([label[graph.sources()], label[graph.indices]])
     inner = np.where(pair[0] == pair[1], pair[0], -1)  # [links] the community that holds both ends
     sizes = np.bincount(label)
@@ -201,10 +201,6 @@ def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
     if embeddings.trunk is None:
         raise UsageError(f"{embeddings.method!r} passes no messages that weigh behaviors; train mcne for that")
     return embeddings.trunk
-
-
-def _names(embeddings: ConditionalEmbeddings, trunk: Trunk) -> tuple[str, ...]:
-    return (*embeddings.behavior_names[: trunk.n_behaviors], OTHER)
 
 
 def _some_neighbors(embeddings: ConditionalEmbeddings, user_id: int | str) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.explanation import OTHER
+from mcne.embeddings.explanation import heard_on, other_name
 from mcne.errors import UsageError
 from mcne.evaluation.significance import holm
 
@@ -129,8 +129,7 @@ def mask_numbers(
         raise UsageError(f"{embeddings.method!r} has no masks; train mcne, mcne-a or mcne-f and draw those")
     *lower, last = embeddings.trunk.masks
     names = embeddings.behavior_names
-    other = OTHER if OTHER not in names else f"{OTHER} (of no behavior)"  # the row of reading 3
-    learned = (*names[: embeddings.trunk.n_behaviors], other)
+    learned, other = heard_on(names, embeddings.trunk), other_name(names)  # the row of reading 3
     vectors = embeddings.trunk.levels
     levels = [_level(k, learned, masks, vectors=vectors[k]) for k, masks in enumerate(lower)]
     every = np.array([*(space.mask for space in embeddings.spaces), last[-1]])

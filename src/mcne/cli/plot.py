@@ -116,16 +116,18 @@ def curves(
         best = (
             "not validated" if run.best is None else f"best in epoch {run.best_epoch}, validation NDCG@5 {run.best:.4f}"
         )
-        typer.echo(f"{run.name}: {len(next(iter(run.losses.values())))} epochs, {best}")
+        typer.echo(f"{run.name}: {len(run.epochs)} epochs, {best}")
     typer.echo(f"saved {out}")
 
 
 def draw(make: Callable[[], Figure], out: Path, *, theme: Themes) -> None:
     """Make a figure in a theme and write it."""
-    from mcne.plots.style import save, styled
+    from mcne.plots.style import boxes_told, save, styled
 
-    with styled(theme.value):
+    with styled(theme.value) as letters:
         save(make(), out)
+    if letters:
+        typer.echo(boxes_told(letters), err=True)
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -132,13 +132,23 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         users[user],
         users[other],
         linked,
-        () if trunk is None else (*embeddings.behavior_names[: trunk.n_behaviors], OTHER),
+        () if trunk is None else heard_on(embeddings.behavior_names, trunk),
         () if trunk is None else tuple(_message(embeddings, trunk, *way) for way in ((other, user), (user, other))),
         _remark(embeddings, linked),
         _likeness(*embeddings.vectors[[user, other]]),
         tuple(_on_behavior(embeddings, space, user, other) for space in embeddings.spaces),
         _common(users, friends[(friends != user) & (friends != other)]),
     )
+
+
+def heard_on(names: Sequence[str], trunk: Trunk) -> tuple[str, ...]:
+    """Of a model with these behaviors, what messages are weighed on: those that it was trained with, and the rest."""
+    return (*names[: trunk.n_behaviors], other_name(names))
+
+
+def other_name(names: Sequence[str]) -> str:
+    """What the last mask row is called beside the behaviors' names."""
+    return OTHER if OTHER not in names else f"{OTHER} (of no behavior)"
 
 
 def _remark(embeddings: ConditionalEmbeddings, linked: bool) -> str:

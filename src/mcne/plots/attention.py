@@ -5,6 +5,7 @@ Drawn from plain data, as :mod:`mcne.analysis.attention` gives it and ``mcne plo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,10 +27,13 @@ NEAR_EVEN = 0.02
 STRONG = 1.5
 """Standard deviations at which a color is at its strongest."""
 SHADED = f"blue: more than on links between communities, orange: less; full at {STRONG} standard deviations"
-TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
-DECADES = (0.001, 0.01, 0.1, 1, 10, 100, 1000)
-WIDE = 50
-"""From lowest to highest ratio, times from which only decades have room."""
+TICKS = {
+    2: (0.6, 0.8, 1, 1.2, 1.4),
+    5: (0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 4),
+    50: (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50),
+    math.inf: (0.001, 0.01, 0.1, 1, 10, 100, 1000),
+}
+"""Ratios that have room on an axis, by how many times its end is its start."""
 
 
 def draw_attention(found: Numbers, *, theme: Theme) -> Figure:
@@ -154,7 +158,7 @@ def _draw_faithfulness(panels: Sequence[Axes], checked: Numbers, theme: Theme) -
         if all(each["ratio"]["value"] is None for _, each in _of(findings, measure, kinds)):
             panel.text(0.5, 0.5, "nothing changes\nby chance", ha="center", va="center", transform=panel.transAxes)
     low, high = min(reached) / 1.25, max(reached) * 1.25
-    ticks = [tick for tick in (TICKS if high < WIDE * low else DECADES) if low <= tick <= high]
+    ticks = [tick for tick in next(each for most, each in TICKS.items() if high < most * low) if low <= tick <= high]
     for panel in panels:
         panel.set_xlim(low, high)
         panel.xaxis.set_major_locator(FixedLocator(ticks))
@@ -163,7 +167,7 @@ def _draw_faithfulness(panels: Sequence[Axes], checked: Numbers, theme: Theme) -
         panel.tick_params(axis="y", length=0)
         panel.grid(axis="x")
     names = {"behaviors": "behaviors left out", "links": "links left out"}
-    _name_rows(panels[0], [f"{names[part]},\nagainst {chance} ones" for part, chance in kinds])
+    panels[0].set_yticks(range(len(kinds)), [f"{names[part]},\nagainst {chance} ones" for part, chance in kinds])
     panels[0].set_ylim(len(kinds) - 0.5, -0.5)
     panels[1].set_xlabel("change against the change by chance, 95 % interval")
     panels[1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2)
@@ -200,7 +204,7 @@ def _fill(
 
 def _mark_even(panel: Axes, even: float, theme: Theme) -> None:
     panel.axvline(even, color=INK[theme], linestyle="--", linewidth=1)
-    panel.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    panel.xaxis.set_major_formatter(PercentFormatter(1.0))
     panel.xaxis.set_major_locator(MaxNLocator(6))
     panel.grid(axis="x")
     panel.set_axisbelow(True)
@@ -208,7 +212,7 @@ def _mark_even(panel: Axes, even: float, theme: Theme) -> None:
 
 def _name_rows(panel: Axes, names: Sequence[str], *, is_reversed: bool = True) -> None:
     """Names on the left, the first above; a picture counts its rows from above anyway."""
-    panel.set_yticks(range(len(names)), [name if "\n" in name else shortened(name) for name in names])
+    panel.set_yticks(range(len(names)), [shortened(name) for name in names])
     panel.tick_params(axis="y", length=0)
     if is_reversed:
         panel.set_ylim(len(names) - 0.5, -0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mcne.errors import UsageError
+from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.plots.style import INK, MARKERS, Theme, canvas, colors, shortened
 
@@ -32,14 +32,26 @@ class Curves:
 
     @classmethod
     def of(cls, name: str, records: Sequence[Mapping[str, Any]], *, best_epoch: int) -> Curves:
-        """From the records of a training, of which there must be one of an epoch at least."""
-        epochs = [record for record in records if record["epoch"]]
-        if not epochs:
-            raise UsageError(f"{name}: a method that does not learn step by step has no curves; draw another run")
-        behaviors = list(dict.fromkeys(behavior for record in epochs for behavior in record["loss"]))
-        losses = {each: tuple((r["epoch"], r["loss"][each]) for r in epochs if each in r["loss"]) for each in behaviors}
-        measured = ((r["epoch"], r.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)) for r in epochs)
-        return cls(name, losses, tuple((epoch, value) for epoch, value in measured if value is not None), best_epoch)
+        """From the records of a training, one of an epoch at least; what is no number is left out."""
+        try:
+            epochs = [record for record in records if record["epoch"]]
+            behaviors = dict.fromkeys(behavior for record in epochs for behavior in record["loss"])
+            losses = {each: _points((r["epoch"], r["loss"].get(each)) for r in epochs) for each in behaviors}
+            means = [(r["epoch"], r.get("validation", {}).get("mean", {})) for r in epochs]
+            measured = _points((epoch, mean.get(DECIDING_METRIC)) for epoch, mean in means)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ArtifactError(f"{name}: the records of its epochs are damaged ({error!r}); train again") from error
+        if not any(losses.values()):
+            raise UsageError(
+                f"{name}: a run without a loss of any epoch, as of a method that does not learn step by step, has no "
+                "curves; draw another run"
+            )
+        return cls(name, losses, measured, best_epoch)
+
+    @property
+    def epochs(self) -> list[int]:
+        """Of which a loss is known."""
+        return sorted({epoch for points in self.losses.values() for epoch, _ in points})
 
     @property
     def best(self) -> float | None:
@@ -54,6 +66,10 @@ class Curves:
 def draw_curves(curves: Sequence[Curves], *, theme: Theme) -> Figure:
     """Of one run a line per behavior; of several a panel per behavior with a line per run."""
     return _draw_one(curves[0], theme) if len(curves) == 1 else _draw_several(curves, theme)
+
+
+def _points(found: Iterable[tuple[int, float | None]]) -> Points:
+    return tuple((epoch, value) for epoch, value in found if value is not None and math.isfinite(value))
 
 
 def _draw_one(run: Curves, theme: Theme) -> Figure:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mcne.errors import UsageError
@@ -24,6 +28,17 @@ THEMES: tuple[Theme, ...] = get_args(Theme)
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 200
 """Of PNG files: fit for print at a column's width."""
+
+FONT = "DejaVu Sans"
+"""It comes with matplotlib, so it is everywhere."""
+FURTHER_FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei"),
+    *("Microsoft YaHei", "PingFang SC", "Hiragino Sans", "Yu Gothic", "Malgun Gothic", "Apple SD Gothic Neo"),
+    *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Noto Sans Hebrew"),
+    *("Nirmala UI", "Leelawadee UI", "Segoe UI Symbol", "Noto Emoji", "Noto Sans Symbols 2", "Arial Unicode MS"),
+)
+"""Where they are installed, they have the letters that :data:`FONT` lacks, such as Chinese ones."""
+NO_GLYPH = re.compile(r"Glyph (\d+) .*missing from font")
 
 COLORS = {
     "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#882255", "#444444"),
@@ -39,13 +54,16 @@ SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}
 
 
 @contextmanager
-def styled(theme: Theme) -> Iterator[None]:
-    """Figures that are made, drawn and saved in the block look like this theme."""
+def styled(theme: Theme) -> Iterator[set[str]]:
+    """Figures that are made, drawn and saved in the block look like this theme.
+
+    Gives the letters, as they are met, that no font here has: boxes stand for them.
+    """
     if theme not in THEMES:
         raise UsageError(f"unknown theme {theme!r}; choose {' or '.join(THEMES)}")
     ink, paper = INK[theme], PAPER[theme]
     settings: Any = {
-        "font.family": "DejaVu Sans",  # which comes with matplotlib, so it is everywhere
+        "font.family": [FONT, *_installed(FURTHER_FONTS)],
         "font.size": 9,
         "axes.titlesize": 10,
         "axes.titleweight": "bold",
@@ -69,8 +87,19 @@ def styled(theme: Theme) -> Iterator[None]:
         "svg.hashsalt": "mcne",
         "path.simplify": True,
     }
-    with matplotlib.rc_context(settings):
-        yield
+    with matplotlib.rc_context(settings), _letters_without_font() as letters:
+        yield letters
+
+
+def boxes_told(letters: set[str]) -> str:
+    """What to say where boxes stand for letters; nothing where none do."""
+    if not letters:
+        return ""
+    shown = "".join(sorted(letters)[:12]) + ("…" if len(letters) > 12 else "")
+    return (
+        f"Boxes in the figure stand for letters that no font had where it was drawn ({shown}): install one that has, "
+        "such as Noto Sans CJK, and draw it again."
+    )
 
 
 def canvas(width: float, height: float) -> Figure:
@@ -84,9 +113,12 @@ def colors(theme: Theme, n: int) -> list[str]:
 
 
 def shortened(name: str, limit: int = 22) -> str:
-    """A name for a label: what is too long loses its middle, for names often differ at their ends; never markup."""
-    tail = (limit - 1) // 3
-    shown = name if len(name) <= limit else f"{name[: limit - 1 - tail]}…{name[-tail:]}"
+    """A name for a label, in one line: what is too long loses its middle, for names often differ at their ends.
+
+    It is never markup.
+    """
+    tail, line = (limit - 1) // 3, " ".join("".join(each if each.isprintable() else " " for each in name).split())
+    shown = line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[-tail:]}"
     return shown.replace("$", r"\$")
 
 
@@ -94,7 +126,7 @@ def check_place(path: Path) -> None:
     """Refuse a file that :func:`save` could not write; before a long computation."""
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a figure is written as {', '.join(SUFFIXES)}; name such a file")
-    if path.exists():
+    if path.exists() or path.is_symlink():
         raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another --out")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
@@ -112,8 +144,11 @@ def save(figure: Figure, path: Path) -> None:
 def write_new(path: Path, data: bytes) -> None:
     """Write a file that is not there yet: aside, then renamed."""
     aside = path.with_name(f".{path.name}.partial")
-    aside.write_bytes(data)
-    aside.replace(path)
+    try:
+        aside.write_bytes(data)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def to_svg(figure: Figure) -> str:
@@ -122,6 +157,31 @@ def to_svg(figure: Figure) -> str:
     figure.savefig(text, format="svg", metadata=_undated(".svg"))
     written = text.getvalue()
     return written[written.index("<svg") :]
+
+
+@contextmanager
+def _letters_without_font() -> Iterator[set[str]]:
+    """Collects what matplotlib would warn of, letter by letter and drawing by drawing."""
+    letters: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=NO_GLYPH.pattern)
+        show = warnings.showwarning
+
+        def collect(message: Warning | str, *others: Any, **named: Any) -> None:
+            if found := NO_GLYPH.match(str(message)):
+                letters.add(chr(int(found[1])))
+            else:
+                show(message, *others, **named)
+
+        warnings.showwarning = collect
+        yield letters
+
+
+@cache
+def _installed(families: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are there: matplotlib would warn of each other one."""
+    there = set(fontManager.get_font_names())
+    return tuple(family for family in families if family in there)
 
 
 def _undated(suffix: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def read(directory: Path) -> dict[str, Any]:
         )
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = found["title"], found["method"], found["behaviors"], found["repetitions"], found["dataset"]["name"]
         points = [point for curve in found["curves"] for point in curve["points"]]
         if not any(point["finished"] for point in points):
             raise DataError(f"{directory}: no training is finished yet; the same mcne sweep command goes on")

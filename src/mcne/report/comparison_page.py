@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,14 @@ from mcne.report.markup import (
     with_interval,
 )
 from mcne.report.page import Report, Section, facts
-from mcne.report.quality import METRICS, intervals
+from mcne.report.quality import METRICS, best_cells, intervals, mean_name
 from mcne.report.sensitivity import sensitivity
 from mcne.report.settings import fingerprints
 
 TABLES, PAGE, USERS, DATA = "table.json", "table.md", "users.parquet", "data.json"
 AGAIN = "mcne compare … --table writes it again"
+UNFINISHED = "Not finished"
+"""The table of methods that lack repetitions."""
 VARIANTS = ("mcne-f", "mcne-a", "mcne")
 """Methods whose difference is the paper's ablation, the whole one last."""
 PROTOCOLS = {
@@ -69,10 +71,12 @@ def is_comparison(path: Path) -> bool:
 def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequence[Path] = ()) -> Report:
     """Everything that a comparison's directory tells; its dataset where that is given."""
     title, about = _introduction(path)
-    tables, prints = _read_json(path / TABLES), _read_json(path / DATA)
+    tables, prints = _read_json(path / TABLES, _check_tables), _read_json(path / DATA, _check_prints)
     found = intervals(_scores(path))
+    lacks = _lacks(tables)
+    told = [*about, lacks] if lacks else about
     sections = [
-        Section("glance", "At a glance", joined([facts(_glance(found)), *map(paragraph, about)])),
+        Section("glance", "At a glance", joined([facts(_glance(found)), *map(paragraph, told)]), lacks=lacks),
         *_quality_sections(found),
         _ablation_section(path, {method for _, _, method in found}),
         Section("tables", "Tables", joined(_table(made) for made in tables)),
@@ -94,11 +98,25 @@ def _introduction(path: Path) -> tuple[str, list[str]]:
     return title.removeprefix("# "), about
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path, check: Callable[[Any], object]) -> Any:
+    """What is there, once ``check`` has found in it what a page shows."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error}); {AGAIN}") from error
+        found = json.loads(path.read_text(encoding="utf-8"))
+        check(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {AGAIN}") from error
+    return found
+
+
+def _check_tables(tables: Any) -> None:
+    for made in tables:
+        _ = made["title"], made["note"], [(row, column) for row, column in made["best"]]
+        if any(len(row) != len(made["header"]) for row in made["rows"]):
+            raise ValueError(f"a line of {made['title']!r} that is not as long as its head")
+
+
+def _check_prints(prints: Any) -> None:
+    _ = prints["dataset"][:0], dict(prints.items())
 
 
 def _scores(path: Path) -> dict[Key, UserScores]:
@@ -138,6 +156,13 @@ def _glance(found: dict[Key, Comparisons]) -> list[tuple[str, str]]:
     return pairs
 
 
+def _lacks(tables: Sequence[Mapping[str, Any]]) -> str:
+    """Which methods have no intervals here, and why; nothing where all are finished."""
+    rows = [row for made in tables if made["title"] == UNFINISHED for row in made["rows"]]
+    named = "; ".join(f"{method}: {lacks}" for method, lacks in rows)
+    return f"Not among the figures and intervals here, which need all repetitions: {named}." if named else ""
+
+
 def _quality_sections(found: dict[Key, Comparisons]) -> list[Section]:
     sections = []
     for protocol, title in PROTOCOLS.items():
@@ -171,13 +196,9 @@ def _means(found: dict[tuple[str, str], Comparisons], metric: str, title: str) -
         [name, *(with_interval(each.difference, each.low, each.high, digits=digits) for each in line)]
         for name, line in cells.items()
     ]
-    best = set()
-    for at in range(len(behaviors) + 1):
-        column = [line[at].difference for line in cells.values()]
-        best.add((column.index(max(column)), at + 1))
-    return Table(
-        f"{METRICS[metric]} {title[0].lower()}{title[1:]}", ["method", *behaviors, "mean"], rows, best=frozenset(best)
-    )
+    best = best_cells([[line[at].difference for line in cells.values()] for at in range(len(behaviors) + 1)])
+    head = ["method", *behaviors, mean_name(behaviors)]
+    return Table(f"{METRICS[metric]} {title[0].lower()}{title[1:]}", head, rows, best=best)
 
 
 def _ablation_section(path: Path, methods: set[str]) -> Section | None:

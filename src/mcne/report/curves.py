@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcne.errors import UsageError
 from mcne.plots.curves import Curves, draw_curves
 from mcne.report.figures import Drawing, shown
 from mcne.report.markup import Html, Table, count, joined, number, percent, table
@@ -9,17 +10,19 @@ from mcne.report.page import Section
 from mcne.runs import Run
 from mcne.runs.record import BEHAVIORS
 
+ANCHOR, TITLE = "learning", "Learning curves"
+
 
 def learning(run: Run) -> Section | None:
     """The curves of a run, or of the run of each behavior; None of a method that does not learn step by step."""
     parts = {run.spec.method: run} if run.spec.mode == "joint" else _parts(run)
-    curves = [
-        Curves.of(name, part.records, best_epoch=part.result["best_epoch"])
-        for name, part in parts.items()
-        if part.result["epochs"]
-    ]
-    if not curves:
+    learned = {name: part for name, part in parts.items() if part.result["epochs"]}
+    if not learned:
         return None
+    try:
+        curves = [Curves.of(name, each.records, best_epoch=each.result["best_epoch"]) for name, each in learned.items()]
+    except UsageError as error:  # the records are gone
+        return Section.lacking(ANCHOR, TITLE, f"No curves: {error}.")
     told = "; ".join(_told(each) for each in curves)
     drawing = Drawing("curves", "learning curves", told, lambda theme: draw_curves(curves, theme=theme))
     caption = "Mean loss of an epoch by behavior, and NDCG@5 on the validation part, which chose the epoch."
@@ -29,7 +32,7 @@ def learning(run: Run) -> Section | None:
     made = Table(
         "First, best and last epoch", head, [[*row[:3], *(row[3].get(b, "–") for b in behaviors)] for row in rows]
     )
-    return Section("learning", "Learning curves", joined([shown(drawing, caption), table(made)]), (drawing,))
+    return Section(ANCHOR, TITLE, joined([shown(drawing, caption), table(made)]), (drawing,))
 
 
 def _parts(run: Run) -> dict[str, Run]:
@@ -40,17 +43,15 @@ def _parts(run: Run) -> dict[str, Run]:
 
 
 def _told(curves: Curves) -> str:
-    epochs = len(next(iter(curves.losses.values())))
     best = "" if curves.best is None else f", best in epoch {curves.best_epoch} with {100 * curves.best:.1f} percent"
-    return f"{curves.name}: loss and validation NDCG@5 over {epochs} epochs{best}"
+    return f"{curves.name}: loss and validation NDCG@5 over {len(curves.epochs)} epochs{best}"
 
 
 def _rows(curves: Curves, *, several: bool) -> list[tuple[str, Html, Html, dict[str, Html]]]:
     """Name, number, metric and losses of the epochs that matter."""
-    epochs = [epoch for epoch, _ in next(iter(curves.losses.values()))]
     validation = dict(curves.validation)
     rows = []
-    for name, epoch in (("first", epochs[0]), ("best", curves.best_epoch), ("last", epochs[-1])):
+    for name, epoch in (("first", curves.epochs[0]), ("best", curves.best_epoch), ("last", curves.epochs[-1])):
         losses = {b: dict(points).get(epoch) for b, points in curves.losses.items()}
         cells = {b: number(loss, "" if loss is None else f"{loss:.4f}") for b, loss in losses.items()}
         title = f"{name}, {curves.name}" if several else name

@@ -8,7 +8,7 @@ from typing import Any
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import Split
-from mcne.report.markup import Html, Table, code, count, joined, listed, number, paragraph, percent, table
+from mcne.report.markup import Html, Table, code, count, folded, joined, listed, number, paragraph, percent, table
 from mcne.report.page import facts
 
 
@@ -17,7 +17,7 @@ def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = 
     found = describe(dataset)
     parts = [facts(_sizes(found)), table(_behaviors(found))]
     if found["overlap"]:
-        parts.append(table(_overlap(found)))
+        parts.append(folded(_overlap(found)))
     if split is not None:
         parts.append(table(_split(describe_split(dataset, split), split_name)))
         parts += [paragraph(f"Note of the split: {note}") for note in split.notes]

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from mcne import storage
-from mcne.plots.style import THEMES, Theme, canvas, colors, save, shortened, styled, to_svg
+from mcne.plots.style import THEMES, Theme, boxes_told, canvas, colors, save, shortened, styled, to_svg
 from mcne.report.markup import Html, element
 
-LARGEST_SVG = 150_000
+LARGEST_SVG = 120_000
 """Bytes; a figure of thousands of marks is smaller, and faster to show, as an image of points."""
 POINTS_PER_INCH = 144
+SHADES = 256
+"""Colors of such an image: few figures have more, and it takes a third of the bytes."""
 FORMATS = ("png", "svg")
 
 
@@ -43,14 +46,14 @@ def shown(drawing: Drawing, caption: str) -> Html:
     """The figure in the page, in both themes, of which the style sheet shows one."""
     images = []
     for theme in THEMES:
-        with styled(theme):
+        with styled(theme) as letters:
             figure = drawing.draw(theme)
             width, height = (round(96 * inches) for inches in figure.get_size_inches())
             source = _embedded(figure)
         size = {"width": str(width), "height": str(height), "style": f"--width: {width}px"}
         images.append(element("img", class_=f"on-{theme}", src=source, alt=drawing.told, **size))
     box = element("div", *images, class_="wide", role="group", tabindex="0", aria_label=f"Figure: {drawing.title}")
-    return element("figure", box, element("figcaption", caption))
+    return element("figure", box, element("figcaption", " ".join([caption, boxes_told(letters)]).rstrip()))
 
 
 def save_all(drawings: Sequence[Drawing], directory: Path) -> None:
@@ -87,6 +90,8 @@ def _embedded(figure: Figure) -> str:
     drawn = to_svg(figure).encode()
     if len(drawn) <= LARGEST_SVG:
         return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
-    written = io.BytesIO()
-    figure.savefig(written, format="png", dpi=POINTS_PER_INCH, metadata={"Software": None})
+    drawn_as_points, written = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn_as_points, format="png", dpi=POINTS_PER_INCH, metadata={"Software": None})
+    with Image.open(drawn_as_points) as image:
+        image.convert("RGB").quantize(SHADES, dither=Image.Dither.NONE).save(written, format="png", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(written.getvalue()).decode()}"

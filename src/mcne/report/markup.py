@@ -12,6 +12,10 @@ NEVER_ALLOWED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufd
 """Characters that no HTML text may have, escaped or not; a name of the data may."""
 
 NO_VALUE = "–"
+LONG = 24
+"""Letters of a cell from which it needs room."""
+MOST_LINES = 21
+"""Of a table that stays open: as many as seven behaviors have pairs."""
 
 
 class Html(str):
@@ -74,8 +78,8 @@ def count(value: int) -> Html:
 
 
 def percent(value: float | None, digits: int = 1) -> Html:
-    """A share in percent, without the sign."""
-    return number(value, "" if value is None else f"{100 * value:.{digits}f}")
+    """A share in percent, without that sign; what rounds to nothing has no minus."""
+    return number(value, "" if value is None else f"{100 * value:z.{digits}f}")
 
 
 def with_interval(value: float | None, low: float, high: float, *, digits: int = 1) -> Html:
@@ -98,7 +102,7 @@ def code(text: str) -> Html:
 
 def table(made: Table) -> Html:
     """A table that scrolls in its own box where the page is narrow."""
-    head = [_head(text, at in made.text_columns) for at, text in enumerate(made.head)]
+    head = [_cell("th", text, ["text"] * (at in made.text_columns), scope="col") for at, text in enumerate(made.head)]
     lines = [element("tr", *_cells(made, at)) for at in range(len(made.rows))]
     inner = element(
         "table",
@@ -109,14 +113,24 @@ def table(made: Table) -> Html:
     return element("div", inner, class_="wide", role="group", tabindex="0", aria_label=made.caption)
 
 
-def _head(text: str, is_text: bool) -> Html:
-    return element("th", text, scope="col", class_="text") if is_text else element("th", text, scope="col")
+def folded(made: Table) -> Html:
+    """A table that is closed at first where it has so many lines that nobody would read on below it."""
+    if len(made.rows) <= MOST_LINES:
+        return table(made)
+    return element("details", element("summary", f"{made.caption}: {len(made.rows)} lines"), table(made))
 
 
 def _cells(made: Table, at: int) -> Iterable[Html]:
     first, *others = made.rows[at]
-    yield element("th", first, scope="row", class_="text")
+    yield _cell("th", first, ["text"], scope="row")
     for column, cell in enumerate(others, start=1):
         classes = ["text"] if column in made.text_columns else []
-        classes += ["best"] if (at, column) in made.best else []
-        yield element("td", cell, class_=" ".join(classes)) if classes else element("td", cell)
+        yield _cell("td", cell, classes + ["best"] * ((at, column) in made.best))
+
+
+def _cell(tag: str, text: str, classes: Sequence[str], **attributes: str) -> Html:
+    """A cell; text that is long gets more room, for else it would stand a word to a line."""
+    is_long = not isinstance(text, Html) and len(text) > LONG
+    if named := " ".join([*classes, *(["long"] if is_long else [])]):
+        attributes["class_"] = named
+    return element(tag, text, **attributes)

@@ -9,7 +9,7 @@ from mcne.analysis.masks import MaskLevel, MaskNumbers, mask_numbers
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.plots.masks import draw_masks
 from mcne.report.figures import Drawing, shown
-from mcne.report.markup import Table, count, joined, number, paragraph, percent, table
+from mcne.report.markup import Table, count, folded, joined, number, paragraph, percent, table
 from mcne.report.page import Section
 
 
@@ -30,7 +30,7 @@ def masks(
         ),
         shown(drawing, "Colored: the mask is one. Below: the share of ones, what masks share, how they were learned."),
         table(_densities(numbers)),
-        *([table(_overlaps(last))] if last.overlaps_in_use else []),
+        *([folded(_overlaps(last))] if last.overlaps_in_use else []),
     ]
     return Section("masks", "Masks", joined(parts), (drawing,))
 

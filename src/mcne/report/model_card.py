@@ -11,6 +11,7 @@ from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.report.markup import Html, element, listed, paragraph
 from mcne.runs import Run
+from mcne.runs.record import TRANSFER
 
 ABOUT = {
     "mcne": "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, "
@@ -19,10 +20,15 @@ ABOUT = {
     "and a learned binary mask per behavior.",
     "mcne-f": "MCNE with fixed masks that share no dimension, and without attention: one vector per user, of which "
     "every behavior has a block of its own.",
+    "mcne-plus": "MCNE whose users start from their attributes: messages along the links, weighed by attention over "
+    "behaviors, make one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
+    "mcne-constant-masks": "A control of MCNE: its masks all start from one value, and learn from there.",
+    "mcne-random-masks": "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
+    TRANSFER: "A trained MCNE with a behavior that was added later: only that behavior's masks and items were learned "
+    "here, and everything that the model had served before is as it was.",
     "popularity": "Every user is offered the items that most users have. It knows nothing of users or links, and is "
     "there as the line that others have to pass.",
 }
-MASKED = ("mcne", "mcne-a", "mcne-f")
 NOT_FOR = (
     "Decisions about people, such as credit, work, insurance or housing: the vectors hold who knows whom and who "
     "likes what, and nothing here was checked for fairness between groups.",
@@ -43,7 +49,7 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     ]
     if data is not None:
         parts.append(("What it learned from", paragraph(_learned_from(*data))))
-    parts.append(("Known limits", listed(_limits(run, data))))
+    parts.append(("Known limits", listed(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
 
@@ -63,7 +69,7 @@ def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:
     if embeddings is None:
         return [*uses, "It has no vectors: it can be evaluated and compared, but not asked or exported."]
     if embeddings.width:
-        kind = "on one behavior or on all" if run.spec.method in MASKED else "by their vectors"
+        kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
         uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
     return [*uses, "Research on network embedding: the same data, split and seed give the same numbers."]
 
@@ -78,7 +84,7 @@ def _learned_from(dataset: SocialDataset, split: Split) -> str:
     )
 
 
-def _limits(run: Run, data: tuple[SocialDataset, Split] | None) -> list[str]:
+def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:
     limits = [
         f"Test items are ranked against {COUNT} random items, as in the paper: figures are higher than against the "
         "whole catalog, and methods may come in another order there (mcne evaluate RUN --protocol full).",
@@ -87,7 +93,7 @@ def _limits(run: Run, data: tuple[SocialDataset, Split] | None) -> list[str]:
     ]
     if data is not None:
         limits += _limits_of_data(*data)
-    return [*limits, MEANS_NO_CAUSE] if run.spec.method in MASKED else limits
+    return limits if embeddings is None or embeddings.trunk is None else [*limits, MEANS_NO_CAUSE]
 
 
 def _limits_of_data(dataset: SocialDataset, split: Split) -> list[str]:
@@ -111,6 +117,8 @@ def _limits_of_data(dataset: SocialDataset, split: Split) -> list[str]:
 def _evaluated(run: Run) -> str:
     best, epochs = run.result["best_epoch"], run.result["epochs"]
     chosen = f"Of {epochs} epochs, epoch {best} was the best by NDCG@5 on the validation part" if best else ""
+    if best and run.result["ndcg@5"] is None:
+        chosen = f"Nobody had validation records, so the last of {epochs} epochs was kept"
     if isinstance(best, list):
         chosen = "For each behavior, the epoch was chosen by NDCG@5 on the validation part"
     chosen = chosen or "There was no epoch to choose"

@@ -50,9 +50,11 @@ caption { text-align: left; font-weight: 600; padding: 0 0 .35rem; }
 caption span { display: block; position: sticky; left: 0; max-width: min(46rem, calc(100vw - 2rem)); }
 th, td { padding: 4px .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
   white-space: nowrap; unicode-bidi: isolate; }
-thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; max-width: 13rem; }
+details { margin: 1rem 0 1.5rem; } summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
 .text { text-align: left; } td.text { white-space: normal; min-width: 8rem; max-width: 34rem; overflow-wrap: anywhere; }
 tbody th { font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 7rem; max-width: 16rem; }
+.long, td.long { min-width: 11rem; } tbody th.long { min-width: 15rem; }
 th:first-child { position: sticky; left: 0; background: var(--paper); padding-left: 0; }
 td .interval { display: block; line-height: 1.25rem; } td.best { background: var(--mark); font-weight: 700; }
 figure { margin: 1.25rem 0; } figcaption { color: var(--soft); font-size: .9375rem; max-width: 46rem; }
@@ -63,12 +65,14 @@ figure .wide { margin: 0 0 .5rem; } figure img.on-dark { display: none; }
   :root:not(:has(#theme-light:checked)) figure img.on-dark { display: block; } }
 @media screen { :root:has(#theme-dark:checked) figure img.on-light { display: none; }
   :root:has(#theme-dark:checked) figure img.on-dark { display: block; } }
-@media (max-width: 40rem) { th:first-child { max-width: 8.5rem; } h1 { font-size: 1.4rem; } }
+@media (max-width: 40rem) { tbody th { min-width: 5.5rem; } th:first-child { max-width: 9.75rem; }
+  tbody th.long { min-width: 9.75rem; } h1 { font-size: 1.4rem; } }
 .card { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 0 2.5rem; }
 .card h3 { margin-top: 1rem; }
 @media print { fieldset, nav { display: none; } figure img { min-width: 0; }
   body { max-width: none; padding: 0; font-size: 10pt; } .wide { overflow: visible; }
   table { font-size: 8pt; line-height: 1.4; } th, td { padding: .15rem .35rem; white-space: normal; }
+  details::details-content { content-visibility: visible; }
   figure, tr, .facts { break-inside: avoid; } h2, h3, caption { break-after: avoid; } }
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -42,7 +42,7 @@ EVERY_METRIC = {
 EVERY_METRIC |= {"hits_ideal_ndcg": "hits-ideal NDCG"}
 MOST_OTHERS = 20
 """Runs that are evaluated beside the one of the page."""
-MEAN = "mean"
+MEAN, MEAN_OF_ALL = "mean", "mean of all behaviors"
 
 Key = TypeVar("Key")
 
@@ -143,6 +143,17 @@ def metric_name(metric: str) -> str:
     return f"{EVERY_METRIC[name]}{at}{cutoff}"
 
 
+def mean_name(behaviors: Iterable[str]) -> str:
+    """What the mean over behaviors is called beside their names."""
+    return MEAN_OF_ALL if MEAN in behaviors else MEAN
+
+
+def best_cells(columns: Sequence[Sequence[float]]) -> frozenset[tuple[int, int]]:
+    """Rows and columns, the first of which is the name's, of the highest means; all that are as high, and above 0."""
+    found = ((max(column), at, column) for at, column in enumerate(columns, start=1))
+    return frozenset((row, at) for top, at, column in found if top > 0 for row, v in enumerate(column) if v == top)
+
+
 def _others(run: Run) -> tuple[list[Run], list[str]]:
     """Finished runs in the same directory that were trained on the same split, and what is left out."""
     own = run.path.resolve()
@@ -210,9 +221,9 @@ def _means(quality: Quality, metric: str) -> Table:
             columns[at].append(0.0 if mean is None else mean)
             cells.append(percent(mean) if found is None else with_interval(mean, found.low, found.high))
         rows.append([name, *cells])
-    best = {(column.index(max(column)), at) for at, column in enumerate(columns, start=1) if max(column) > 0}
-    head = ["method", *quality.behaviors, MEAN]
-    return Table(f"{metric_name(metric)} on the test part", head, rows, best=frozenset(best if len(rows) > 1 else ()))
+    best = best_cells(columns) if len(rows) > 1 else frozenset()
+    head = ["method", *quality.behaviors, mean_name(quality.behaviors)]
+    return Table(f"{metric_name(metric)} on the test part", head, rows, best=best)
 
 
 def _tests(quality: Quality, run: str) -> Table:
@@ -240,7 +251,8 @@ def _how_tested(quality: Quality) -> str:
 def _every_metric(summary: Mapping[str, Any], run: str) -> Table:
     cutoffs = [name.partition("@")[2] for name in summary["mean"] if name.startswith("recall@")]
     rows = []
-    for name, means in [*summary["behaviors"].items(), (MEAN, summary["mean"])]:
+    every = summary["behaviors"]
+    for name, means in [*every.items(), (mean_name(every), summary["mean"])]:
         for cutoff in cutoffs:
             values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in EVERY_METRIC]
             rows.append([name, count(means["users"]) if "users" in means else "", f"@{cutoff}", *values])

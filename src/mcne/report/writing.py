@@ -12,6 +12,9 @@ from mcne.report.page import Report
 from mcne.report.run_page import report_of_run
 from mcne.runs import SPEC, Run
 
+LARGEST = 2_000_000
+"""Bytes that a page may have, so that it can be sent and opened anywhere."""
+
 
 def report_of(
     path: Path,
@@ -50,6 +53,11 @@ def check_free(path: Path, option: str) -> None:
 def write_page(report: Report, path: Path) -> int:
     """Write the page, whole or not at all, over nothing; returns its size in bytes."""
     content = report.html().encode()
+    if len(content) > LARGEST:
+        raise UsageError(
+            f"{path}: the page would have {len(content):,} bytes, and {LARGEST:,} are the most that one may have; show "
+            "fewer sweeps in it"
+        )
     aside = path.with_name(f".{path.name}.partial")
     try:
         with aside.open("wb") as file:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
 METRICS = "metrics.jsonl"
+ENDS = ("best_epoch", "epochs", "ndcg@5", "parameters")
+"""What the end of a training tells."""
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
 TRANSFER = "mcne-transfer"
 """What the method of a run is called that brought a behavior to a trained one: no data makes it alone."""
@@ -103,7 +105,10 @@ class Run:
     @cached_property
     def result(self) -> Mapping[str, Any]:
         """How the training ended: ``epochs``, ``best_epoch`` and the metric that decided."""
-        return dict(read_json(self.path / RESULT))
+        result = dict(read_json(self.path / RESULT))
+        if lacks := [name for name in ENDS if name not in result]:
+            raise ArtifactError(f"{self.path / RESULT}: damaged (no {lacks[0]}); train again")
+        return result
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
