@@ -1,4 +1,8 @@
-"""Compile every kernel for a GPU of compute capability 9.0 at the paper's settings, and print its name."""
+"""Compile every kernel for a GPU of compute capability 9.0 at the paper's settings, and print its name.
+
+Triton compiles a kernel anew where a number is 1, as of a single triple, which it takes for a constant: so it is done
+here, one number after the other. The interpreter knows nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from mcne.kernels import (
     edges_triton,
     groups_triton,
     hops_triton,
+    links_triton,
     projections_triton,
     rows_triton,
     triples_triton,
@@ -76,18 +81,30 @@ def type_of(kernel: str, name: str) -> Any:
         ("_assign", "rows"),
         ("_assign_few", "rows"),
         ("_neighbors", "users"),
+        ("_hear_all", "first"),
     }
     return "*i64" if is_whole else "*fp32"
 
 
-for module in (edges_triton, hops_triton, projections_triton, groups_triton, rows_triton, triples_triton, draws_triton):
+def compile_for_gpu(kernel: Any, sizes: dict[str, Any]) -> None:
+    name, arguments = kernel.fn.__name__, kernel.arg_names
+    signature = {each: "constexpr" if each in sizes else type_of(name, each) for each in arguments}
+    constant = {(at,): sizes[each] for at, each in enumerate(arguments) if each in sizes}
+    if "sizes" in signature:  # of the tables that move as a whole, the first of which has a single number
+        signature["sizes"], constant[(arguments.index("sizes"), 0)] = ("constexpr", "i32"), 1
+    triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
+
+
+for module in (
+    *(edges_triton, hops_triton, links_triton, projections_triton, groups_triton, rows_triton, triples_triton),
+    draws_triton,
+):
     for kernel in kernels(module):
         if kernel.fn.__module__ != module.__name__:
             continue
-        name, arguments = kernel.fn.__name__, kernel.arg_names
-        signature = {each: "constexpr" if each in SIZES else type_of(name, each) for each in arguments}
         for flags in (True, False):  # with masks, bias and weights, and without
-            sizes = {each: flags if isinstance(value, bool) else value for each, value in SIZES.items()}
-            constant = {(at,): sizes[each] for at, each in enumerate(arguments) if each in sizes}
-            triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
-        print(name)
+            compile_for_gpu(kernel, {k: flags if isinstance(value, bool) else value for k, value in SIZES.items()})
+        for number in kernel.params:
+            if type_of(kernel.fn.__name__, number.name) == "i32" and not number.do_not_specialize:
+                compile_for_gpu(kernel, SIZES | {number.name: 1})
+        print(kernel.fn.__name__)

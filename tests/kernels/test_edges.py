@@ -1,17 +1,20 @@
-"""The compiled kernel is the plain one, in value and gradient, for every shape and on any number of threads."""
+"""A compiled layer is the plain one, in value and gradient, for every shape and on any number of threads."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
 from mcne.kernels import backend, reference
-from mcne.kernels.edges import hear_all, mean_of, send_and_receive, shared_sum
+from mcne.kernels.edges import TensorHop, hear, hear_all, mean_of, shared_sum
 from mcne.kernels.reference import send_and_receive as plain
+from mcne.layers.message import MessageLayer
+from mcne.randomness import Stream
 
 SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
     "small": (50, 20, 7, 3, 2, 5),
@@ -52,13 +55,48 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+def layer_inputs(
+    shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, binary: bool = True
+) -> tuple[list[Tensor], dict[str, TensorHop]]:
+    """Vectors, masks and weights of a layer, and a hop; a user may be a receiver twice."""
+    senders, receivers, width, _, _, depth = shape
+    (vectors, _, _, score, masks), at = inputs(shape, dtype, scale=scale, binary=binary)
+    random = torch.Generator().manual_seed(1)
+    project, combine = (torch.randn(n, 2 * width, generator=random, dtype=dtype) for n in (depth, 5))
+    tensors = [vectors, masks, *(each * scale / width**0.5 for each in (project, combine))]
+    tensors.insert(3, score)
+    hop = TensorHop(torch.randint(senders, (receivers,), generator=random), at["sender"], at["heard"])
+    return [tensor.detach().requires_grad_() for tensor in tensors], {"hop": hop}
+
+
+def layer(vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop) -> Tensor:
+    """As a network calls it."""
+    sizes = (vectors.shape[1], len(combine))
+    made = MessageLayer(
+        *sizes, attention_width=len(score), attention=True, message="neighbor", stream=Stream(0, "layer")
+    )
+    weights = {"project": project, "score": score, "combine": combine}
+    return torch.func.functional_call(made, weights, (vectors, masks, hop))
+
+
+def plain_layer(
+    vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
+) -> Tensor:
+    """By the equations: conditional vectors of every user are formed."""
+    own, (first, second) = vectors[hop.receiver], project.chunk(2, dim=1)
+    near, here = (vectors[:, None] * masks) @ first.T, (own[:, None] * masks) @ second.T
+    messages = plain(vectors, near, here, score, masks, sender=hop.sender, heard=hop.heard)
+    return torch.cat([messages, own], dim=1) @ combine.T
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
 @pytest.mark.parametrize("binary", [True, False])
 def test_compiled_is_plain(shape: tuple[int, ...], dtype: torch.dtype, tolerance: float, binary: bool) -> None:
-    given = inputs(shape, dtype, binary=binary)
-    exact = with_gradients(plain, ([tensor.detach().double().requires_grad_() for tensor in given[0]], given[1]))
-    for ours, wanted in zip(with_gradients(send_and_receive, given), exact, strict=True):
+    tensors, at = layer_inputs(shape, dtype, binary=binary)
+    assert hear(*tensors, **at) is not None
+    exact = with_gradients(plain_layer, ([tensor.detach().double().requires_grad_() for tensor in tensors], at))
+    for ours, wanted in zip(with_gradients(layer, (tensors, at)), exact, strict=True):
         assert ours.dtype == dtype
         bound = tolerance * max(1.0, wanted.abs().max().item())
         torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=bound)
@@ -66,51 +104,54 @@ def test_compiled_is_plain(shape: tuple[int, ...], dtype: torch.dtype, tolerance
 
 @pytest.mark.parametrize("scale", [1e4, 1e-4])
 def test_large_and_small_inputs(scale: float) -> None:
-    given = inputs(SHAPES["small"], torch.float64, scale=scale)
-    for ours, wanted in zip(with_gradients(send_and_receive, given), with_gradients(plain, given), strict=True):
+    given = layer_inputs(SHAPES["small"], torch.float64, scale=scale)
+    for ours, wanted in zip(with_gradients(layer, given), with_gradients(plain_layer, given), strict=True):
         assert torch.isfinite(ours).all()
         torch.testing.assert_close(ours, wanted, rtol=1e-9, atol=1e-12 * wanted.abs().max().item())
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
-    tensors, at = inputs((6, 5, 3, 2, 3, 4), torch.float64, binary=False)
-    assert torch.autograd.gradcheck(lambda *each: send_and_receive(*each, **at), tensors)
+    tensors, at = layer_inputs((6, 5, 3, 2, 3, 4), torch.float64, binary=False)
+    assert torch.autograd.gradcheck(lambda *each: layer(*each, **at), tensors)
 
 
 def test_who_hears_nothing_gets_zeros_and_teaches_nothing() -> None:
-    tensors, at = inputs(SHAPES["small"], torch.float64)
-    at["heard"] = torch.zeros(20, dtype=torch.bool)
-    messages, *gradients = with_gradients(send_and_receive, (tensors, at))
-    assert not messages.any()
-    assert not any(gradient.any() for gradient in gradients)
+    tensors, at = layer_inputs(SHAPES["small"], torch.float64)
+    hop = replace(at["hop"], heard=torch.zeros(20, dtype=torch.bool))
+    vectors, combine = tensors[0], tensors[-1]
+    received, *gradients = with_gradients(layer, (tensors, {"hop": hop}))
+    torch.testing.assert_close(received, vectors[hop.receiver] @ combine[:, 7:].T)
+    assert not any(gradient.any() for gradient in gradients[1:4])
+    assert not gradients[4][:, :7].any()
 
 
 def test_no_receivers_at_all() -> None:
-    given = inputs((5, 0, 3, 2, 2, 2), torch.float32)
-    messages, *gradients = with_gradients(send_and_receive, given)
-    assert messages.shape == (0, 3)
+    tensors, at = layer_inputs((5, 0, 3, 2, 2, 2), torch.float32)
+    assert hear(*tensors, **at) is None
+    received, *gradients = with_gradients(layer, (tensors, at))
+    assert received.shape == (0, 5)
     assert not any(gradient.any() for gradient in gradients)
 
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"]])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
-    given, found = inputs(shape, torch.float32), []
+    given, found = layer_inputs(shape, torch.float32), []
     for count in (1, 2, 3, 7):
         torch.set_num_threads(count)
-        found.append([tensor.numpy().tobytes() for tensor in with_gradients(send_and_receive, given)])
+        found.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])
     assert found[0] == found[1] == found[2] == found[3]
 
 
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = inputs(SHAPES["small"], torch.float32)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.edges_numba", None)
+    tensors, at = layer_inputs(SHAPES["small"], torch.float32)
+    monkeypatch.setitem(sys.modules, "mcne.kernels.layers_numba", None)
     backend.compiled.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower without numba"):
-            ours = send_and_receive(*given[0], **given[1])
-        assert torch.equal(send_and_receive(*given[0], **given[1]), ours)
-        assert torch.equal(plain(*given[0], **given[1]), ours)
+            ours = layer(*tensors, **at)
+        assert torch.equal(layer(*tensors, **at), ours)
+        torch.testing.assert_close(plain_layer(*tensors, **at), ours)
     finally:
         backend.compiled.cache_clear()
 

@@ -14,6 +14,7 @@ from test_edges import SHAPES, inputs, with_gradients
 from torch import Tensor
 
 from mcne.kernels.groups import Groups, places
+from mcne.kernels.reference import hear_all as plainly_hear_all
 from mcne.kernels.reference import send_and_receive as plain
 from mcne.kernels.triples import AllTriples, rank_all
 from mcne.kernels.triples import plain as rank
@@ -23,7 +24,7 @@ from mcne.sampling.negatives import Unseen
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
-from mcne.kernels import draws_triton, groups_triton, rows_triton
+from mcne.kernels import draws_triton, groups_triton, links_triton, rows_triton
 from mcne.kernels.edges import TensorHop, hear_on_gpu
 from mcne.kernels.edges_triton import fits
 from mcne.kernels.groups_triton import NOBODY, distinct, distinct_few, groups_of_rows
@@ -173,6 +174,41 @@ def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
         close(own, plain_one, 1e-5)
 
 
+@pytest.mark.parametrize(
+    ("degrees", "sizes", "at_once"),  # width, behaviors and attention width; numbers of links at a time
+    [
+        ([0, 1, 5, 0, 40, 3], (7, 2, 5), 64),
+        ([2, 0, 3], (7, 2, 5), 1),
+        ([0], (1, 1, 1), 2048),
+        ([1], (5, 64, 3), 2048),
+        ([16, 0, 17], (130, 4, 64), 2048),
+        ([0, 300], (16, 3, 130), 2048),
+    ],
+)
+def test_who_hears_all_neighbors(
+    degrees: list[int], sizes: tuple[int, int, int], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links_triton, "NUMBERS_AT_ONCE", at_once)
+    n_d, n_b, n_t = sizes
+    random, (n, m, n_links) = torch.Generator().manual_seed(sum(degrees)), (len(degrees), 9, sum(degrees))
+    shapes = ((m, n_d), (m, n_b, n_t), (n, n_b, n_t), (n_t,), (n_b, n_d))
+    tensors = [torch.randn(shape, generator=random) for shape in shapes]
+    first = torch.tensor([0, *np.cumsum(degrees)])
+    sender, share = torch.randint(m, (n_links,), generator=random), torch.rand(n_links, generator=random)
+    before = torch.randn(n, n_d, generator=random)
+    exact = plainly_hear_all(
+        *(each.double() for each in tensors), first, sender, share.double(), before.double()
+    )  # which it adds to
+    found = []
+    for _ in range(2):
+        messages = before.to(GPU, copy=True)
+        links_triton.hear_all(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages)
+        found.append(messages.cpu())
+    close(found[0], exact, 1e-5)
+    assert torch.equal(*found)
+    assert torch.equal(found[0][np.array(degrees) == 0], before[np.array(degrees) == 0])
+
+
 def test_what_does_not_fit_is_told() -> None:
     assert fits((20, 20), 256)
     assert fits((64, 1), 256)
@@ -303,8 +339,21 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
         taken = rows_triton.gather(ours[0], with_nobody.to(GPU)).cpu()
         assert torch.equal(taken[:20], ours[0].cpu()[rows])
         assert not taken[20:].any()
+        by_columns = ours[0].T.contiguous().T
+        assert torch.equal(rows_triton.gather(by_columns, with_nobody.to(GPU)).cpu(), taken)
     for own, theirs in zip(ours, wanted, strict=True):
         torch.testing.assert_close(own.cpu().double(), theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_bounded_value_that_is_no_number_stays_none() -> None:
+    table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
+    moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
+    turned = torch.zeros(1, rows_triton.pieces(4), dtype=torch.int64, device=GPU)
+    numbers = {"learning_rate": 0.1, "betas": (0.9, 0.999), "epsilon": 1e-8, "turned": turned}
+    rows_triton.adam_all(
+        *([each] for each in (moved, *moments, gradient.to(GPU))), steps=[torch.tensor(1.0, device=GPU)], **numbers
+    )
+    torch.testing.assert_close(moved.cpu(), torch.tensor([1.0, -1.0, float("nan"), 0.5]), equal_nan=True)
 
 
 # --- draws ---

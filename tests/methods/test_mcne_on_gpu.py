@@ -99,10 +99,50 @@ def test_a_step_on_the_gpu_is_a_plain_step(
         assert ours.examples == wanted.examples
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(ours.per_behavior.cpu(), wanted.per_behavior, rtol=1e-5, atol=1e-6)
+    assert not {"_sampler", "_neighbors"} & {*vars(there.items), *vars(there.neighborhoods)}  # the host draws nothing
     for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
         assert own.keys() == other.keys()
         for name, value in own.items():
             torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
+
+
+@pytest.mark.parametrize("message", ["neighbor", "literal"])
+@pytest.mark.parametrize("kind", [MCNE, SharedBottom])
+def test_a_step_drawn_on_the_host_is_a_plain_step_too(
+    kind: type[MCNE], message: str, interpreted: pytest.MonkeyPatch
+) -> None:
+    there = make(kind, GPU, message=message, l2_form="parameters")
+    interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
+    plain = make(kind, CPU, message=message, l2_form="parameters")
+    for step in range(2):
+        interpreted.setattr(backend, "is_gpu", lambda _: True)
+        batch = there.prepare(0, step)
+        assert isinstance(batch, Batch)
+        assert all(hop.by_sender is not None for hop in batch.hops)
+        ours = there.loss(batch)
+        there.update(ours)
+        interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
+        wanted = plain.loss(plain.prepare(0, step))
+        plain.update(wanted)
+        torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
+    for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
+        assert own.keys() == other.keys()
+        for name, value in own.items():
+            torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
+
+
+@pytest.mark.parametrize("message", ["neighbor", "literal"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_all_users_hear_all_neighbors_as_on_the_cpu(
+    message: str, weighted: bool, interpreted: pytest.MonkeyPatch
+) -> None:
+    there = make(MCNE, GPU, message=message, weighted_neighbors=weighted)
+    found = there.levels()
+    assert all(torch.equal(*both) for both in zip(found, there.levels(), strict=True))
+    interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
+    wanted = make(MCNE, CPU, message=message, weighted_neighbors=weighted).levels()
+    for own, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(own.cpu(), other, rtol=1e-5, atol=1e-5 * other.abs().max().item())
 
 
 @pytest.mark.usefixtures("interpreted")

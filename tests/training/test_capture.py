@@ -14,19 +14,32 @@ from mcne.training.contract import StepLoss, TrainingData
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
-def test_captured_steps_learn_what_steps_learn() -> None:
+@pytest.mark.parametrize(
+    ("widths", "samples", "batch_size"),
+    [((16, 16), (4,), 33), ((16, 12, 8), (4, 3), 101)],  # rows for some users, and for all
+)
+def test_captured_steps_learn_what_steps_learn(
+    widths: tuple[int, ...], samples: tuple[int, ...], batch_size: int
+) -> None:
     dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
     data, device = TrainingData.of(dataset, random_split(dataset, seed=0)), torch.device("cuda")
-    config = MCNEConfig(widths=(16, 16), neighbor_samples=(4,), batch_size=32)
+    assert max(len(user) for user, _ in data.pairs) % batch_size  # the last step of an epoch has another shape
+    config = MCNEConfig(widths=widths, neighbor_samples=samples, batch_size=batch_size)
     plain, replayed = (MCNE(data, config, seed=0, device=device) for _ in range(2))
     captured = CapturedSteps(replayed)
-    for step in range(plain.n_steps):
-        loss = plain.loss(plain.prepare(0, step))
-        plain.update(loss)
-        assert torch.equal(captured(replayed.prepare(0, step)).total, loss.total.detach())
-    assert replayed.tables.steps == plain.tables.steps == plain.n_steps
-    for name, value in plain.tables.tables.items():
-        assert torch.equal(replayed.tables.tables[name], value), name
+    for epoch in range(3):  # the second captures the last step, and the third replays it
+        for step in range(plain.n_steps):
+            loss = plain.loss(plain.prepare(epoch, step))
+            plain.update(loss)
+            ours = captured(replayed.prepare(epoch, step))
+            assert torch.equal(ours.total, loss.total.detach())
+            assert torch.equal(ours.per_behavior, loss.per_behavior)
+    assert [graph is not None for graph in captured._graphs.values()] == [True, True]
+    assert replayed.tables.steps == plain.tables.steps == 3 * plain.n_steps
+    for own, other in ((plain.learned(), replayed.learned()), (plain.memory(), replayed.memory())):
+        assert own.keys() == other.keys()
+        for name, value in own.items():
+            assert torch.equal(other[name], value), name
 
 
 def test_a_step_that_cannot_be_captured_is_run_and_it_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

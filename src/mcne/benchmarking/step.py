@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -100,8 +101,8 @@ def matrix_products(work: Callable[[], object]) -> list[Product]:
 
 def multiplications(product: Product) -> int:
     """Of numbers, in a product of matrices."""
-    left, right = (each for each in product[1] if isinstance(each, Tensor) and each.dim() > 1)
-    return left.numel() * right.shape[-1]
+    left, right = product[1][-2:]  # after what they are added to
+    return int(left.numel() * right.shape[-1])
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # as PyTorch declares it
@@ -112,7 +113,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # as PyTorc
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function.overloadpacket.__name__ in PRODUCTS:
             own = tuple(each.detach() if isinstance(each, Tensor) else each for each in args)
-            self.found.append((function, own))
+            self.found.append((partial(function, **(kwargs or {})), own))
         return function(*args, **(kwargs or {}))
 
 

@@ -14,8 +14,11 @@ from types import ModuleType
 import numpy as np
 import torch
 
-BLOCKS = 32
+BLOCKS = 16
 """Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
+
+LITTLE = 1 << 17
+"""Numbers that one thread is done with before another has woken up."""
 
 Block = tuple[int, int, int]
 """Its first row, the one after its last, and its number."""
@@ -56,8 +59,14 @@ def _can_compile(device: str) -> bool:
     return True
 
 
-def in_blocks(rows: int, work: Callable[[int, int, int], None]) -> None:
-    """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has."""
+def in_blocks(rows: int, work: Callable[[int, int, int], None], *, numbers: int = LITTLE) -> None:
+    """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has.
+
+    A single block does them if they are of fewer ``numbers`` than it takes to wake another thread.
+    """
+    if numbers < LITTLE:
+        work(0, rows, 0)
+        return
     bounds = np.linspace(0, rows, BLOCKS + 1).astype(np.int64).tolist()
     blocks = [(start, stop, at) for at, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
     left = iter(blocks[1:])  # which threads share: to hand out each block on its own takes as long as a small one

@@ -26,6 +26,9 @@ FEW = 4096
 PLACED_AT_ONCE = 16
 FEW_WARPS = 16
 
+SIZES = ["length", "other_length", "most", "other_most", "none", "other_none"]
+"""Of two kinds of keys. Triton takes a number that is 1 for a constant, in whose place no other could be taken."""
+
 
 @dataclass(frozen=True)
 class Distinct:
@@ -36,7 +39,7 @@ class Distinct:
     groups: Groups  # of [most] rows
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def _place(
     keys,  # [L₀ + L₁] keys of the one kind, and then of the other
     ordered,  # [L₀ + L₁] out: those of each kind in order
@@ -65,7 +68,7 @@ def _place(
     tl.store(order + before, i.to(tl.int64), mask=i < length)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def _assign_few(
     ordered,
     order,

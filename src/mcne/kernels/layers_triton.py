@@ -27,7 +27,7 @@ RECEIVERS_AT_ONCE, MASK_PIECES, SCORE_PIECES = 16, 132, 1024
 """What masks and scores hear of all receivers is summed up in so many pieces."""
 
 
-NUMBERS_PER_WARP = 1024
+NUMBERS_PER_WARP, PROJECTED_PER_WARP = 1024, 2048
 """Of a receiver's edges: with more, a program takes so many registers that few run at once."""
 
 
@@ -73,7 +73,7 @@ class Edges:
         edges_triton.backward_by_receiver[(len(of_score),)](
             *(self.near, self.here, self.score, self.sender, self.heard, of_logits, of_here, of_score),
             *(n, self.near.stride(0), self.here.stride(0), n_s, n_b, n_t, block(n_s), block(n_t)),
-            num_warps=1,
+            num_warps=min(8, max(1, block(n_s) * block(n_t) // PROJECTED_PER_WARP)),
         )
         return of_logits, of_score
 
@@ -81,9 +81,10 @@ class Edges:
         """The gradient of ``masks`` [P, B, D], to be summed up."""
         (n_s, n_b, _, n_d), n = self.sizes, len(self.here)
         of_masks = sums.new_empty(min(triton.cdiv(n, RECEIVERS_AT_ONCE), MASK_PIECES), n_b, n_d)
+        tall = max(1, min(RECEIVERS_AT_ONCE, edges_triton.MOST_NUMBERS // block(n_d)))
         edges_triton.backward_of_masks[of_masks.shape[:2]](
             *(gradient, sums, self.heard, of_masks, n, gradient.stride(0), n_s, n_b, n_d),
-            *(RECEIVERS_AT_ONCE, block(n_d)),
+            *(tall, block(n_d)),
         )
         return of_masks
 
@@ -94,7 +95,7 @@ class Edges:
         receivers are themselves [n, D], whose rows are equally far apart."""
         (n_s, n_b, n_t, n_d), of_vectors = self.sizes, torch.empty_like(self.vectors)
         columns, wide = min(block(n_d), edges_triton.COLUMNS_AT_ONCE), block(n_t)
-        tall = [max(1, edges_triton.NUMBERS_AT_ONCE // each) for each in (columns, wide)]
+        tall = [max(1, edges_triton.NUMBERS_AT_ONCE // each) for each in (max(columns, block(n_b)), wide)]
         edges_triton.backward_by_sender[(len(self.vectors), triton.cdiv(n_d, columns) + n_b)](
             *(gradient, of_own, self.near, self.here, self.score, self.masks, groups.order, groups.start, groups.stop),
             *(weights, of_logits, of_vectors, of_near, self.sender.numel()),
@@ -107,7 +108,7 @@ class Edges:
 
 class MessageLayer(torch.autograd.Function):
     """What :class:`mcne.layers.message.MessageLayer` gives of neighbors' messages, in single precision, for a hop that
-    was drawn on a GPU."""
+    is grouped by sender."""
 
     @staticmethod
     def forward(

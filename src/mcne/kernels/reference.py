@@ -36,7 +36,10 @@ def aggregate(weights: Tensor, messages: Tensor, masks: Tensor) -> Tensor:
 def send_and_receive(
     vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *, sender: Tensor, heard: Tensor
 ) -> Tensor:
-    """Both along the edges of a step: see :func:`mcne.kernels.edges.send_and_receive`."""
+    """Both along the edges of a step, [n, d]; ``heard`` is false for receivers without neighbors.
+
+    ``vectors`` [m, d], ``near`` [m, B, t], ``here`` [n, B, t], ``score`` [t], ``masks`` [B, d], ``sender`` [n, S].
+    """
     rows = sender.flatten()
     near_senders = near.index_select(0, rows).view(*sender.shape, *near.shape[1:])  # [n, S, B, t]
     weights = attention(near_senders, here[:, None], score)  # [n, S, B]
@@ -61,14 +64,6 @@ def hear_all(
         gate = attention(near[some], here[receiver], score) @ masks  # [e, d]
         messages.index_add_(0, receiver, vectors[some] * gate * part[:, None])
     return messages
-
-
-def mean_attention(near: Tensor, here: Tensor, score: Tensor, first: Tensor, sender: Tensor, share: Tensor) -> Tensor:
-    """The mean of the weights along all links to n receivers, by their shares: [n, B]."""
-    weights = near.new_zeros(here.shape[:2])
-    for receiver, some, part in _pieces(first, sender, share):
-        weights.index_add_(0, receiver, attention(near[some], here[receiver], score) * part[:, None])
-    return weights
 
 
 def _pieces(first: Tensor, sender: Tensor, share: Tensor) -> Iterator[tuple[Tensor, ...]]:

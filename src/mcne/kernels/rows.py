@@ -50,7 +50,9 @@ def adam_rows(
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
         numbers = [kind(number) for number in (*betas, *(1 - beta for beta in betas), scale, rate, epsilon)]
-        in_blocks(len(rows), lambda start, stop, _: module.adam(*arrays, *numbers, start, stop))
+        in_blocks(
+            len(rows), lambda start, stop, _: module.adam(*arrays, *numbers, start, stop), numbers=gradient.numel()
+        )
         return
     size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
     for some, values in zip(torch.split(rows, size), torch.split(gradient, size), strict=True):

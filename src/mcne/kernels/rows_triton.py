@@ -91,7 +91,7 @@ def _adam_all(
             tl.store(seconds[k] + at, v, mask=is_here)
             after = before - rate * m / (tl.sqrt(v) / scale + epsilon)
             if k < n_bounded:
-                after = tl.minimum(tl.maximum(after, -1.0), 1.0)
+                after = tl.clamp(after, -1.0, 1.0, propagate_nan=tl.PropagateNan.ALL)  # what diverged is seen
                 slot = turned + k * tl.num_programs(0) + piece
                 n_turned = tl.sum((is_here & ((before >= 0) != (after >= 0))).to(tl.int64), axis=0)
                 tl.store(slot, tl.load(slot) + n_turned)
@@ -102,7 +102,7 @@ def gather(table: Tensor, rows: Tensor, into: Tensor | None = None) -> Tensor:
     """The ``rows`` [r] of a ``table`` [n, d], zeros for nobody's: [r, d], ``into`` others whose rows may be apart."""
     width = table.shape[1]
     values = table.new_empty(len(rows), width) if into is None else into
-    _gather[(len(rows),)](table, rows, values, values.stride(0), width, block(width))
+    _gather[(len(rows),)](table.contiguous(), rows, values, values.stride(0), width, block(width))
     return values
 
 

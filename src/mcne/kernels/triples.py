@@ -99,8 +99,9 @@ class _Compiled(torch.autograd.Function):
             losses[block] = module.by_user(*tables, numbers, item, first, steps, of_tables[0], start, stop)
 
         by_score = (tables[0], steps.reshape(-1), first_of_item, scores, owner, of_tables[1], of_numbers)
-        in_blocks(len(users), by_user)
-        in_blocks(len(items), lambda start, stop, _: module.by_item(*by_score, start, stop))
+        numbers_read = item.size * users.shape[1]
+        in_blocks(len(users), by_user, numbers=numbers_read)
+        in_blocks(len(items), lambda start, stop, _: module.by_item(*by_score, start, stop), numbers=numbers_read)
         liked, drawn = np.bincount(item[:, 0], minlength=len(items)), np.diff(first_of_item)
         user_share = (np.diff(first) / len(item)).astype(kind)
         share = ((liked + (drawn - liked) / negative.shape[1]) / len(item)).astype(kind)

@@ -279,7 +279,7 @@ class Rank(torch.autograd.Function):
             *(users, some, items, user, item, steps, *given, of_own, *counts, has_masks),
             *(n_n, n_d, block(n_n + 1), block(n_d)),
         )
-        blocks = (AT_ONCE, block(n_d))
+        blocks = (max(1, min(AT_ONCE, MOST_NUMBERS // block(n_d))), block(n_d))
         _of_users[(len(users),)](
             *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, *blocks)
         )

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mcne.data.graph import Graph
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
-from mcne.kernels.edges import TensorHop, hear_all, hear_on_gpu, mean_of, receivers_of, send_and_receive, shared_sum
+from mcne.kernels.edges import TensorHop, hear, hear_all, mean_of, receivers_of, shared_sum
 from mcne.kernels.projections import masked_halves
 from mcne.layers.spill import new_table
 from mcne.layers.tensors import INIT_STD, take, to_device
@@ -97,9 +97,11 @@ class MessageLayer(nn.Module):
         ``heard`` is false for receivers without neighbors, whose senders mean nothing.
         """
         sender, heard = hop.sender, hop.heard
-        if hop.by_sender is not None and self.message == "neighbor" and self.project is not None:
+        if self.message == "neighbor" and self.project is not None:
             assert self.score is not None
-            return hear_on_gpu(vectors, masks, self.project, self.score, self.combine, hop)
+            received = hear(vectors, masks, self.project, self.score, self.combine, hop)
+            if received is not None:
+                return received
         own = receivers_of(vectors, hop)  # [n, d_in]
         if self.score is None:
             sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
@@ -109,7 +111,7 @@ class MessageLayer(nn.Module):
         if self.message == "literal":
             weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
             return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
-        messages = send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard)
+        messages = reference.send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard)
         return self._receive(messages, own)
 
     @torch.no_grad()
@@ -149,20 +151,17 @@ class MessageLayer(nn.Module):
                 [self._hear_evenly(vectors, *some, masks, links) for some in _ranges(start, stop, USERS_AT_ONCE)]
             )
         of_near, of_here = self._weights(masks)
-        is_literal = self.message == "literal"
-        heard = vectors.new_zeros(stop - start, len(masks) if is_literal else vectors.shape[1])
+        is_literal = self.message == "literal"  # where it is weights that are heard: those of ones, a column for each
+        taken = torch.eye(len(masks), dtype=masks.dtype, device=masks.device) if is_literal else masks
+        heard = vectors.new_zeros(stop - start, taken.shape[1])
         for low, high in _ranges(0, len(vectors), n_senders):
             sent = vectors[low:high]
-            near = self._project(sent, of_near)
+            near, said = self._project(sent, of_near), sent.new_ones(len(sent), len(masks)) if is_literal else sent
             for first, last in _ranges(start, stop, USERS_AT_ONCE):
                 some = links.to(first, last)
                 some = some if len(sent) == len(vectors) else some.sent_by(low, high)
                 here, before = self._project(vectors[first:last], of_here), heard[first - start : last - start]
-                along = (some.first, some.sender, some.share)
-                if is_literal:
-                    before += reference.mean_attention(near, here, self.score, *along)
-                else:
-                    hear_all(sent, near, here, self.score, masks, *along, before)
+                hear_all(said, near, here, self.score, taken, some.first, some.sender, some.share, before)
         return vectors[start:stop] * (heard @ masks) if is_literal else heard
 
     def _hear_evenly(self, vectors: Tensor, start: int, stop: int, masks: Tensor, links: Links | GraphLinks) -> Tensor:

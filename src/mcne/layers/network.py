@@ -62,7 +62,7 @@ class ConditionalNetwork(nn.Module):
         return levels
 
     def clamp_masks(self) -> None:
-        """Keep the real values behind the masks in [−1, 1]; after every optimizer step."""
+        """Bring the real values behind the masks back into [−1, 1], after the step of an optimizer that does not."""
         for mask in self._masks():
             mask.clamp()
 
@@ -70,13 +70,8 @@ class ConditionalNetwork(nn.Module):
         """The masks of every level, K+1 × [B, d_k]."""
         return [mask().detach() for mask in self._masks()]
 
-    def sides(self) -> Tensor:
-        """On which side of its threshold every real value behind a mask is, [values]."""
-        real = [each.detach().flatten() for each in self.bounded()]
-        return torch.cat(real) >= 0 if real else torch.zeros(0, dtype=torch.bool)
-
     def bounded(self) -> list[nn.Parameter]:
-        """The real values behind masks, which :meth:`clamp_masks` keeps in [−1, 1]."""
+        """The real values behind masks, which the optimizer keeps in [−1, 1]."""
         return [mask.real for mask in self.masks if isinstance(mask, BinaryMask)]
 
     def _masks(self) -> list[Mask]:

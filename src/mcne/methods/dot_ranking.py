@@ -27,6 +27,7 @@ from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_device_at_
 from mcne.methods.device_scorer import DeviceScorer
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
+from mcne.sampling.positives import Positives
 from mcne.sampling.triples import TripleSampler
 from mcne.training.contract import StepLoss, TrainingData
 
@@ -64,19 +65,23 @@ class DotRanking:
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
         self.seed, self.negatives, self.batch_size = seed, negatives, batch_size
-        self._sampler = TripleSampler(
-            data.pairs,
-            n_users=data.n_users,
-            n_items=data.n_items,
-            negatives=negatives,
-            batch_size=batch_size,
-            seed=seed,
-        )
 
-    @property
+    @cached_property
     def n_steps(self) -> int:
         """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
-        return self._sampler.n_steps
+        return Positives([len(user) for user, _ in self.data.pairs], batch_size=self.batch_size, seed=self.seed).n_steps
+
+    @cached_property
+    def _sampler(self) -> TripleSampler:
+        """Only where steps are drawn on the host."""
+        return TripleSampler(
+            self.data.pairs,
+            n_users=self.data.n_users,
+            n_items=self.data.n_items,
+            negatives=self.negatives,
+            batch_size=self.batch_size,
+            seed=self.seed,
+        )
 
     def tables(self) -> dict[str, Tensor]:
         """The initial item tables."""

@@ -25,7 +25,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.evaluation.scorer import Scorer
-from mcne.kernels.edges import TensorHop
+from mcne.kernels.edges import TensorHop, hops_of
 from mcne.layers.mask import OpenMask
 from mcne.layers.message import GraphLinks
 from mcne.layers.network import ConditionalNetwork
@@ -142,7 +142,7 @@ class GraphSage:
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
         return Batch(
             to_device(around.users, self.device),
-            tuple(TensorHop.of(hop, self.device) for hop in around.hops),
+            hops_of(around, self.device, widest=max(self.config.widths)),
             triples,
             *(to_device(each, self.device) for each in rows),
         )

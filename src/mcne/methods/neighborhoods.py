@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from mcne.kernels.backend import on_gpu
-from mcne.kernels.edges import TensorHop
+from mcne.kernels.edges import TensorHop, hops_of
 from mcne.layers.tensors import to_device
 from mcne.methods.dot_ranking import DotRanking, Ranked
 from mcne.sampling.neighbors import NeighborSampler
@@ -43,8 +44,7 @@ class Neighborhoods:
         widest: int,
         is_drawn_there: bool = True,
     ) -> None:
-        self._items = items
-        self._neighbors = NeighborSampler(items.data.graph, samples, weighted=weighted)
+        self._items, self._samples, self._weighted, self._widest = items, samples, weighted, widest
         self.device_sampler: DeviceSampler | None = None
         module = on_gpu("draws", items.device)
         is_drawn_there = is_drawn_there and bool(samples) and bool(items.joined)
@@ -72,8 +72,7 @@ class Neighborhoods:
             return to_device(self.device_sampler.turn(epoch, step), device)
         seeds, triples = self._items.draw_ranked(epoch, step)
         around = self._neighbors.sample(seeds, seed=self._items.seed, epoch=epoch, step=step)
-        hops = tuple(TensorHop.of(hop, device) for hop in around.hops)
-        return Batch(to_device(around.users, device), hops, triples)
+        return Batch(to_device(around.users, device), hops_of(around, device, widest=self._widest), triples)
 
     def drawn(self, batch: Batch | Tensor) -> Batch:
         """What was prepared, drawn by now."""
@@ -81,3 +80,8 @@ class Neighborhoods:
             return batch
         assert self.device_sampler is not None
         return Batch(*self.device_sampler.draw(batch))
+
+    @cached_property
+    def _neighbors(self) -> NeighborSampler:
+        """Only where steps are drawn on the host."""
+        return NeighborSampler(self._items.data.graph, self._samples, weighted=self._weighted)

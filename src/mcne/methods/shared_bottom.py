@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
@@ -20,7 +19,6 @@ from mcne.layers.mask import Mask, OpenMask, SoftMask
 from mcne.layers.tensors import to_numpy
 from mcne.methods.mcne import MCNE
 from mcne.randomness import Stream
-from mcne.training.contract import StepLoss
 
 
 class SharedBottom(MCNE):
@@ -49,13 +47,6 @@ class SoftGate(MCNE):
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """Gates that start from the real values that MCNE's masks start from."""
         return partial(SoftMask, stream=stream)
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend; gates need no clamping, and have nothing to turn over."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self._adam.step()
-        self.tables.step()
 
     def vitals(self) -> dict[str, float]:
         """The mean of the gates at each level."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 MCNES = ("mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
 NETWORKS = (*MCNES, "shared-bottom", "soft-gate", "graphsage")
 WITHOUT_ATTENTION = ("mcne-a", "mcne-f", "graphsage")
+DRAWN_ON_HOST = ("mcne-plus", "graphsage")
+"""Networks whose steps no GPU draws."""
+
 FACTORS = {"bpr": 1, "line": 2, "line-b": 2, "node2vec": 2, "node2vec-b": 2}
 """With how many tables of users: the last four have contexts too."""
 
@@ -44,7 +48,7 @@ ORDERS_KEPT = 4
 class Estimate:
     """Bytes of a training, by what takes them."""
 
-    data: int  # graph, records, and what is ranked against in validation
+    data: int  # graph, records, and what is ranked against in validation; on a GPU what steps are drawn from
     tables: int  # with both moments of every number
     step: int
     levels: int  # all users above the first level, while they are scored
@@ -83,18 +87,20 @@ class Verdict:
 
 
 def estimate(
-    method: str, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split
+    method: str, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split, *, is_on_gpu: bool
 ) -> Estimate | None:
-    """Of a method that learns a table of users; none of others."""
+    """Of a method that learns a table of users; none of others. On a GPU it is the GPU's memory."""
     if method not in NETWORKS and method not in FACTORS:
         return None
     widths = config.widths if method in NETWORKS else (config.width,)
     first, last = widths[0] * FACTORS.get(method, 1), widths[-1]
     items = sum(behavior.n_items for behavior in dataset.behaviors)
     learned = NUMBER * (dataset.n_users * first + items * (last + 1))
-    step, scoring = _step_and_scoring(method, config, dataset)
+    is_drawn_there = is_on_gpu and method in NETWORKS and method not in DRAWN_ON_HOST and config.l2_form == "scored"
+    step, scoring = _step_and_scoring(method, config, dataset, is_drawn_there=is_drawn_there)
+    drawn_from = _drawn_from(config, dataset, split) if is_drawn_there else 0
     return Estimate(
-        data=_data(dataset, split, epochs=settings.epochs),
+        data=drawn_from if is_on_gpu else _data(dataset, split, epochs=settings.epochs),
         tables=3 * learned,
         step=step,
         levels=NUMBER * dataset.n_users * sum(widths[1:]),
@@ -131,7 +137,7 @@ def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdi
     import torch
 
     there, _ = torch.cuda.mem_get_info(device)
-    wanted = needed.tables + needed.best + max(needed.step, needed.levels + needed.scoring)
+    wanted = needed.data + needed.tables + needed.best + max(needed.step, needed.levels + needed.scoring)
     if wanted > there:
         raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
     return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({needed.parts()})", False)
@@ -157,7 +163,15 @@ def _data(dataset: SocialDataset, split: Split, *, epochs: int) -> int:
     return mapped + pairs * (3 * NUMBER + 8 * orders) + offsets
 
 
-def _step_and_scoring(method: str, config: Any, dataset: SocialDataset) -> tuple[int, int]:
+def _drawn_from(config: Any, dataset: SocialDataset, split: Split) -> int:
+    """What :class:`mcne.kernels.draws.DeviceSampler` holds: links, training pairs, and where those of a user begin."""
+    graph, pairs = dataset.graph, sum(int(np.count_nonzero(part == TRAIN)) for part in split.parts)
+    shares = 8 * len(graph.indices) if config.weighted_neighbors else 0
+    offsets = 8 * (dataset.n_users + 1) * len(dataset.behaviors)
+    return graph.indptr.nbytes + graph.indices.nbytes + shares + 20 * pairs + offsets
+
+
+def _step_and_scoring(method: str, config: Any, dataset: SocialDataset, *, is_drawn_there: bool) -> tuple[int, int]:
     """The most numbers that a step holds at a time, gradients included, and scoring all users, in bytes."""
     n_seeds = config.batch_size * len(dataset.behaviors)
     scored = n_seeds * (1 + config.negatives)
@@ -166,19 +180,26 @@ def _step_and_scoring(method: str, config: Any, dataset: SocialDataset) -> tuple
     behaviors = len(dataset.behaviors) + 1
     projected = 0 if method in WITHOUT_ATTENTION else behaviors * config.attention_width
     numbers = 4 * scored * config.widths[-1]
-    for width, senders, receivers, size in _hops(config, dataset, n_seeds):
+    users = _most_users(config, dataset, n_seeds) if is_drawn_there else _drawn_users(config, dataset, n_seeds)
+    for width, (senders, receivers), size in zip(config.widths, pairwise(users), config.neighbor_samples, strict=False):
         numbers += 2 * senders * (width + projected)
         numbers += 2 * receivers * (projected + (4 + behaviors) * width + size * (behaviors + 4))
     return NUMBER * numbers, max(_scoring(width, above, projected, dataset) for width, above in _layers(config))
 
 
-def _hops(config: Any, dataset: SocialDataset, n_seeds: int) -> list[tuple[int, int, int, int]]:
-    """Of every layer of a step its width, distinct senders, receivers, and neighbors of each, by drawing one."""
+def _drawn_users(config: Any, dataset: SocialDataset, n_seeds: int) -> list[int]:
+    """The distinct users of every level of a step, the lowest first, by drawing one."""
     seeds = np.unique(Stream(0, "estimate").integers(dataset.n_users, min(n_seeds, dataset.n_users)))
-    hops = NeighborSampler(dataset.graph, config.neighbor_samples).sample(seeds, seed=0, epoch=0, step=0)
-    users = [len(hop.receiver) for hop in hops.hops]
-    below = [len(hops.users), *users[:-1]]
-    return list(zip(config.widths, below, users, config.neighbor_samples, strict=False))
+    around = NeighborSampler(dataset.graph, config.neighbor_samples).sample(seeds, seed=0, epoch=0, step=0)
+    return [len(around.users), *(len(hop.receiver) for hop in around.hops)]
+
+
+def _most_users(config: Any, dataset: SocialDataset, n_seeds: int) -> list[int]:
+    """The rows of every level of a step that is drawn on a GPU: as many as there can be distinct users."""
+    users = [min(n_seeds, dataset.n_users)]
+    for size in reversed(config.neighbor_samples):
+        users.insert(0, min(users[0] * (size + 1), dataset.n_users))
+    return users
 
 
 def _layers(config: Any) -> list[tuple[int, int]]:

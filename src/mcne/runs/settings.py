@@ -18,14 +18,20 @@ SCHEDULE = ("epochs", "patience", "evaluate_every")
 
 
 def choose_device(name: str) -> torch.device:
-    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one."""
+    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one.
+
+    A GPU has its number: without one, every thread would take the GPU that is its own current one.
+    """
     import torch
 
     if name not in DEVICES:
         raise UsageError(unknown("device", name, DEVICES))
     if name == "cuda" and not torch.cuda.is_available():
         raise UsageError("device cuda: PyTorch sees no GPU here; use --device cpu, or install a CUDA build of PyTorch")
-    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+    if name == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    is_open = torch.cuda.is_initialized()  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return torch.device("cuda", torch.cuda.current_device() if is_open else 0)  # to ask would open it
 
 
 def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:

@@ -134,7 +134,8 @@ class _Work:
     def train_jointly(self) -> None:
         from mcne.layers.spill import room
 
-        needed = estimate(self.spec.method, self.config, self.settings, self.dataset, self.split)
+        told = (self.spec.method, self.config, self.settings, self.dataset, self.split)
+        needed = estimate(*told, is_on_gpu=self.device.type != "cpu")
         found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
         if found is not None and (found.tables_in_files or self.tells_memory):
             self.reporter.say(found.line)

@@ -155,7 +155,10 @@ class DenseAdam(torch.optim.Adam):
     ) -> None:
         own, self._bounded = list(parameters), list(bounded)
         is_capturable = all(is_gpu(parameter.device) for parameter in own)
-        super().__init__(own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable)
+        is_on_host = all(parameter.device.type == "cpu" for parameter in own)
+        super().__init__(
+            own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable, fused=is_on_host or None
+        )
         self.learning_rate, chosen = learning_rate, {id(parameter) for parameter in self._bounded}
         self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
         there = on_gpu("rows_triton", own[0].device)
