@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -65,23 +66,28 @@ class DotRanking:
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
         self.seed, self.negatives, self.batch_size = seed, negatives, batch_size
+        self._made: TripleSampler | None = None
+        self._making = Lock()
 
     @cached_property
     def n_steps(self) -> int:
         """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
         return Positives([len(user) for user, _ in self.data.pairs], batch_size=self.batch_size, seed=self.seed).n_steps
 
-    @cached_property
+    @property
     def _sampler(self) -> TripleSampler:
-        """Only where steps are drawn on the host."""
-        return TripleSampler(
-            self.data.pairs,
-            n_users=self.data.n_users,
-            n_items=self.data.n_items,
-            negatives=self.negatives,
-            batch_size=self.batch_size,
-            seed=self.seed,
-        )
+        """Only where steps are drawn on the host; once, whichever of several workers asks first."""
+        with self._making:
+            if self._made is None:
+                self._made = TripleSampler(
+                    self.data.pairs,
+                    n_users=self.data.n_users,
+                    n_items=self.data.n_items,
+                    negatives=self.negatives,
+                    batch_size=self.batch_size,
+                    seed=self.seed,
+                )
+        return self._made
 
     def tables(self) -> dict[str, Tensor]:
         """The initial item tables."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -44,7 +43,7 @@ class Neighborhoods:
         widest: int,
         is_drawn_there: bool = True,
     ) -> None:
-        self._items, self._samples, self._weighted, self._widest = items, samples, weighted, widest
+        self._items, self._widest = items, widest
         self.device_sampler: DeviceSampler | None = None
         module = on_gpu("draws", items.device)
         is_drawn_there = is_drawn_there and bool(samples) and bool(items.joined)
@@ -59,6 +58,8 @@ class Neighborhoods:
                 seed=items.seed,
                 device=items.device,
             )
+        else:
+            self._neighbors = NeighborSampler(items.data.graph, samples, weighted=weighted)
 
     @property
     def is_capturable(self) -> bool:
@@ -80,8 +81,3 @@ class Neighborhoods:
             return batch
         assert self.device_sampler is not None
         return Batch(*self.device_sampler.draw(batch))
-
-    @cached_property
-    def _neighbors(self) -> NeighborSampler:
-        """Only where steps are drawn on the host."""
-        return NeighborSampler(self._items.data.graph, self._samples, weighted=self._weighted)
