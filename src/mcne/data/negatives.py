@@ -56,11 +56,12 @@ def draw_negatives(
     """
     n_items = len(weights)
     drawn = np.full((len(users), count), -1, dtype=np.int32)
-    seen = np.unique(seen_user.astype(np.int64) * n_items + seen_item)
-    cumulative = np.cumsum(weights)
+    tickets = np.repeat(np.arange(n_items, dtype=np.int32), weights)  # an item has as many as its weight
     for start in range(0, len(users), USERS_AT_ONCE):
-        part = slice(start, start + USERS_AT_ONCE)
-        _draw(drawn[part], users[part], seen, weights, cumulative, stream)
+        some = users[start : start + USERS_AT_ONCE]
+        own = slice(*np.searchsorted(seen_user, (some[0], some[-1] + 1)))
+        seen = seen_user[own].astype(np.int64) * n_items + seen_item[own]  # increasing
+        _draw(drawn[start : start + USERS_AT_ONCE], some, seen, weights, tickets, stream)
     return Negatives(users, drawn)
 
 
@@ -69,20 +70,20 @@ def _draw(
     users: NDArray[np.int32],
     seen: NDArray[np.int64],
     weights: NDArray[np.int64],
-    cumulative: NDArray[np.int64],
+    tickets: NDArray[np.int32],
     stream: Stream,
 ) -> None:
     """Fill the rows of ``drawn``."""
     count, n_items = drawn.shape[1], len(weights)
-    if not cumulative[-1]:
+    if not len(tickets):
         return
     available = int(np.count_nonzero(weights)) - _seen_with_weight(users, seen, weights)
     open_rows = np.flatnonzero(available > 2 * count)  # the others draw from the list of what is left
     for _ in range(ROUNDS):
         if not len(open_rows):
             break
-        point = stream.uniform((len(open_rows), count + count // 2)) * cumulative[-1]
-        candidates = np.searchsorted(cumulative, point, side="right").astype(np.int32)
+        ticket = stream.uniform((len(open_rows), count + count // 2)) * len(tickets)
+        candidates = tickets[np.minimum(ticket.astype(np.int64), len(tickets) - 1)]
         known = _is_in(seen, users[open_rows, None].astype(np.int64) * n_items + candidates)
         fresh = _first_fresh(drawn[open_rows], np.where(known, -1, candidates))
         drawn[open_rows] = fresh
@@ -111,13 +112,14 @@ def _is_in(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bo
 
 def _first_fresh(before: NDArray[np.int32], candidates: NDArray[np.int32]) -> NDArray[np.int32]:
     """Per row: what was drawn before, then the new distinct candidates in order; −1 is nothing, also in the result."""
-    both = np.concatenate([before, candidates], axis=1)  # [n, w]
+    is_enough = candidates.shape[1] >= before.shape[1] and not np.any(before >= 0)
+    both = candidates if is_enough else np.concatenate([before, candidates], axis=1)  # [n, w]
     n, width = both.shape
-    keys = (both.astype(np.int64) + 1) * width + np.arange(width)  # by item, then by position; −1 comes first
-    order = np.argsort(keys, axis=1)
-    ordered = np.take_along_axis(both, order, axis=1)
-    new = ordered >= 0
-    new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    bits = width.bit_length()
+    keys = np.sort((both.astype(np.int64) + 1) << bits | np.arange(width), axis=1)  # by item, then by position
+    item, order = keys >> bits, keys & (1 << bits) - 1  # of nothing, 0
+    new = item > 0
+    new[:, 1:] &= item[:, 1:] != item[:, :-1]
     keep = np.zeros((n, width), dtype=bool)
     np.put_along_axis(keep, order, new, axis=1)
     place = np.where(keep, np.cumsum(keep, axis=1) - 1, width)
