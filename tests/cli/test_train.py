@@ -284,6 +284,18 @@ def test_what_may_change_on_resume(train: Run, tmp_path: Path) -> None:
     assert kept_in(tmp_path / "run") == before
 
 
+def test_settings_need_not_be_said_again(train: Run, tmp_path: Path) -> None:
+    assert train("mcne", *TINY_ARGS, "--set", "checkpoint_seconds=0").code == 0
+    before = kept_in(tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "embeddings")
+    shutil.rmtree(max((tmp_path / "run" / "checkpoints").iterdir()))
+    result = train("mcne", "--resume")
+    assert result.code == 0, result
+    assert "resumed after step" in result.out
+    assert kept_in(tmp_path / "run") == before
+
+
 def test_a_run_of_another_method_is_refused(train: Run) -> None:
     assert train("popularity").code == 0
     fails(train("mcne", *TINY_ARGS, "--resume"), 5, "(method there popularity, here mcne)")

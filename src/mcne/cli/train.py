@@ -44,7 +44,7 @@ def train(
         bool, typer.Option("--separate", help="A model for each behavior instead of one for all.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out, with the same settings.")
+        bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out, with the settings of before.")
     ] = False,
 ) -> None:
     """Train a method; the best epoch on the validation part is kept.
@@ -57,7 +57,7 @@ def train(
     from mcne.cli.progress import shown
     from mcne.data.dataset import SocialDataset
 
-    given = given_settings(config, setting or [])
+    given = (runs.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
     _, settings = runs.settings_of(method, given)
     chosen = runs.choose_device(device.value)
     dataset = SocialDataset.load(data)

@@ -9,6 +9,7 @@ from mcne.runs.record import SPEC as SPEC
 from mcne.runs.record import Mode as Mode
 from mcne.runs.record import Run as Run
 from mcne.runs.record import RunSpec as RunSpec
+from mcne.runs.record import begun_with as begun_with
 from mcne.runs.settings import choose_device as choose_device
 from mcne.runs.settings import resolved as resolved
 from mcne.runs.settings import settings_of as settings_of

@@ -206,6 +206,15 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
         raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
 
 
+def begun_with(path: Path, method: str) -> dict[str, Any]:
+    """The settings of a method's run that has begun in a directory; none where there is no run, or another's."""
+    if not (path / SPEC).is_file():
+        return {}
+    spec, _ = read_spec(path)
+    known = {**spec.config, **spec.schedule} if spec.method == method else {}
+    return {name: value for name, value in known.items() if value is not None}
+
+
 def read_json(path: Path) -> Any:
     """The content of one of a run's small files."""
     try:
