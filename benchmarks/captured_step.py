@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import torch
+
 from mcne.benchmarking.figure import NotMeasuredError
 from mcne.benchmarking.gpu import STEPS, gpu, launched_and_replayed
 from mcne.data.dataset import SocialDataset
@@ -18,7 +20,11 @@ from mcne.training.contract import TrainingData
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="a prepared dataset")
-    dataset = SocialDataset.load(parser.parse_args().data)
+    parser.add_argument("--tf32", action="store_true", help="products that take 10 bits of the fraction")
+    asked = parser.parse_args()
+    if asked.tf32:
+        torch.set_float32_matmul_precision("high")
+    dataset = SocialDataset.load(asked.data)
     data = TrainingData.of(dataset, random_split(dataset, seed=0))
     for kind in (MCNE, MCNEA, MCNEF):
         model = kind(data, MCNEConfig(), seed=0, device=gpu())
@@ -27,7 +33,7 @@ def main() -> None:
             model.prepare(0, step)
         each = 1e3 * (time.perf_counter() - start) / STEPS
         launched, replayed = launched_and_replayed(model)
-        print(f"{kind.__name__:6} prepared in {each:.1f} ms, launched {launched:.1f} ms, replayed {replayed:.1f} ms")
+        print(f"{kind.__name__:6} prepared in {each:.2f} ms, launched {launched:.2f} ms, replayed {replayed:.2f} ms")
 
 
 try:

@@ -74,7 +74,7 @@ def test_unknown_and_wrong_settings(data: SocialDataset) -> None:
     with pytest.raises(UsageError, match="setting epochs: 'many' is str"):
         mcne.MCNE(epochs="many").fit(data)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"setting initial: unknown value 'fre'; .* \(free, attributes, both\)"):
-        mcne.MCNE(initial="fre").fit(data)  # type: ignore[arg-type]
+        mcne.MCNE(initial="fre").fit(data)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(UsageError, match="unknown device 'gpu'"):
         mcne.MCNE(device="gpu").fit(data)
 

@@ -17,7 +17,7 @@ from mcne.methods.mcne import MCNE, MCNEConfig
 from mcne.methods.mcne_plus import MCNEPlus, MCNEPlusConfig
 from mcne.training.contract import TrainingData
 
-SIZES = {"widths": (5, 4, 6), "neighbor_samples": (3, 2), "attention_width": 3}
+SIZES: dict[str, Any] = {"widths": (5, 4, 6), "neighbor_samples": (3, 2), "attention_width": 3}
 N_USERS = 14
 
 
@@ -47,7 +47,7 @@ def dataset(*, weighted: bool = False, text: bool = False, attributes: bool = Fa
 
 def method(kind: type[MCNE] = MCNE, data: SocialDataset | None = None, **settings: Any) -> MCNE:
     data = dataset() if data is None else data
-    config = (MCNEPlusConfig if kind is MCNEPlus else MCNEConfig)(**SIZES | settings)  # type: ignore[arg-type]
+    config = (MCNEPlusConfig if kind is MCNEPlus else MCNEConfig)(**SIZES | settings)
     made = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=0, device=torch.device("cpu"))
     with torch.no_grad():
         for weight in (w for layer in made.network.message_layers() for w in layer.parameters()):

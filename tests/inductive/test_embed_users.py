@@ -221,8 +221,14 @@ def test_with_attributes_alone_the_start_is_theirs(categories: Ids) -> None:
 
 def test_from_python() -> None:
     data = dataset(attributes=True)
-    sizes = {"widths": (5, 6), "neighbor_samples": (3,), "attention_width": 3, "epochs": 1, "device": "cpu"}
-    model = mcne.MCNE(**sizes, initial="both").fit(data, progress=False)  # type: ignore[arg-type]
+    sizes: dict[str, Any] = {
+        "widths": (5, 6),
+        "neighbor_samples": (3,),
+        "attention_width": 3,
+        "epochs": 1,
+        "device": "cpu",
+    }
+    model = mcne.MCNE(**sizes, initial="both").fit(data, progress=False)
     before = model.embeddings
     new = model.embed_users(links=LINKS, history=HISTORY, attributes=FACTS)
     assert new.method == "mcne-plus"

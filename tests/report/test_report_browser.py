@@ -38,7 +38,10 @@ page.onload = () => {
 def browser() -> str:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip(f"needs a browser: one of {', '.join(NAMES)}")
+        missing = f"needs a browser: one of {', '.join(NAMES)}"
+        if os.environ.get("MCNE_REQUIRE_BROWSER"):
+            pytest.fail(missing)
+        pytest.skip(missing)
     return found
 
 
