@@ -48,6 +48,12 @@ class DiskError(MCNEError):
     exit_code = 6
 
 
+class CaptureError(MCNEError):
+    """A step of a training that the GPU cannot record."""
+
+    exit_code = 7
+
+
 def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
     """Say that ``value`` is not among ``allowed`` and offer the nearest: ``unknown color 'gren'; did you …``."""
     names = [str(name) for name in allowed]

@@ -455,6 +455,12 @@ class LearnerContract:
             resumed.memory()
         )
 
+    def test_what_is_kept_is_no_part_of_a_computation(self, case: Case) -> None:
+        learner = case.learner(training_data())
+        advance(learner, 1)
+        for name, tensor in (learner.learned() | learner.memory()).items():
+            assert not tensor.requires_grad, name
+
     def test_memory_taken_over_is_its_own(self, case: Case) -> None:
         teacher, pupil = case.learner(training_data()), case.learner(training_data())
         advance(teacher, 3)

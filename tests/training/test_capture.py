@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 import torch
 from torch import Tensor
 
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.errors import CaptureError
 from mcne.methods.mcne import MCNE, MCNEConfig
-from mcne.training.capture import CapturedSteps
+from mcne.training import capture
+from mcne.training.capture import CapturedSteps, captured_steps
 from mcne.training.contract import StepLoss, TrainingData
 
 
@@ -42,28 +47,48 @@ def test_captured_steps_learn_what_steps_learn(
             assert torch.equal(other[name], value), name
 
 
-def test_a_step_that_cannot_be_captured_is_run_and_it_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Counting:
-        is_capturable = True
-        done = 0
+class Summing:
+    """Of a learner what is called here."""
 
-        def loss(self, inputs: Tensor) -> StepLoss:
-            return StepLoss(inputs.sum(), inputs, 1)
+    is_capturable = True
 
-        def update(self, loss: StepLoss) -> None:
-            self.done += 1
+    def loss(self, inputs: Tensor) -> StepLoss:
+        return StepLoss(inputs.sum(), inputs, 1)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise RuntimeError("no graphs here")
+    def update(self, loss: StepLoss) -> None:
+        pass
+
+
+def test_a_step_that_cannot_be_captured_ends_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def broken(*_: object, **__: object) -> Iterator[None]:
+        try:
+            yield
+        finally:  # as PyTorch does, which hides what went wrong behind what follows from it
+            raise RuntimeError("operation failed due to a previous error")
 
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(torch.cuda, "graph", refuse)
-    method = Counting()
-    steps = CapturedSteps(method)  # type: ignore[arg-type] # of a learner it has only what is called here
+    monkeypatch.setattr(torch.cuda, "graph", broken)
+    method = Summing()
+    steps = CapturedSteps(method)  # type: ignore[arg-type] # see the class
     for _ in range(3):
+        assert steps(torch.ones(2)).total == 2
+
+    def refuse(_: Tensor) -> StepLoss:
+        raise RuntimeError("no graphs here\nSearch for it elsewhere")
+
+    monkeypatch.setattr(method, "loss", refuse)
+    with pytest.raises(CaptureError, match=r"CUDA graph \(no graphs here\); with CUDA_LAUNCH_BLOCKING=1"):
         steps(torch.ones(2))
-    with pytest.warns(UserWarning, match="could not be captured.*no graphs here"):
-        steps(torch.ones(2))
-    assert steps(torch.ones(2)).total == 2
-    assert method.done == 5
+
+
+def test_who_launches_kernels_one_by_one_captures_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = torch.device("cuda")
+    monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
+    assert captured_steps(Summing(), device) is None  # no learner at all
+    monkeypatch.setattr(capture, "Capturable", Summing)
+    assert captured_steps(Summing(), device) is not None  # type: ignore[arg-type] # see the class
+    assert captured_steps(Summing(), torch.device("cpu")) is None  # type: ignore[arg-type] # see the class
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+    assert captured_steps(Summing(), device) is None  # type: ignore[arg-type] # see the class

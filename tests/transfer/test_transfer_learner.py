@@ -162,6 +162,13 @@ def test_what_learns(control: str, masks: int, items: bool, base: ConditionalEmb
     assert all(not torch.equal(value, learned[name]) for name, value in learner.learned().items())
 
 
+def test_what_is_kept_holds_no_step_alive(base: ConditionalEmbeddings, whole: Whole) -> None:
+    """A copy of what requires a gradient is a part of a graph, and that keeps later steps from being captured."""
+    learner = made(base, whole)
+    learner.update(learner.loss(learner.prepare(0, 0)))
+    assert not any(tensor.requires_grad for tensor in (learner.learned() | learner.memory()).values())
+
+
 def test_random_masks_are_those_that_learning_starts_from(base: ConditionalEmbeddings, whole: Whole) -> None:
     fixed, learning = made(base, whole, control="random-masks"), made(base, whole)
     for ours, theirs in zip(fixed.network.binary_masks(), learning.network.binary_masks(), strict=True):

@@ -6,17 +6,21 @@ computation; only who launches it differs.
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections import Counter
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from mcne.errors import CaptureError
 from mcne.training.contract import Capturable, Learner, StepLoss
 
 WARM_UP = 3
 """Steps that are run one by one at first, so that libraries have made what they make on first use."""
+
+ONE_BY_ONE = "CUDA_LAUNCH_BLOCKING"
+"""CUDA's own variable, by which each kernel is waited for: then none are captured either."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,9 @@ class _Graph:
 
 
 def captured_steps(method: Learner, device: torch.device) -> CapturedSteps | None:
-    """The steps of a method, captured, where both the method and the device can."""
+    """The steps of a method, captured, where the method and the device can and nobody wants to see single kernels."""
     is_captured = isinstance(method, Capturable) and method.is_capturable and device.type == "cuda"
+    is_captured = is_captured and os.environ.get(ONE_BY_ONE, "0") == "0"
     return CapturedSteps(method) if is_captured else None
 
 
@@ -38,7 +43,7 @@ class CapturedSteps:
     def __init__(self, method: Learner) -> None:
         self._method = method
         self._seen: Counter[torch.Size] = Counter()
-        self._graphs: dict[torch.Size, _Graph | None] = {}
+        self._graphs: dict[torch.Size, _Graph] = {}
 
     def __call__(self, inputs: Tensor) -> StepLoss:
         """Do a step; the loss is valid until the next one."""
@@ -58,16 +63,22 @@ class CapturedSteps:
         self._method.update(loss)
         return StepLoss(loss.total.detach(), loss.per_behavior, loss.examples)
 
-    def _capture(self, inputs: Tensor) -> _Graph | None:
-        """Record a step without running it; other threads may go on preparing inputs. What cannot be recorded goes on
-        being run one by one."""
+    def _capture(self, inputs: Tensor) -> _Graph:
+        """Record a step without running it; other threads may go on preparing inputs.
+
+        A capture that fails ends the training: PyTorch then stays on the stream and in the memory of the capture, and
+        steps after it would read what others have written.
+        """
         graph, own = torch.cuda.CUDAGraph(), inputs.clone()
-        others = [other.graph.pool() for other in self._graphs.values() if other]  # never replayed at the same time
+        others = [other.graph.pool() for other in self._graphs.values()]  # never replayed at the same time
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
                 loss = self._step(own)
         except RuntimeError as error:
-            warnings.warn(f"a step could not be captured and is launched kernel by kernel: {error}", stacklevel=4)
-            return None
+            first, *_ = str(error.__context__ or error).splitlines()
+            raise CaptureError(
+                f"a step could not be captured as a CUDA graph ({first}); with {ONE_BY_ONE}=1 in the environment the "
+                "same command launches kernels one by one, which takes longer, and --resume goes on from a checkpoint"
+            ) from error
         return _Graph(graph, own, loss)

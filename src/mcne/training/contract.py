@@ -68,7 +68,7 @@ class Method(Protocol):
         ...
 
     def learned(self) -> dict[str, Tensor]:
-        """Everything that scores depend on."""
+        """Everything that scores depend on, apart from all computation: a copy would hold on to a step's graph."""
         ...
 
     def load(self, learned: Mapping[str, Tensor]) -> None:

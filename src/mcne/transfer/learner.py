@@ -163,7 +163,7 @@ class Transfer:
     def learned(self) -> dict[str, Tensor]:
         """The real values behind the masks, and the items; of these, what learns."""
         tables = {} if self.tables is None else dict(self.tables.tables)
-        return tables | dict(self.learned_masks())
+        return tables | {name: real.detach() for name, real in self.learned_masks().items()}
 
     def memory(self) -> dict[str, Tensor]:
         """What the optimizers remember, and the count of flips."""
