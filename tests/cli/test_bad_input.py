@@ -837,6 +837,7 @@ def test_an_attribute_named_as_the_mapped_id(desk: Desk) -> None:
         (("data", "describe"), "Missing argument"),
         (("data", "describe", "x", "--jsn"), "No such option: --jsn (Possible options: --json)"),
         (("data", "prepare", "ciao", "--out", "x"), "Missing option '--raw'"),
+        (("data", "prepare", "ciao", "--raw", "x", "--out", "y", "--aligned"), "No such option: --aligned"),
         (("data", "split", "x", "--seed", "one"), "Invalid value for '--seed'"),
         (("data", "export", "x", "--out", "y", "--format", "cvs"), "'cvs' is not one of 'parquet', 'csv', 'recbole'"),
         (("data", "prepare", "files", "--interactions", "x", "--out", "y", "--min-links", "-1"), "'--min-links'"),
@@ -958,6 +959,24 @@ def test_a_mat_bomb(desk: Desk) -> None:
     assert (raw / "rating.mat").stat().st_size < (32 << 20) / 1000
     said = (f"{raw / 'rating.mat'}: expands to more than 4.1 MiB from 3", " KiB, over 100×; refused")
     refuses_raw(desk, says=said)
+
+
+def test_aligned_ids_that_nobody_rated_with(desk: Desk) -> None:
+    """2808, 2809 and 2810 rate; links of 2808, 2809, 2810 are those of 2808, 2810, 2811, who is dropped and counted."""
+    raw = put_raw(desk, RATING + np.array([2807, 0, 0, 0, 0, 0]), TRUST + 2807)
+    given = ("data", "prepare", "epinions", "--raw", raw, "--behaviors", "2,3,5", "--unverified", "--aligned")
+    printed = desk.ok(*given, "--out", desk.out)
+    assert "users: 4 read, 2 kept, 1 dropped (fewer than 2 links), 1 dropped (fewer than 2 records)\n" in printed
+    assert "links: 3 read, 1 kept, 2 dropped (to a user that is dropped)\n" in printed
+    assert list(SocialDataset.load(desk.out).users) == [2808, 2810]
+
+
+def test_aligned_ids_that_fill_their_type(desk: Desk) -> None:
+    trust = np.array([[65_533, 65_534], [65_534, 65_535], [65_535, 65_533]], dtype=np.uint16)
+    raw = put_raw(desk, RATING + np.array([65_533, 0, 0, 0, 0, 0]), trust)
+    given = ("data", "prepare", "epinions", "--raw", raw, "--behaviors", "2,3,5", "--unverified", "--aligned")
+    desk.ok(*given, "--out", desk.out)
+    assert list(SocialDataset.load(desk.out).users) == [65_534, 65_535, 65_536]
 
 
 @pytest.mark.parametrize("study", ["ciao", "epinions"])

@@ -142,6 +142,7 @@ def test_module_and_script_are_the_same_program() -> None:
         (("data",), ["prepare", "split", "describe", "export"]),
         (("data", "prepare"), ["ciao", "epinions", "files"]),
         (("data", "prepare", "files"), ["--interactions", "--links", "--users", "--column", "--out", "--strict"]),
+        (("data", "prepare", "epinions"), ["--raw", "--out", "--timestamps", "--aligned"]),
         (("data", "split"), ["--name", "--seed", "--ratios", "--temporal", "--from"]),
         (("data", "describe"), ["--json"]),
         (("data", "export"), ["--format", "--out"]),
@@ -350,6 +351,22 @@ def test_epinions_with_other_categories(raw_data: Path, tmp_path: Path, ok: Ok) 
     assert SocialDataset.load(tmp_path / "e").behavior_names == ["Games", "Electronics", "Sports & Outdoors"]
 
 
+def test_epinions_whose_links_mean_the_users_that_rated(raw_data: Path, tmp_path: Path, ok: Ok) -> None:
+    command = ("data", "prepare", "epinions", "--raw", raw_data / "epinions", "--out")
+    printed = ok(*command, tmp_path / "e")
+    notes = [line for line in printed.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2
+    assert "rating.mat lists user 2808 a second time, as 2809, and" in notes[0]
+    assert notes[0].endswith("mean other users; --aligned (in Python aligned=True) corrects them")
+    assert "friends are no more alike than any two users in any behavior (times as alike: Games 1.08," in notes[1]
+    printed = ok(*command, tmp_path / "a", "--aligned")
+    assert "note: " not in printed
+    assert "SocialDataset 'epinions-aligned': 10,790 users (integer ids), 390,058 unweighted link" in printed
+    assert SocialDataset.load(tmp_path / "a").provenance["listed_twice"] == 2808
+    shown = ok("data", "describe", tmp_path / "a")
+    assert "Games              0.018   0.0085     2.14 ± 0.11   58,933" in shown
+
+
 # split
 
 
@@ -418,6 +435,9 @@ def test_describe_as_json(tiny: Path, ok: Ok) -> None:
     assert (read["name"], read["items"], read["interactions"], read["users"]) == ("read", 3, 4, 3)
     assert (read["density"], read["cold_user_share"], read["single_record_item_share"]) == (4 / 12, 1 / 4, 2 / 3)
     assert (watch["density"], watch["cold_user_share"], watch["timestamps"]) == (2 / 4, 2 / 4, True)
+    alike = read["likeness"]  # 1 has items 10, 11, and of its friends 2 has 10 and 3 has 12
+    assert (alike["links"], alike["friends"], alike["chance"]) == (2, pytest.approx(8**-0.5), pytest.approx(0.08**0.5))
+    assert (alike["ratio"], alike["ratio_error"]) == (pytest.approx(1.25), pytest.approx(1.25))
     (split,) = found["splits"].values()
     assert split["settings"] == {"kind": "random", "ratios": [1.0, 0.0, 0.0], "seed": 0}
     assert [(part["train"], part["validation"], part["test"]) for part in split["behaviors"]] == [(4, 0, 0), (2, 0, 0)]
@@ -440,6 +460,8 @@ def test_describe_for_a_person(tiny: Path, ok: Ok) -> None:
     assert "1 users without any record (cold)" in lines
     assert "read 3 4 3 25.0% 33.3333% 66.7% yes" in lines
     assert "watch 1 2 2 50.0% 50.0000% 0.0% yes" in lines
+    assert "read 0.35 0.28 1.25 ± 1.25 2" in lines
+    assert "watch 1.0 1.0 1.00 1" in lines
     assert "read 2 (67%)" in lines
     assert "read 4 0 0 0 0.0% 0.0%" in lines
     assert max(map(len, shown.splitlines())) <= 80

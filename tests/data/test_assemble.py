@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, UserFilter, assemble
 from mcne.data.dataset import Attribute, SocialDataset
 from mcne.data.report import Ledger
+from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.data.trust import PAPER_FILTER
 from mcne.errors import DataError
 from mcne.ids import Ids
@@ -423,6 +425,54 @@ def test_a_user_listed_twice_is_refused() -> None:
     users = listed_users([3, 1, 2, 1, 1], [0.0] * 5, [0] * 5)
     with pytest.raises(DataError, match=r"^users row 4, column 'user_id': a user listed before \(2 in all\)"):
         build(two_records(1, 2, 3), [], users=users)
+
+
+# --- friends who have nothing in common ---
+
+
+def prepared_again(offset: int, *, behaviors: list[int] | None = None, n_links: int | None = None) -> SocialDataset:
+    """Planted users whose links name them by an id that is off by this much."""
+    planted, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=1))
+    user, item, code = (
+        np.concatenate(
+            [part[k] for part in ((b.user, b.item, np.full(len(b), c)) for c, b in enumerate(planted.behaviors))]
+        )
+        for k in range(3)
+    )
+    once = np.flatnonzero(planted.graph.sources() < planted.graph.indices)[:n_links]
+    source, target = planted.graph.sources()[once] + offset, planted.graph.indices[once] + offset
+    return assemble(
+        RawInteractions(user, item, code, {0: "Books", 1: "Movies"}, None, place("records")),
+        RawLinks(source, target, None, place("links")),
+        name="again",
+        behaviors=behaviors or [0, 1],
+        provenance={},
+    )
+
+
+def test_friends_who_are_strangers_are_noted() -> None:
+    (note,) = prepared_again(1).report.notes
+    assert re.fullmatch(
+        r"friends are no more alike than any two users in any behavior "
+        r"\(times as alike: Books [01]\.\d\d, Movies [01]\.\d\d\); do the ids of both tables mean the same users\?",
+        note,
+    )
+    (note,) = prepared_again(1, behaviors=[1]).report.notes
+    assert "(times as alike: Movies " in note
+
+
+def test_friends_who_are_alike_or_too_few_are_not() -> None:
+    assert prepared_again(0).report.notes == ()
+    few = prepared_again(1, n_links=900)
+    assert few.report.notes == ()
+
+
+def test_friends_who_share_nothing_at_all() -> None:
+    """A thousand couples, everyone with an item of their own."""
+    records = [(user, user, 1) for user in range(1, 2001)]
+    couples = [(user, user + 1) for user in range(1, 2001, 2)]
+    (note,) = build(records, couples, behaviors=[1]).report.notes
+    assert "no more alike than any two users in any behavior (no two of them share an item); do the ids" in note
 
 
 # --- text ids, provenance ---

@@ -98,7 +98,18 @@ def test_the_behaviors() -> None:
             "top_tenth_share": pytest.approx(3 / 7),
             "histogram": [{"from": 2, "to": 3, "count": 3}],
         },
+        "likeness": {  # 0 and 1 share one item of 2 and 1, 0 and 2 one of 2 and 2
+            "links": 2,
+            "compared": 2,
+            "friends": pytest.approx((2**-0.5 + 0.5) / 2),
+            "chance": pytest.approx((6 * 2**-0.5 + 4 * 0.5) / 10),
+            "standard_error": pytest.approx((2**-0.5 - 0.5) / 2),
+            "ratio": pytest.approx((5 * 2**-0.5 + 2.5) / (6 * 2**-0.5 + 2)),
+            "ratio_error": pytest.approx((5 * 2**-0.5 - 2.5) / (6 * 2**-0.5 + 2)),
+        },
     }
+    nobody = dict.fromkeys(("friends", "chance", "standard_error", "ratio", "ratio_error"))
+    assert food["likeness"] == {"links": 0, "compared": 0} | nobody
     assert (travel["users"], travel["density"], travel["timestamps"]) == (2, pytest.approx(3 / 20), False)
     assert travel["single_record_item_share"] == 0.5
     assert (food["users"], food["cold_user_share"], food["single_record_item_share"]) == (1, 0.9, 1.0)
@@ -259,6 +270,13 @@ def test_numbers_stand_below_their_heads() -> None:
         "Travel      2             3      2       80.0%  15.0000%      50.0%     no",
         "Food        1             1      1       90.0%  10.0000%     100.0%     no",
     ]
+    start = lines.index("Friends beside any two users (mean cosine of their items)")
+    assert lines[start + 1 : start + 5] == [
+        "        friends  any two  times as alike  links",
+        "Books      0.60     0.62     0.97 ± 0.17      2",
+        "Travel     0.71     0.71            1.00      1",
+        "Food          –        –               –      0",
+    ]
     start = lines.index("Users with both (share of users with either)")
     assert lines[start + 1 : start + 5] == [
         "         Travel    Food",
@@ -305,6 +323,13 @@ def test_a_matrix_in_blocks_keeps_its_rows_and_columns() -> None:
                 assert words[0] == pair["behaviors"][0]
                 assert (pair["behaviors"][1], line.index(cell) + len(cell)) in heads
     assert seen == 15
+
+
+def test_without_links_nothing_is_said_of_friends() -> None:
+    found = large_description(2)
+    for behavior in found["behaviors"]:
+        behavior["likeness"] = describe(toy()[0])["behaviors"][2]["likeness"]
+    assert "Friends" not in page(found, 80)
 
 
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "[/]", "a [cd]", ":smile:", " ", "x" * 100])

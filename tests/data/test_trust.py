@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mcne.data.assemble import UserFilter
-from mcne.data.dataset import SocialDataset
+from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.graph import undirected
+from mcne.data.likeness import likeness
+from mcne.data.matfile import read_matrix
 from mcne.data.trust import CIAO, EPINIONS, TrustStudy, prepare
 from mcne.errors import DataError, UsageError
+from mcne.ids import Ids
 
 TABLE_1 = {
     "ciao": (4_321, 121_408, {"Beauty": (9_243, 23_091), "Books": (12_409, 21_105), "Travel": (11_899, 20_857)}),
@@ -61,6 +66,63 @@ def test_every_row_is_accounted_for(raw_data: Path) -> None:
     assert ledgers["links"].merged["repeat of the same link"] == 27
     interactions = [ledger for what, ledger in ledgers.items() if what.endswith("interactions") or "other" in what]
     assert sum(ledger.read for ledger in interactions) == 922_267
+
+
+def times_as_alike(dataset: SocialDataset) -> list[float | None]:
+    return [likeness(dataset.graph, behavior).ratio for behavior in dataset.behaviors]
+
+
+def test_friends_are_alike_on_epinions_where_ids_are_aligned(raw_data: Path) -> None:
+    published, aligned = (prepare(EPINIONS, raw_data / "epinions", aligned=choice) for choice in (False, True))
+    assert published.fingerprint == "b6e1d226223fabf2067ffe73c620c667e61e0a04b96d9133082bf0ab15d75714"
+    assert np.mean(times_as_alike(published)) < 1.15
+    assert min(times_as_alike(aligned)) > 1.5
+    assert "--aligned" in published.report.notes[0]
+    assert published.report.notes[1].startswith("friends are no more alike than any two users in any behavior (times")
+    assert aligned.report.notes == ()
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_aligned_epinions(timestamps: bool, raw_data: Path) -> None:
+    extra = ["Sports & Outdoors"]
+    dataset = prepare(EPINIONS, raw_data / "epinions", aligned=True, timestamps=timestamps, extra_behaviors=extra)
+    assert counts(dataset) == (
+        10_790,
+        390_058,
+        {"Games": (7_619, 36_775), "Electronics": (11_922, 30_405), "Hotels & Travel": (13_419, 47_946)}
+        | {"Sports & Outdoors": (9_020, 14_896)},
+    )
+    assert (dataset.name, dataset.provenance["listed_twice"]) == ("epinions-aligned", 2808)
+    assert set(dataset.users) & {2808, 2809, 22_167} == {2808}  # ratings have no 22,167, and 2809 no link
+
+
+def test_a_user_of_epinions_is_listed_twice(raw_data: Path) -> None:
+    """That is why later ids of the ratings are one higher; there is no other break, before it or after."""
+    rating = read_matrix(raw_data / "epinions" / "rating.mat", "rating").astype(np.int64)
+    rows = [rating[rating[:, 0] == user, 1:] for user in (2808, 2809)]
+    assert len(rows[0]) == 17
+    assert np.array_equal(*rows)
+
+    items, item = np.unique(rating[:, 1], return_inverse=True)
+    user, item = np.unique(np.stack([rating[:, 0], item]), axis=1).astype(np.int32)
+    rated = Behavior("any category", Ids(items), user, item)  # rows of users are their ids
+    trust = read_matrix(raw_data / "epinions" / "trustnetwork.mat", "trustnetwork").astype(np.int64)
+    one, other = np.concatenate([trust, trust[:, ::-1]]).T
+    other += other > 2808
+    for low, high in itertools.pairwise([0, 1000, 2000, 2700, 2808, 2900, 4000, 8000, 12_000, 16_000, 20_000, 22_166]):
+        here = (low < one) & (one <= high)
+        graphs = {offset: undirected(22_170, one[here] + offset, other[here])[0] for offset in range(-1, 4)}
+        alike = {offset: likeness(graph, rated).friends for offset, graph in graphs.items()}
+        right = 0 if high <= 2808 else 1
+        assert alike.pop(right) > 2 * max(alike.values()), (low, high)
+
+
+def test_ciao_is_aligned_as_it_is(raw_data: Path) -> None:
+    ciao = prepare(CIAO, raw_data / "ciao")
+    assert min(times_as_alike(ciao)) > 1.9
+    assert ciao.report.notes == ()
+    with pytest.raises(UsageError, match="aligned: users of ciao have the same ids in both files; leave it out"):
+        prepare(CIAO, raw_data / "ciao", aligned=True)
 
 
 def test_epinions_keeps_links_to_oneself(raw_data: Path) -> None:

@@ -104,6 +104,12 @@ def test_the_data_card_says_what_describe_finds(page: ReportReader, plain: Path)
         table = page.tables["Behaviors"]
         for head, key in (("items", "items"), ("records", "interactions"), ("density, %", "density")):
             assert table.column(head)[behavior["name"]].numbers[0][0] == behavior[key]
+        alike = behavior["likeness"]
+        table = page.tables["How alike friends are: mean cosine of their items, and that of any two users"]
+        for head, key in (("friends", "friends"), ("any two users", "chance"), ("times as alike", "ratio")):
+            assert table.column(head)[behavior["name"]].numbers[0][0] == alike[key]
+        assert table.column("times as alike")[behavior["name"]].text == f"{alike['ratio']:.2f}"
+        assert table.column("links")[behavior["name"]].numbers == [(alike["links"], f"{alike['links']:,}")]
     caption = next(caption for caption in page.tables if caption.startswith("Split random-0"))
     assert split.fingerprint[:12] in caption
     for behavior in describe_split(dataset, split)["behaviors"]:

@@ -30,6 +30,9 @@ Behaviors = Annotated[str | None, typer.Option("--behaviors", help="Names or num
 Extra = Annotated[str, typer.Option("--extra-behaviors", help="Ride along for the users the others keep.")]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, typer.Option("--unverified", help="Read files whose sha256 is not the known one.")]
+Aligned = Annotated[
+    bool, typer.Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")
+]
 MinLinks = Annotated[int, typer.Option(min=0, help="Drop users with fewer links.")]
 MinRecords = Annotated[int, typer.Option(min=0, help="Drop users with fewer records in all behaviors together.")]
 DropIsolated = Annotated[bool, typer.Option("--drop-isolated", help="Then drop users left without a link.")]
@@ -74,15 +77,25 @@ def prepare_epinions(
     extra_behaviors: Extra = "",
     timestamps: Timestamps = False,
     unverified: Unverified = False,
+    aligned: Aligned = False,
 ) -> None:
     """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
     from mcne.data.trust import EPINIONS
 
-    _prepare_trust(EPINIONS, raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
+    options = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned}
+    _prepare_trust(EPINIONS, raw, out, behaviors, extra_behaviors, **options)
 
 
 def _prepare_trust(
-    study: TrustStudy, raw: Path, out: Path, behaviors: str | None, extra: str, *, timestamps: bool, unverified: bool
+    study: TrustStudy,
+    raw: Path,
+    out: Path,
+    behaviors: str | None,
+    extra: str,
+    *,
+    timestamps: bool,
+    unverified: bool,
+    aligned: bool = False,
 ) -> None:
     from mcne.data.trust import prepare as prepare_trust
 
@@ -93,6 +106,7 @@ def _prepare_trust(
         extra_behaviors=_names(extra),
         timestamps=timestamps,
         unverified=unverified,
+        aligned=aligned,
     )
     _save(dataset, out)
 
@@ -202,7 +216,7 @@ def describe(
     data: Data,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Counts, distributions, overlap of users between behaviors, and what is cold."""
+    """Counts, distributions, overlap of users between behaviors, how alike friends are, and what is cold."""
     from mcne.data.dataset import SocialDataset
     from mcne.data.describe import describe as describe_dataset
     from mcne.data.describe import describe_split

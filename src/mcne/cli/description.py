@@ -18,6 +18,7 @@ from rich.text import Text
 BAR_WIDTH = 16
 GAP = 2
 EIGHTHS = " ▏▎▍▌▋▊▉█"
+NO_VALUE = "–"
 
 Cells = Mapping[str, Sequence[str]]
 """A table without its names: head of a column -> its cells."""
@@ -41,6 +42,8 @@ def show(description: Mapping[str, Any], console: Console | None = None) -> None
         console.print(Text(f"attributes: {', '.join(description['attributes'])}"))
     names = [behavior["name"] for behavior in description["behaviors"]]
     _print(console, "Behaviors", names, _behaviors(description["behaviors"]))
+    if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
+        _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(description))
     console.print()
     plots = [_plot("Links per user", description["degree"])]
     plots += [_plot(f"{b['name']}: records per item", b["popularity"]) for b in description["behaviors"]]
@@ -68,6 +71,28 @@ def _behaviors(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
         "seen once": [f"{behavior['single_record_item_share']:.1%}" for behavior in behaviors],
         "timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors],
     }
+
+
+def _likeness(description: Mapping[str, Any]) -> Cells:
+    found = [behavior["likeness"] for behavior in description["behaviors"]]
+    return {
+        "friends": [_cosine(alike["friends"]) for alike in found],
+        "any two": [_cosine(alike["chance"]) for alike in found],
+        "times as alike": [_times(alike) for alike in found],
+        "links": [f"{alike['links']:,}" for alike in found],
+    }
+
+
+def _cosine(value: float | None) -> str:
+    return NO_VALUE if value is None else f"{value:#.2g}"
+
+
+def _times(alike: Mapping[str, Any]) -> str:
+    """How many times as alike as any two users friends are, give or take a standard error."""
+    if alike["ratio"] is None:
+        return NO_VALUE
+    error = alike["ratio_error"]
+    return f"{alike['ratio']:.2f}" + ("" if error is None else f" ± {error:.2f}")
 
 
 def _overlap(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> Cells:

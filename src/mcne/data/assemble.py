@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mcne.data.compressed import run_starts
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
+from mcne.data.likeness import likeness
 from mcne.data.report import Ledger, PreparationReport
 from mcne.errors import DataError
 from mcne.ids import IdColumn, Ids, encode
@@ -92,6 +93,9 @@ KEEP_ALL = UserFilter()
 FEW = 0.1
 """Below this share of linked users with records, the two tables hardly belong together."""
 
+ENOUGH_LINKS = 1000
+"""Of fewer it is not asked whether friends are alike: they tell too little."""
+
 
 def assemble(
     interactions: RawInteractions,
@@ -141,7 +145,8 @@ def assemble(
     for code in chosen:
         ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
     strangers = _strangers(source, target, np.concatenate([user, *listed]), ids)
-    report = PreparationReport(tuple(ledgers), (*notes, *strangers))
+    unlike = _unlike(friends, list(built.values()))
+    report = PreparationReport(tuple(ledgers), (*notes, *strangers, *unlike))
     attributes = _align(users, listed[0], len(ids), kept) if users else {}
     details = dict(provenance) | {"report": report.to_json()}
     return SocialDataset(name, ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, details)
@@ -158,6 +163,20 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], known: NDArray[Any], 
     return [
         f"only {both:,} of {total:,} linked users have records; are the ids written alike? "
         f"(links have {examples[0]!r}, records {examples[1]!r})"
+    ]
+
+
+def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
+    """Say so where friends have nothing in common: the ids of the two tables may mean different users."""
+    found = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
+    alike = list(found.values())
+    if max(one.compared for one in alike) < ENOUGH_LINKS or any(one.is_above_chance for one in alike):
+        return []
+    said = ", ".join(f"{name} {one.ratio:.2f}" for name, one in found.items() if one.ratio is not None)
+    return [
+        "friends are no more alike than any two users in any behavior "
+        f"({f'times as alike: {said}' if said else 'no two of them share an item'}); "
+        "do the ids of both tables mean the same users?"
     ]
 
 

@@ -1,13 +1,16 @@
-"""What a dataset looks like, in numbers: sizes, distributions, overlaps, and who or what is cold."""
+"""What a dataset looks like, in numbers: sizes, distributions, overlaps, how alike friends are, and what is cold."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.graph import Graph
+from mcne.data.likeness import likeness
 from mcne.data.split import PARTS, TEST, TRAIN, Split
 
 
@@ -24,7 +27,7 @@ def describe(dataset: SocialDataset) -> dict[str, Any]:
         "users_without_links": int(np.count_nonzero(dataset.graph.degrees == 0)),
         "users_without_records": int(np.count_nonzero(~active.any(axis=0))),
         "degree": distribution(dataset.graph.degrees),
-        "behaviors": [_behavior(behavior, dataset.n_users) for behavior in dataset.behaviors],
+        "behaviors": [_behavior(behavior, dataset.graph) for behavior in dataset.behaviors],
         "overlap": _overlap(dataset, active),
         "attributes": list(dataset.attributes),
     }
@@ -51,20 +54,21 @@ def distribution(counts: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def _behavior(behavior: Behavior, n_users: int) -> dict[str, Any]:
-    records = np.bincount(behavior.user, minlength=n_users)
-    popularity = behavior.popularity()
+def _behavior(behavior: Behavior, graph: Graph) -> dict[str, Any]:
+    records = np.bincount(behavior.user, minlength=graph.n_users)
+    popularity, alike = behavior.popularity(), likeness(graph, behavior)
     return {
         "name": behavior.name,
         "items": behavior.n_items,
         "interactions": len(behavior),
         "users": int(np.count_nonzero(records)),
-        "density": len(behavior) / (n_users * behavior.n_items),
+        "density": len(behavior) / (graph.n_users * behavior.n_items),
         "timestamps": behavior.timestamp is not None,
         "cold_user_share": float(np.mean(records == 0)),
         "single_record_item_share": float(np.mean(popularity == 1)),
         "records_per_user": distribution(records),
         "popularity": distribution(popularity),
+        "likeness": asdict(alike) | {"ratio": alike.ratio, "ratio_error": alike.ratio_error},
     }
 
 

@@ -32,6 +32,7 @@ class TrustStudy:
     categories: tuple[str, ...]  # category 1 first
     paper_behaviors: tuple[str, ...]
     sha256: Mapping[str, str]  # file -> hash of the known copy
+    listed_twice: int | None = None  # of rating.mat, again under the next id; trustnetwork.mat counts on without it
 
 
 CIAO = TrustStudy(
@@ -65,6 +66,7 @@ EPINIONS = TrustStudy(
         "rating_with_timestamp.mat": "a92e055b71b2e6ca70875979af79b90ef23360f4573204cade9a381ac1958509",
         "trustnetwork.mat": "9cd648ab98c2e02799bfed0ae186dbc8736e97178d18bf471cc168770f39cf0a",
     },
+    listed_twice=2808,  # 2809 has the same 17 rows; docs/data.md has what shows that later ids are off by one
 )  # fmt: skip
 
 
@@ -77,12 +79,17 @@ def prepare(
     timestamps: bool = False,
     user_filter: UserFilter = PAPER_FILTER,
     unverified: bool = False,
+    aligned: bool = False,
 ) -> SocialDataset:
     """The dataset of the chosen categories (by name or number), filtered as the paper filtered it.
 
     Ratings count as behavior whatever their value; a rated item of two categories is two items. Links to
-    oneself, which only Epinions has, are kept and count as links, as the paper's numbers show.
+    oneself, which only Epinions has, are kept and count as links, as the paper's numbers show. They also show that
+    it took the ids of both files as they are, which on Epinions mean different users; ``aligned`` corrects those of
+    the trust network.
     """
+    if aligned and study.listed_twice is None:
+        raise UsageError(f"aligned: users of {study.name} have the same ids in both files; leave it out")
     main = [_category(study, name) for name in behaviors or study.paper_behaviors]
     extra = [_category(study, name) for name in extra_behaviors]
     if len({*main, *extra}) < len(main) + len(extra):
@@ -102,22 +109,41 @@ def prepare(
         rating[:, TIME].astype(np.int64) if timestamps else None,
         lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
     )
+    twice = study.listed_twice if aligned else None
     links = RawLinks(
-        _whole(trust[:, 0]),
-        _whole(trust[:, 1]),
+        _rating_ids(trust[:, 0], twice),
+        _rating_ids(trust[:, 1], twice),
         None,
         lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}",
     )
     return assemble(
         interactions,
         links,
-        name=study.name,
+        name=f"{study.name}-aligned" if aligned else study.name,
         behaviors=main,
         extra_behaviors=extra,
         user_filter=user_filter,
         self_links="keep",
-        provenance={"sources": hashes, "filter": asdict(user_filter)},
+        provenance={"sources": hashes, "filter": asdict(user_filter)} | ({"listed_twice": twice} if aligned else {}),
+        notes=[] if aligned else _notes(study),
     )
+
+
+def _rating_ids(users: NDArray[Any], twice: int | None) -> NDArray[np.int64]:
+    """Ids of the trust network as those of the ratings, where the user ``twice`` is listed twice."""
+    ids = _whole(users)
+    return ids if twice is None else ids + (ids > twice)
+
+
+def _notes(study: TrustStudy) -> list[str]:
+    """What to know of ids that are taken as they are."""
+    if study.listed_twice is None:
+        return []
+    return [
+        f"rating.mat lists user {study.listed_twice} a second time, as {study.listed_twice + 1}, and trustnetwork.mat "
+        "does not: its later ids, taken as they are as the paper took them, mean other users; --aligned (in Python "
+        "aligned=True) corrects them"
+    ]
 
 
 def _category(study: TrustStudy, name: str) -> int:
@@ -161,5 +187,5 @@ def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Map
             )
 
 
-def _whole(column: NDArray[Any]) -> NDArray[Any]:
-    return column if column.dtype.kind in "iu" else column.astype(np.int64)
+def _whole(column: NDArray[Any]) -> NDArray[np.int64]:
+    return column.astype(np.int64, copy=False)

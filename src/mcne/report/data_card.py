@@ -16,6 +16,8 @@ def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = 
     """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
     found = describe(dataset)
     parts = [facts(_sizes(found)), table(_behaviors(found))]
+    if any(behavior["likeness"]["links"] for behavior in found["behaviors"]):
+        parts.append(table(_likeness(found)))
     if found["overlap"]:
         parts.append(folded(_overlap(found)))
     if split is not None:
@@ -60,6 +62,19 @@ def _behaviors(found: Mapping[str, Any]) -> Table:
         for behavior in found["behaviors"]
     ]
     return Table("Behaviors", head, rows)
+
+
+def _likeness(found: Mapping[str, Any]) -> Table:
+    head = ["behavior", "friends", "any two users", "times as alike", "standard error of it", "links"]
+    digits = {"friends": "#.2g", "chance": "#.2g", "ratio": ".2f", "ratio_error": ".2f"}
+    rows = []
+    for behavior in found["behaviors"]:
+        alike = behavior["likeness"]
+        values = (
+            number(alike[key], "" if alike[key] is None else f"{alike[key]:{form}}") for key, form in digits.items()
+        )
+        rows.append([behavior["name"], *values, count(alike["links"])])
+    return Table("How alike friends are: mean cosine of their items, and that of any two users", head, rows)
 
 
 def _overlap(found: Mapping[str, Any]) -> Table:

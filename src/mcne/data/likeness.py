@@ -1,0 +1,168 @@
+"""How alike friends are: whether two linked users touch the same items more often than any two users do.
+
+A network can help only where they do. Where they do not, its ids may mean other users than those of the records.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mcne.data.compressed import offsets
+from mcne.data.dataset import Behavior
+from mcne.data.graph import Graph
+from mcne.randomness import Stream
+
+MOST_LINKS = 100_000
+"""Links that are compared; of more, one is drawn from each of as many equal stretches."""
+
+AT_ONCE = 1 << 22
+"""Links or records held in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Of one behavior, the mean cosine of the item sets of friends, and what it would be by chance.
+
+    Links count that join two different users who both have records, each alike whatever its weight. ``friends`` is
+    the mean over them. ``chance`` is the exact mean over all pairs of ends of these links, of one link or of two, that
+    belong to different users: links tied anew at random have it. A user is met as often as its links tell in
+    both, so that friends are not more alike for being more active than others.
+    """
+
+    links: int
+    compared: int  # all of them, or as many as are drawn
+    friends: float | None  # None without links
+    chance: float | None
+    standard_error: float | None  # of ``friends``; None of fewer than two
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as alike as any two users friends are; None where no two share an item."""
+        return self.friends / self.chance if self.friends is not None and self.chance else None
+
+    @property
+    def ratio_error(self) -> float | None:
+        """The standard error of ``ratio``; chance is exact and has none."""
+        return self.standard_error / self.chance if self.standard_error is not None and self.chance else None
+
+    @property
+    def is_above_chance(self) -> bool:
+        """Whether friends are more alike than chance by more than two standard errors."""
+        if self.friends is None or self.chance is None or self.standard_error is None:
+            return False
+        return self.friends - self.chance > 2 * self.standard_error
+
+
+def likeness(graph: Graph, behavior: Behavior, *, most_links: int = MOST_LINKS) -> Likeness:
+    """How alike friends are in one behavior."""
+    records = np.bincount(behavior.user, minlength=graph.n_users)
+    ends = _ends(graph, records > 0)
+    n_links = int(ends.sum()) // 2
+    if not n_links:
+        return Likeness(0, 0, None, None, None)
+    source, target = _links_at(graph, records > 0, _chosen(n_links, most_links, behavior.name))
+    cosines = _cosines(behavior, records, source, target)
+    error = _standard_error(cosines, source, target)
+    return Likeness(n_links, len(cosines), float(cosines.mean()), _chance(behavior, records, ends), error)
+
+
+def _parts(starts: NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """Stretches of rows of a compressed layout, each with about ``AT_ONCE`` entries."""
+    cuts = np.searchsorted(starts, np.arange(0, int(starts[-1]), AT_ONCE))
+    yield from itertools.pairwise(np.unique([*cuts, len(starts) - 1]).tolist())
+
+
+def _links(graph: Graph, active: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Both directions of the links that count, by source and then by target, a part of the graph at a time."""
+    for first, end in _parts(graph.indptr):
+        degrees = np.diff(graph.indptr[first : end + 1])
+        source = np.repeat(np.arange(first, end, dtype=np.int32), degrees)
+        target = graph.indices[graph.indptr[first] : graph.indptr[end]]
+        counts = active[source] & active[target] & (source != target)
+        yield source[counts], target[counts]
+
+
+def _ends(graph: Graph, active: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Of each user, the links that count."""
+    ends = np.zeros(graph.n_users, dtype=np.int64)
+    for source, _ in _links(graph, active):
+        if len(source):
+            here = np.bincount(source - source[0])
+            ends[source[0] : source[0] + len(here)] = here
+    return ends
+
+
+def _chosen(n_links: int, most_links: int, name: str) -> NDArray[np.int64]:
+    """Increasing numbers of the links to compare, each link with the same chance."""
+    if n_links <= most_links:
+        return np.arange(n_links)
+    places = np.arange(most_links) + Stream(0, "likeness", name).uniform(most_links)
+    return (places * (n_links / most_links)).astype(np.int64)
+
+
+def _links_at(
+    graph: Graph, active: NDArray[np.bool_], chosen: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The ends of the chosen links, among those that count, each from its lower end."""
+    found, seen = [], 0
+    for source, target in _links(graph, active):
+        once = np.flatnonzero(source < target)
+        low, high = np.searchsorted(chosen, [seen, seen + len(once)])
+        here = once[chosen[low:high] - seen]
+        found.append((source[here], target[here]))
+        seen += len(once)
+    sources, targets = zip(*found, strict=True)
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def _cosines(
+    behavior: Behavior, records: NDArray[np.int64], source: NDArray[np.int32], target: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Of each pair of users, items of both over the root of the product of the items of each."""
+    ones = np.ones(len(behavior), dtype=np.int8)
+    touched = sparse.csr_array((ones, behavior.item, offsets(records)), (len(records), behavior.n_items))
+    common = [
+        touched[source[first:end]].multiply(touched[target[first:end]]).sum(axis=1)
+        for first, end in _parts(offsets(records[source] + records[target]))
+    ]
+    cosines: NDArray[np.float64] = np.concatenate(common) / np.sqrt(records[source] * records[target])
+    return cosines
+
+
+def _chance(behavior: Behavior, records: NDArray[np.int64], ends: NDArray[np.int64]) -> float:
+    """The mean cosine over all pairs of ends that belong to different users.
+
+    Of unit vectors v and ends d of the users u, that is (|Σ d v|² − Σ d²) / ((Σ d)² − Σ d²). The difference above
+    is taken item by item: it is 0, and not nearly so, where no two users share one.
+    """
+    share = ends / np.sqrt(np.maximum(records, 1))
+    together, alone = np.zeros((2, behavior.n_items))
+    for start in range(0, len(behavior), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        item, of_user = behavior.item[part], share[behavior.user[part]]
+        together += np.bincount(item, of_user, minlength=behavior.n_items)
+        alone += np.bincount(item, of_user**2, minlength=behavior.n_items)
+    pairs = int(ends.sum()) ** 2 - int((ends**2).sum())
+    return float((together**2 - alone).sum() / pairs)
+
+
+def _standard_error(cosines: NDArray[np.float64], source: NDArray[np.int32], target: NDArray[np.int32]) -> float | None:
+    """Of the mean over links, where links of one user may go together (Aronow, Samii and Assenova, 2015).
+
+    Their estimate may fall below that of independent links by chance alone; the larger of the two is taken.
+    """
+    if len(cosines) < 2:
+        return None
+    off = cosines - cosines.mean()
+    _, user = np.unique(np.concatenate([source, target]), return_inverse=True)
+    of_users = np.bincount(user, np.concatenate([off, off]))
+    independent = float((off**2).sum())
+    shared = float((of_users**2).sum()) - independent  # each pair of links that share a user, and each link once
+    return float(np.sqrt(max(independent * len(off) / (len(off) - 1), shared)) / len(off))
