@@ -961,11 +961,18 @@ def test_a_mat_bomb(desk: Desk) -> None:
     refuses_raw(desk, says=said)
 
 
+def rows_of(*users: tuple[int, int]) -> NDArray[Any]:
+    """Rows of users of RATING under other ids."""
+    return np.concatenate([np.insert(RATING[RATING[:, 0] == user, 1:], 0, other, axis=1) for user, other in users])
+
+
+ALIGNED = ("data", "prepare", "epinions", "--behaviors", "2,3,5", "--unverified", "--aligned", "--raw")
+
+
 def test_aligned_ids_that_nobody_rated_with(desk: Desk) -> None:
-    """2808, 2809 and 2810 rate; links of 2808, 2809, 2810 are those of 2808, 2810, 2811, who is dropped and counted."""
-    raw = put_raw(desk, RATING + np.array([2807, 0, 0, 0, 0, 0]), TRUST + 2807)
-    given = ("data", "prepare", "epinions", "--raw", raw, "--behaviors", "2,3,5", "--unverified", "--aligned")
-    printed = desk.ok(*given, "--out", desk.out)
+    """2808, again 2809, and 2810 rate; links of 2808, 2809, 2810 are those of 2808, 2810, 2811, who is dropped."""
+    raw = put_raw(desk, rows_of((1, 2808), (1, 2809), (2, 2810)), TRUST + 2807)
+    printed = desk.ok(*ALIGNED, raw, "--out", desk.out)
     assert "users: 4 read, 2 kept, 1 dropped (fewer than 2 links), 1 dropped (fewer than 2 records)\n" in printed
     assert "links: 3 read, 1 kept, 2 dropped (to a user that is dropped)\n" in printed
     assert list(SocialDataset.load(desk.out).users) == [2808, 2810]
@@ -973,10 +980,16 @@ def test_aligned_ids_that_nobody_rated_with(desk: Desk) -> None:
 
 def test_aligned_ids_that_fill_their_type(desk: Desk) -> None:
     trust = np.array([[65_533, 65_534], [65_534, 65_535], [65_535, 65_533]], dtype=np.uint16)
-    raw = put_raw(desk, RATING + np.array([65_533, 0, 0, 0, 0, 0]), trust)
-    given = ("data", "prepare", "epinions", "--raw", raw, "--behaviors", "2,3,5", "--unverified", "--aligned")
-    desk.ok(*given, "--out", desk.out)
+    rating = rows_of((1, 2808), (1, 2809), (1, 65_534), (2, 65_535), (3, 65_536))
+    desk.ok(*ALIGNED, put_raw(desk, rating, trust), "--out", desk.out)
     assert list(SocialDataset.load(desk.out).users) == [65_534, 65_535, 65_536]
+
+
+@pytest.mark.parametrize("users", [((1, 2808), (2, 2809), (3, 2810)), ((1, 1), (2, 2), (3, 3))], ids=["other", "none"])
+def test_ids_are_not_aligned_where_nobody_is_listed_twice(users: tuple[tuple[int, int], ...], desk: Desk) -> None:
+    raw = put_raw(desk, rows_of(*users), TRUST)
+    said = (f"{raw / 'rating.mat'}: user 2808 is not listed a second time", "leave --aligned out")
+    desk.refuses(*ALIGNED, raw, "--out", desk.out, code=4, says=said)
 
 
 @pytest.mark.parametrize("study", ["ciao", "epinions"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcne.comparison.execution import Comparison
 from mcne.comparison.plan import Plan
-from mcne.errors import Interrupted, UsageError
+from mcne.errors import CaptureError, Interrupted, UsageError
 
 PLAN = """
 title = "Two methods"
@@ -43,6 +43,18 @@ def run(comparison: Comparison, *, jobs: int = 1) -> tuple[dict[str, str], list[
 
 def nothing() -> None:
     """Done at once."""
+
+
+def refuse_at(place: Path, **_: object) -> None:
+    """Say which process was here."""
+    place.write_text(str(os.getpid()))
+    refuse()
+
+
+def lose_the_gpu_at(place: Path, **_: object) -> None:
+    """As a step does that cannot be captured; say which process it was."""
+    place.write_text(str(os.getpid()))
+    raise CaptureError("a step could not be captured")
 
 
 def refuse() -> None:

@@ -16,14 +16,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_plan import die, interrupt, nothing, opened, refuse, sleep_on
+from small_plan import die, interrupt, lose_the_gpu_at, nothing, opened, refuse, refuse_at, sleep_on
 
 from mcne import runs
 from mcne.cli.main import main
 from mcne.comparison import workers
+from mcne.comparison.scheduling import do_missing
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.errors import DataError, Interrupted, UsageError
+from mcne.errors import CaptureError, DataError, Interrupted, UsageError
 from mcne.runs import training
 from mcne.runs.place import is_held
 from mcne.training.journal import SilentReporter
@@ -67,6 +68,17 @@ def test_every_task_is_told_as_it_ends() -> None:
 def test_a_process_that_dies_is_told() -> None:
     with pytest.raises(DataError, match=r"exit code -9: killed, perhaps for want of memory.*lower --jobs"):
         list(workers.outcomes({"a": die}, jobs=2))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_process_that_has_lost_its_gpu_does_nothing_else(jobs: int, tmp_path: Path) -> None:
+    """Whatever it trained then would be wrong, and look as if it were not."""
+    works = {tmp_path / f"cell-{k}": partial(refuse_at if k else lose_the_gpu_at, tmp_path / f"{k}") for k in range(9)}
+    with pytest.raises(CaptureError, match="could not be captured"):
+        do_missing(works, "cells", jobs=jobs, device="cuda", say=print, about=str)
+    lost, *others = [file.read_text() for k in range(9) if (file := tmp_path / f"{k}").is_file()]
+    assert lost not in others
+    assert jobs > 1 or not others
 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

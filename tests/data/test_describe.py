@@ -101,6 +101,7 @@ def test_the_behaviors() -> None:
         "likeness": {  # 0 and 1 share one item of 2 and 1, 0 and 2 one of 2 and 2
             "links": 2,
             "compared": 2,
+            "sharing": 2,
             "friends": pytest.approx((2**-0.5 + 0.5) / 2),
             "chance": pytest.approx((6 * 2**-0.5 + 4 * 0.5) / 10),
             "standard_error": pytest.approx((2**-0.5 - 0.5) / 2),
@@ -109,7 +110,7 @@ def test_the_behaviors() -> None:
         },
     }
     nobody = dict.fromkeys(("friends", "chance", "standard_error", "ratio", "ratio_error"))
-    assert food["likeness"] == {"links": 0, "compared": 0} | nobody
+    assert food["likeness"] == {"links": 0, "compared": 0, "sharing": 0} | nobody
     assert (travel["users"], travel["density"], travel["timestamps"]) == (2, pytest.approx(3 / 20), False)
     assert travel["single_record_item_share"] == 0.5
     assert (food["users"], food["cold_user_share"], food["single_record_item_share"]) == (1, 0.9, 1.0)

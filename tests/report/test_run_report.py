@@ -109,7 +109,8 @@ def test_the_data_card_says_what_describe_finds(page: ReportReader, plain: Path)
         for head, key in (("friends", "friends"), ("any two users", "chance"), ("times as alike", "ratio")):
             assert table.column(head)[behavior["name"]].numbers[0][0] == alike[key]
         assert table.column("times as alike")[behavior["name"]].text == f"{alike['ratio']:.2f}"
-        assert table.column("links")[behavior["name"]].numbers == [(alike["links"], f"{alike['links']:,}")]
+        for head in ("links", "compared"):
+            assert table.column(head)[behavior["name"]].numbers == [(alike[head], f"{alike[head]:,}")]
     caption = next(caption for caption in page.tables if caption.startswith("Split random-0"))
     assert split.fingerprint[:12] in caption
     for behavior in describe_split(dataset, split)["behaviors"]:

@@ -53,9 +53,9 @@ def compare(
         side_by_side = jobs or (JOBS_ON_A_GPU if chosen.type == "cuda" else os.cpu_count() or 1)
         failed = comparison.run(jobs=side_by_side, device=chosen.type, say=typer.echo)
     summary = summarize(comparison)
-    if not summary.rows:
+    if not summary.rows and not failed:
         raise DataError(f"{out}: no method is finished yet; run without --table")
-    for path in write(summary, out):
+    for path in write(summary, out) if summary.rows else []:
         typer.echo(f"wrote {path}")
     if failed:
         raise DataError(

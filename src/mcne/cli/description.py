@@ -79,8 +79,14 @@ def _likeness(description: Mapping[str, Any]) -> Cells:
         "friends": [_cosine(alike["friends"]) for alike in found],
         "any two": [_cosine(alike["chance"]) for alike in found],
         "times as alike": [_times(alike) for alike in found],
-        "links": [f"{alike['links']:,}" for alike in found],
+        "links": [_compared(alike) for alike in found],
     }
+
+
+def _compared(alike: Mapping[str, Any]) -> str:
+    """The links that count, and how many of them were compared if not all."""
+    links = f"{alike['links']:,}"
+    return links if alike["compared"] == alike["links"] else f"{alike['compared']:,} of {links}"
 
 
 def _cosine(value: float | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcne.comparison import workers
 from mcne.comparison.cell import is_done, read_result
-from mcne.errors import Interrupted, MCNEError
+from mcne.errors import CaptureError, Interrupted, MCNEError
 from mcne.runs.place import HeldError, is_held
 
 LOOK = 1.0  # seconds between two looks at cells that another process has under way
@@ -83,11 +83,13 @@ def _outcomes(works: Mapping[Path, Callable[[], None]], *, jobs: int) -> Generat
 
 
 def _outcome(work: Callable[[], None]) -> MCNEError | None:
-    """What a person can act on, if it went wrong; being asked to stop is no outcome."""
+    """What a person can act on, if it went wrong; to be asked to stop is no outcome, nor is a process that broke."""
     try:
         work()
     except Interrupted as error:  # which advises an option that a comparison does not have
         raise workers.stopped(error.signal_number) from error
+    except CaptureError:  # after which nothing may be trained in this process
+        raise
     except MCNEError as error:
         return error
     return None

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import TypeVar
 
-from mcne.errors import DataError, Interrupted, MCNEError
+from mcne.errors import CaptureError, DataError, Interrupted, MCNEError
 from mcne.training.loop import hold_signals
 
 LOOK = 0.5  # seconds between two looks whether someone asked to stop
@@ -91,7 +91,7 @@ class _Worker:
         except (EOFError, ConnectionError):
             self.process.join()
             return _Died(self.process.exitcode)
-        if isinstance(error, OSError):  # nothing that only this task could meet
+        if isinstance(error, OSError | CaptureError):  # nothing that only this task could meet
             raise error
         return error
 

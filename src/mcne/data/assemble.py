@@ -93,9 +93,6 @@ KEEP_ALL = UserFilter()
 FEW = 0.1
 """Below this share of linked users with records, the two tables hardly belong together."""
 
-ENOUGH_LINKS = 1000
-"""Of fewer it is not asked whether friends are alike: they tell too little."""
-
 
 def assemble(
     interactions: RawInteractions,
@@ -167,15 +164,14 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], known: NDArray[Any], 
 
 
 def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
-    """Say so where friends have nothing in common: the ids of the two tables may mean different users."""
+    """Say so where friends have little in common: the ids of the two tables may mean different users."""
     found = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
-    alike = list(found.values())
-    if max(one.compared for one in alike) < ENOUGH_LINKS or any(one.is_above_chance for one in alike):
+    told = {name: one for name, one in found.items() if one.is_hardly_above_chance is not None}
+    if not told or not all(one.is_hardly_above_chance for one in told.values()):
         return []
-    said = ", ".join(f"{name} {one.ratio:.2f}" for name, one in found.items() if one.ratio is not None)
+    said = ", ".join(f"{name} {one.ratio:.2f} ± {one.ratio_error:.2f}" for name, one in told.items())
     return [
-        "friends are no more alike than any two users in any behavior "
-        f"({f'times as alike: {said}' if said else 'no two of them share an item'}); "
+        f"friends are hardly more alike than any two users (times as alike: {said}); "
         "do the ids of both tables mean the same users?"
     ]
 

@@ -32,7 +32,7 @@ class TrustStudy:
     categories: tuple[str, ...]  # category 1 first
     paper_behaviors: tuple[str, ...]
     sha256: Mapping[str, str]  # file -> hash of the known copy
-    listed_twice: int | None = None  # of rating.mat, again under the next id; trustnetwork.mat counts on without it
+    listed_twice: int | None = None  # a user of the ratings, again under the next id; the network counts on without it
 
 
 CIAO = TrustStudy(
@@ -66,7 +66,7 @@ EPINIONS = TrustStudy(
         "rating_with_timestamp.mat": "a92e055b71b2e6ca70875979af79b90ef23360f4573204cade9a381ac1958509",
         "trustnetwork.mat": "9cd648ab98c2e02799bfed0ae186dbc8736e97178d18bf471cc168770f39cf0a",
     },
-    listed_twice=2808,  # 2809 has the same 17 rows; docs/data.md has what shows that later ids are off by one
+    listed_twice=2808,  # 2809 has the same 17 rows; docs/data.md shows that later ids of the network are off by one
 )  # fmt: skip
 
 
@@ -109,10 +109,15 @@ def prepare(
         rating[:, TIME].astype(np.int64) if timestamps else None,
         lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
     )
-    twice = study.listed_twice if aligned else None
+    twice = _listed_twice(study, rating)
+    if aligned and twice is None:
+        raise DataError(
+            f"{raw / ratings_file}: user {study.listed_twice} is not listed a second time, which puts later ids of "
+            "the known trustnetwork.mat off; leave --aligned out"
+        )
     links = RawLinks(
-        _rating_ids(trust[:, 0], twice),
-        _rating_ids(trust[:, 1], twice),
+        _rating_ids(trust[:, 0], twice if aligned else None),
+        _rating_ids(trust[:, 1], twice if aligned else None),
         None,
         lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}",
     )
@@ -125,8 +130,17 @@ def prepare(
         user_filter=user_filter,
         self_links="keep",
         provenance={"sources": hashes, "filter": asdict(user_filter)} | ({"listed_twice": twice} if aligned else {}),
-        notes=[] if aligned else _notes(study),
+        notes=[] if aligned or twice is None else [_strangers(twice, ratings_file)],
     )
+
+
+def _listed_twice(study: TrustStudy, rating: NDArray[Any]) -> int | None:
+    """The user that these ratings list a second time, under the next id, if they do."""
+    if study.listed_twice is None:
+        return None
+    both = (rating[rating[:, USER] == study.listed_twice + k, ITEM : CATEGORY + 1] for k in (0, 1))
+    rows, again = (np.unique(each, axis=0) for each in both)
+    return study.listed_twice if len(rows) and np.array_equal(rows, again) else None
 
 
 def _rating_ids(users: NDArray[Any], twice: int | None) -> NDArray[np.int64]:
@@ -135,15 +149,13 @@ def _rating_ids(users: NDArray[Any], twice: int | None) -> NDArray[np.int64]:
     return ids if twice is None else ids + (ids > twice)
 
 
-def _notes(study: TrustStudy) -> list[str]:
+def _strangers(twice: int, ratings_file: str) -> str:
     """What to know of ids that are taken as they are."""
-    if study.listed_twice is None:
-        return []
-    return [
-        f"rating.mat lists user {study.listed_twice} a second time, as {study.listed_twice + 1}, and trustnetwork.mat "
-        "does not: its later ids, taken as they are as the paper took them, mean other users; --aligned (in Python "
-        "aligned=True) corrects them"
-    ]
+    return (
+        f"{ratings_file} lists user {twice} a second time, as {twice + 1}, and trustnetwork.mat does not: its later "
+        "ids, taken as they are as the paper took them, mean other users; --aligned (in Python aligned=True) corrects "
+        "them"
+    )
 
 
 def _category(study: TrustStudy, name: str) -> int:

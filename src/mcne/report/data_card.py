@@ -65,7 +65,7 @@ def _behaviors(found: Mapping[str, Any]) -> Table:
 
 
 def _likeness(found: Mapping[str, Any]) -> Table:
-    head = ["behavior", "friends", "any two users", "times as alike", "standard error of it", "links"]
+    head = ["behavior", "friends", "any two users", "times as alike", "standard error of it", "links", "compared"]
     digits = {"friends": "#.2g", "chance": "#.2g", "ratio": ".2f", "ratio_error": ".2f"}
     rows = []
     for behavior in found["behaviors"]:
@@ -73,7 +73,7 @@ def _likeness(found: Mapping[str, Any]) -> Table:
         values = (
             number(alike[key], "" if alike[key] is None else f"{alike[key]:{form}}") for key, form in digits.items()
         )
-        rows.append([behavior["name"], *values, count(alike["links"])])
+        rows.append([behavior["name"], *values, count(alike["links"]), count(alike["compared"])])
     return Table("How alike friends are: mean cosine of their items, and that of any two users", head, rows)
 
 

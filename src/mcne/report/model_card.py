@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mcne.data.dataset import SocialDataset
-from mcne.data.describe import describe, describe_split
+from mcne.data.describe import describe_split
 from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -100,7 +102,7 @@ def _limits_of_data(dataset: SocialDataset, split: Split) -> list[str]:
     found: list[dict[str, Any]] = describe_split(dataset, split)["behaviors"]
     new_users = max(behavior["test_users_without_training"] for behavior in found)
     new_items = max(behavior["test_on_untrained_items"] for behavior in found)
-    once = max(behavior["single_record_item_share"] for behavior in describe(dataset)["behaviors"])
+    once = max(float(np.mean(behavior.popularity() == 1)) for behavior in dataset.behaviors)
     limits = [
         f"Up to {new_users:.0%} of a behavior's test users have no training record of it, and up to {new_items:.0%} of "
         f"its test records are of items that training never saw; up to {once:.0%} of its items have a single record."

@@ -33,7 +33,7 @@ class _Graph:
 def captured_steps(method: Learner, device: torch.device) -> CapturedSteps | None:
     """The steps of a method, captured, where the method and the device can and nobody wants to see single kernels."""
     is_captured = isinstance(method, Capturable) and method.is_capturable and device.type == "cuda"
-    is_captured = is_captured and os.environ.get(ONE_BY_ONE, "0") == "0"
+    is_captured = is_captured and os.environ.get(ONE_BY_ONE, "") in ("", "0")
     return CapturedSteps(method) if is_captured else None
 
 
@@ -76,9 +76,11 @@ class CapturedSteps:
             with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
                 loss = self._step(own)
         except RuntimeError as error:
-            first, *_ = str(error.__context__ or error).splitlines()
+            cause = error.__context__ or error
+            said = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise CaptureError(
-                f"a step could not be captured as a CUDA graph ({first}); with {ONE_BY_ONE}=1 in the environment the "
-                "same command launches kernels one by one, which takes longer, and --resume goes on from a checkpoint"
+                f"a step could not be captured as a CUDA graph ({said}), after which this process can no longer be "
+                f"trusted; start anew with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and "
+                "takes longer (a single training with --resume; comparisons go on where they were)"
             ) from error
         return _Graph(graph, own, loss)
