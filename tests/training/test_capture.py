@@ -71,7 +71,7 @@ def test_a_step_that_cannot_be_captured_ends_the_training(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "graph", broken)
     method = Summing()
-    steps = CapturedSteps(method)  # type: ignore[arg-type] # see the class
+    steps = CapturedSteps(method)
     for _ in range(3):
         assert steps(torch.ones(2)).total == 2
 
@@ -88,9 +88,9 @@ def test_who_launches_kernels_one_by_one_captures_none(monkeypatch: pytest.Monke
     monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
     assert captured_steps(Summing(), device) is None  # no learner at all
     monkeypatch.setattr(capture, "Capturable", Summing)
-    assert captured_steps(Summing(), device) is not None  # type: ignore[arg-type] # see the class
-    assert captured_steps(Summing(), torch.device("cpu")) is None  # type: ignore[arg-type] # see the class
+    assert captured_steps(Summing(), device) is not None
+    assert captured_steps(Summing(), torch.device("cpu")) is None
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "")
-    assert captured_steps(Summing(), device) is not None  # type: ignore[arg-type] # see the class
+    assert captured_steps(Summing(), device) is not None
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
-    assert captured_steps(Summing(), device) is None  # type: ignore[arg-type] # see the class
+    assert captured_steps(Summing(), device) is None
