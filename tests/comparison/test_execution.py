@@ -18,6 +18,7 @@ import torch
 from small_plan import PLAN, opened, run
 
 from mcne import __version__, runs
+from mcne.cli.compare import compare
 from mcne.comparison import cell as cells
 from mcne.comparison import execution
 from mcne.comparison.cell import is_done, read_evaluation, read_result, run_cell
@@ -168,6 +169,18 @@ def test_a_search_with_a_failure_is_undecided(
     assert run(comparison)[0] == {}
     assert json.loads((tmp_path / "out" / "failed.json").read_text()) == {}
     assert summarize(comparison).unfinished == {}
+
+
+def test_a_comparison_of_which_nothing_is_finished_says_what_failed(
+    plan: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise DataError("no memory")
+
+    monkeypatch.setattr(execution, "run_cell", failing)
+    with pytest.raises(DataError, match=r"cells failed, the first: no memory; see .*failed\.json; the same command"):
+        compare(plan, data=data, out=tmp_path / "out", jobs=1)
+    assert not (tmp_path / "out" / "table.md").exists()
 
 
 def test_a_divergence_is_an_outcome_of_the_search(
