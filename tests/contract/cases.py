@@ -52,7 +52,7 @@ CASES = {
     "pinsage": Case("pinsage", PINSAGE, first_loss=1.0),
     "pinsage with BPR": Case("pinsage", PINSAGE | {"loss": "bpr", "bias": True, "widths": [16, 10], "walk_length": 1}),
     "lightgcn": Case("lightgcn", LIGHTGCN),
-    "lightgcn-trust": Case("lightgcn-trust", LIGHTGCN | {"negatives": 3}),
+    "lightgcn-trust": Case("lightgcn-trust", LIGHTGCN | {"negatives": 3, "bias": True}),
     "shared-bottom": Case("shared-bottom", MCNE),
     "soft-gate": Case("soft-gate", MCNE),
     "soft-gate literal": Case("soft-gate", MCNE | {"message": "literal", "l2_form": "parameters", "l2": 1e-6}),

@@ -42,10 +42,12 @@ def training_data() -> TrainingData:
 
 
 def make(kind: type[LightGCN] = LightGCN, config: LightGCNConfig = CONFIG, *, seed: int = 0) -> LightGCN:
-    """A method whose vectors are large enough to matter."""
+    """A method whose vectors and biases are large enough to matter."""
     method = kind(training_data(), config, seed=seed, device=CPU)
     with torch.no_grad():
         method.nodes.mul_(3)
+        if method.bias is not None:
+            method.bias.copy_(torch.randn(11, 1, generator=torch.Generator().manual_seed(seed)))
     return method
 
 
@@ -124,12 +126,14 @@ def test_a_graph_without_links_leaves_the_vectors_as_they_are_up_to_their_share(
 
 
 @pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("kind", [LightGCN, LightGCNTrust])
-def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN]) -> None:
-    method = make(kind)
+def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN], bias: bool) -> None:
+    method = make(kind, replace(CONFIG, bias=bias))
     batch = method.prepare(1, 0)
     first = (6, 9)
     nodes = method.nodes.detach().clone().requires_grad_()
+    added = (torch.zeros(11) if method.bias is None else method.bias.detach()[:, 0]).clone().requires_grad_()
     smoothed = naive_smoothing(nodes, links(joint_graph(training_data(), trust=kind.trust)), 3)
     losses, penalties = [], []
     for k, each in enumerate(batch.triples):
@@ -142,9 +146,10 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN]
             for n in drawn:
                 assert first[k] <= n < first[k] + training_data().n_items[k]
                 assert (u, n - first[k]) not in trained
-                loss = loss - torch.log(torch.sigmoid(smoothed[u] @ smoothed[p] - smoothed[u] @ smoothed[n])) / 10
+                better = smoothed[u] @ smoothed[p] + added[p] - smoothed[u] @ smoothed[n] - added[n]
+                loss = loss - torch.log(torch.sigmoid(better)) / 10
                 squares = nodes[u].square().sum() + nodes[p].square().sum() + nodes[n].square().sum()
-                penalty = penalty + squares / 10
+                penalty = penalty + (squares + added[p].square() + added[n].square()) / 10
         losses.append(loss)
         penalties.append(penalty)
     expected = torch.stack(losses).mean() + 0.03 * torch.stack(penalties).mean()
@@ -152,26 +157,37 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN]
     torch.testing.assert_close(ours.total, expected, rtol=1e-12, atol=0)
     torch.testing.assert_close(ours.per_behavior, torch.stack(losses).detach(), rtol=1e-12, atol=0)
     assert ours.examples == 10
-    gradient = torch.autograd.grad(expected, nodes)[0]
-    torch.testing.assert_close(torch.autograd.grad(ours.total, method.nodes)[0], gradient, rtol=1e-10, atol=1e-13)
+    of_nodes, of_biases = torch.autograd.grad(expected, (nodes, added), retain_graph=True)
+    ours.total.backward()
+    torch.testing.assert_close(method.nodes.grad, of_nodes, rtol=1e-10, atol=1e-13)
+    if method.bias is not None:
+        torch.testing.assert_close(method.bias.grad, of_biases[:, None], rtol=1e-10, atol=1e-13)
 
 
-def test_scores_are_inner_products_of_smoothed_vectors() -> None:
+@pytest.mark.parametrize("bias", [False, True])
+def test_scores_are_inner_products_of_smoothed_vectors_plus_the_bias(bias: bool) -> None:
     for kind in (LightGCN, LightGCNTrust):
-        method = make(kind)
+        method = make(kind, replace(CONFIG, bias=bias))
         edges = links(joint_graph(training_data(), trust=kind.trust))
         smoothed = naive_smoothing(method.nodes.detach(), edges, 3).numpy()
+        added = np.zeros(11) if method.bias is None else method.bias.detach()[:, 0].numpy()
         for k, first in enumerate((6, 9)):
-            expected = smoothed[:6] @ smoothed[first : first + training_data().n_items[k]].T
+            items = slice(first, first + training_data().n_items[k])
+            expected = smoothed[:6] @ smoothed[items].T + added[items]
             np.testing.assert_allclose(method.scorer().scores(k, np.arange(6)), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_without_layers_it_is_matrix_factorization_without_bias() -> None:
-    method = make(config=replace(CONFIG, layers=0))
-    config = BPRConfig(width=4, bias=False, negatives=2, batch_size=5, l2=0.03)
+@pytest.mark.parametrize("bias", [False, True])
+def test_without_layers_it_is_matrix_factorization(bias: bool) -> None:
+    method = make(config=replace(CONFIG, layers=0, bias=bias))
+    config = BPRConfig(width=4, bias=bias, negatives=2, batch_size=5, l2=0.03)
     plain = BPR(training_data(), config, seed=0, device=CPU)
     users, books, music = torch.split(method.nodes.detach(), [6, 3, 2])
-    plain.load({"users": users, "items.0": books, "items.1": music})
+    tables = {"users": users, "items.0": books, "items.1": music}
+    if method.bias is not None:
+        _, *tables_of_bias = torch.split(method.bias.detach(), [6, 3, 2])
+        tables |= {f"bias.{k}": table for k, table in enumerate(tables_of_bias)}
+    plain.load(tables)
     for step in range(3):
         ours, theirs = (each.loss(each.prepare(step, 0)) for each in (method, plain))
         torch.testing.assert_close(ours.total, theirs.total, rtol=1e-6, atol=0)

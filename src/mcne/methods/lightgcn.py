@@ -20,7 +20,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.scorer import Scorer
 from mcne.layers.losses import bpr_loss, scored_l2
 from mcne.layers.tensors import normal_table, to_device
-from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, triple_scores
+from mcne.methods.node_ranking import NodeRanking, NodeTriples, item_biases, joint_graph, triple_scores
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import adam_memory, load_adam
@@ -32,11 +32,12 @@ class LightGCNConfig:
     """Settings, the origin's where nothing else is said.
 
     ``width`` is 100, as the MCNE paper has it for all methods (64 there). ``l2`` is per triple, on the free vectors of
-    its three nodes; the origin writes half of it.
+    its three nodes; the origin writes half of it. ``bias`` adds a learned number to every item's score, as BPR has it.
     """
 
     width: Count = 100
     layers: Whole = 3  # 0 is matrix factorization
+    bias: bool = False
     negatives: Count = 1
     batch_size: Count = 2048
     learning_rate: Rate = 0.001
@@ -113,7 +114,7 @@ class LightGCN:
         self.ranking = NodeRanking(
             data,
             width=config.width,
-            bias=False,
+            bias=config.bias,
             negatives=config.negatives,
             batch_size=config.batch_size,
             seed=seed,
@@ -123,7 +124,8 @@ class LightGCN:
         stream = Stream(seed, "initialize", "nodes")
         table = torch.cat([_glorot(n, config.width, stream=stream) for n in (data.n_users, sum(data.n_items))])
         self.nodes = nn.Parameter(table.to(device))  # [nodes, d]; smoothing makes all of them learn in every step
-        self._adam = torch.optim.Adam([self.nodes], lr=config.learning_rate, fused=True)
+        self.bias = nn.Parameter(torch.zeros(len(table), 1, device=device)) if config.bias else None  # [nodes, 1]
+        self._adam = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate, fused=True)
 
     @property
     def n_steps(self) -> int:
@@ -139,10 +141,18 @@ class LightGCN:
         """BPR of the smoothed vectors plus L2 of the free ones (Eq. 15), averaged over behaviors."""
         smoothed = self.smoothing(self.nodes).index_select(0, batch.nodes)  # [m, d]
         free = self.nodes.index_select(0, batch.nodes)  # [m, d]
-        ranking = torch.stack([bpr_loss(*triple_scores(*each.of(smoothed))) for each in batch.triples])
-        decay = torch.stack([scored_l2(*each.of(free)) for each in batch.triples]).mean()
-        examples = sum(len(each.user) for each in batch.triples)
-        return StepLoss(ranking.mean() + self.config.l2 * decay, ranking.detach(), examples)
+        bias = None if self.bias is None else self.bias.index_select(0, batch.nodes)  # [m, 1]
+        ranking, decay = [], []
+        for each in batch.triples:
+            (positive, negative), penalty = triple_scores(*each.of(smoothed)), scored_l2(*each.of(free))
+            if bias is not None:
+                own, others, added = item_biases(bias, each)
+                positive, negative, penalty = positive + own, negative + others, penalty + added
+            ranking.append(bpr_loss(positive, negative))
+            decay.append(penalty)
+        losses = torch.stack(ranking)
+        total = losses.mean() + self.config.l2 * torch.stack(decay).mean()
+        return StepLoss(total, losses.detach(), sum(len(each.user) for each in batch.triples))
 
     def update(self, loss: StepLoss) -> None:
         """Descend."""
@@ -155,17 +165,17 @@ class LightGCN:
         return {}
 
     def scorer(self) -> Scorer:
-        """Inner products of smoothed vectors."""
-        return self.ranking.scorer(self.smoothing.apply(self.nodes.detach()))
+        """Inner products of smoothed vectors, plus the bias."""
+        return self.ranking.scorer(self.smoothing.apply(self.nodes.detach()), self.learned().get("bias"))
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact: every behavior has all dimensions."""
         smoothed = self.smoothing.apply(self.nodes.detach())
-        return self.ranking.embeddings(smoothed, dataset=dataset, provenance=provenance)
+        return self.ranking.embeddings(smoothed, self.learned().get("bias"), dataset=dataset, provenance=provenance)
 
     def learned(self) -> dict[str, Tensor]:
-        """The free vectors."""
-        return {"nodes": self.nodes.detach()}
+        """The free vectors, and the bias."""
+        return {name: parameter.detach() for name, parameter in self._parameters().items()}
 
     def memory(self) -> dict[str, Tensor]:
         """The optimizer's moments."""
@@ -173,12 +183,16 @@ class LightGCN:
 
     @torch.no_grad()
     def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over free vectors."""
-        self.nodes.copy_(learned["nodes"])
+        """Take over free vectors, and the bias."""
+        for name, parameter in self._parameters().items():
+            parameter.copy_(learned[name])
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over the optimizer's moments."""
         load_adam(self._adam, memory)
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        return {"nodes": self.nodes} | ({} if self.bias is None else {"bias": self.bias})
 
 
 class LightGCNTrust(LightGCN):

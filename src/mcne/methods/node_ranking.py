@@ -15,6 +15,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.scorer import Scorer
+from mcne.layers.losses import scored_l2
 from mcne.layers.tensors import take, to_device_at_once
 from mcne.methods.dot_ranking import DotRanking
 from mcne.training.contract import TrainingData
@@ -53,6 +54,13 @@ class NodeTriples:
 def triple_scores(user: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
     """``⟨u, z⟩`` of the positives, [b], and of the negatives, [b, N]."""
     return (user * positive).sum(-1), torch.bmm(negative, user[:, :, None])[:, :, 0]
+
+
+def item_biases(bias: Tensor, triples: NodeTriples) -> tuple[Tensor, Tensor, Tensor]:
+    """What items' own numbers (``bias`` [m, 1] of the distinct nodes) add to positives' and negatives' scores, [b] and
+    [b, N], and to what L2 decays."""
+    _, positive, negative = triples.of(bias)  # [b, 1] and [b, N, 1]
+    return positive[:, 0], negative[:, :, 0], scored_l2(torch.zeros_like(positive), positive, negative)
 
 
 class NodeRanking:

@@ -24,7 +24,7 @@ from mcne.errors import UsageError
 from mcne.evaluation.scorer import Scorer
 from mcne.layers.losses import bpr_loss, scored_l2
 from mcne.layers.tensors import normal_table, to_device, to_numpy
-from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, triple_scores
+from mcne.methods.node_ranking import NodeRanking, NodeTriples, item_biases, joint_graph, triple_scores
 from mcne.randomness import Stream
 from mcne.sampling.visits import Visited, WeightedHop, most_visited
 from mcne.training.contract import StepLoss, TrainingData
@@ -178,9 +178,8 @@ class PinSage:
             positive, negative = triple_scores(*triple)
             penalty = scored_l2(*triple)
             if bias is not None:
-                _, own, others = each.of(bias)  # [b, 1] and [b, N, 1]
-                positive, negative = positive + own[:, 0], negative + others[:, :, 0]
-                penalty = penalty + scored_l2(torch.zeros_like(own), own, others)
+                own, others, added = item_biases(bias, each)
+                positive, negative, penalty = positive + own, negative + others, penalty + added
             ranking.append(self._ranking_loss(positive, negative))
             decay.append(penalty)
         losses = torch.stack(ranking)
