@@ -168,7 +168,7 @@ def test_the_plans_of_the_project_are_sound() -> None:
     for path in paths:
         made = TransferPlan.read(path)
         assert str(path.relative_to(path.parents[2])) in made.command
-        assert {len(ways) for ways in made.rows.values()} == {1, 12}
+        assert {len(ways) for ways in made.rows.values()} == {1, 6}
         assert {way.given["control"] for ways in made.rows.values() for way in ways if way.is_transfer} == {
             "none",
             "masks-only",
