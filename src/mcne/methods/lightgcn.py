@@ -18,9 +18,9 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.scorer import Scorer
-from mcne.layers.losses import bpr_loss, scored_l2
+from mcne.layers.losses import bpr_loss
 from mcne.layers.tensors import normal_table, to_device
-from mcne.methods.node_ranking import NodeRanking, NodeTriples, item_biases, joint_graph, triple_scores
+from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.randomness import Stream
 from mcne.training.contract import StepLoss, TrainingData
 from mcne.training.optimizer import adam_memory, load_adam
@@ -142,17 +142,9 @@ class LightGCN:
         smoothed = self.smoothing(self.nodes).index_select(0, batch.nodes)  # [m, d]
         free = self.nodes.index_select(0, batch.nodes)  # [m, d]
         bias = None if self.bias is None else self.bias.index_select(0, batch.nodes)  # [m, 1]
-        ranking, decay = [], []
-        for each in batch.triples:
-            (positive, negative), penalty = triple_scores(*each.of(smoothed)), scored_l2(*each.of(free))
-            if bias is not None:
-                own, others, added = item_biases(bias, each)
-                positive, negative, penalty = positive + own, negative + others, penalty + added
-            ranking.append(bpr_loss(positive, negative))
-            decay.append(penalty)
-        losses = torch.stack(ranking)
-        total = losses.mean() + self.config.l2 * torch.stack(decay).mean()
-        return StepLoss(total, losses.detach(), sum(len(each.user) for each in batch.triples))
+        return rank_triples(
+            batch.triples, scored=smoothed, decayed=free, bias=bias, ranking_loss=bpr_loss, l2=self.config.l2
+        )
 
     def update(self, loss: StepLoss) -> None:
         """Descend."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from mcne.evaluation.scorer import Scorer
 from mcne.layers.losses import scored_l2
 from mcne.layers.tensors import take, to_device_at_once
 from mcne.methods.dot_ranking import DotRanking
-from mcne.training.contract import TrainingData
+from mcne.training.contract import StepLoss, TrainingData
 
 
 def joint_graph(data: TrainingData, *, trust: bool) -> Graph:
@@ -56,11 +56,32 @@ def triple_scores(user: Tensor, positive: Tensor, negative: Tensor) -> tuple[Ten
     return (user * positive).sum(-1), torch.bmm(negative, user[:, :, None])[:, :, 0]
 
 
-def item_biases(bias: Tensor, triples: NodeTriples) -> tuple[Tensor, Tensor, Tensor]:
-    """What items' own numbers (``bias`` [m, 1] of the distinct nodes) add to positives' and negatives' scores, [b] and
-    [b, N], and to what L2 decays."""
-    _, positive, negative = triples.of(bias)  # [b, 1] and [b, N, 1]
-    return positive[:, 0], negative[:, :, 0], scored_l2(torch.zeros_like(positive), positive, negative)
+def rank_triples(
+    triples: Sequence[NodeTriples],
+    *,
+    scored: Tensor,
+    decayed: Tensor,
+    bias: Tensor | None,
+    ranking_loss: Callable[[Tensor, Tensor], Tensor],
+    l2: float,
+) -> StepLoss:
+    """A loss of the scores by ``scored`` [m, d] and items' ``bias`` [m, 1], plus L2 on biases and ``decayed``.
+
+    Both are averaged over behaviors. ``decayed`` [m, d] is of the same distinct nodes; L2 takes those of the triples.
+    """
+    losses, penalties = [], []
+    for each in triples:
+        positive, negative = triple_scores(*each.of(scored))
+        penalty = scored_l2(*each.of(decayed))
+        if bias is not None:
+            _, own, others = each.of(bias)  # [b, 1] and [b, N, 1]
+            positive, negative = positive + own[:, 0], negative + others[:, :, 0]
+            penalty = penalty + scored_l2(torch.zeros_like(own), own, others)
+        losses.append(ranking_loss(positive, negative))
+        penalties.append(penalty)
+    ranking = torch.stack(losses)
+    total = ranking.mean() + l2 * torch.stack(penalties).mean()
+    return StepLoss(total, ranking.detach(), sum(len(each.user) for each in triples))
 
 
 class NodeRanking:

@@ -22,9 +22,9 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.evaluation.scorer import Scorer
-from mcne.layers.losses import bpr_loss, scored_l2
+from mcne.layers.losses import bpr_loss
 from mcne.layers.tensors import normal_table, to_device, to_numpy
-from mcne.methods.node_ranking import NodeRanking, NodeTriples, item_biases, joint_graph, triple_scores
+from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.randomness import Stream
 from mcne.sampling.visits import Visited, WeightedHop, most_visited
 from mcne.training.contract import StepLoss, TrainingData
@@ -172,19 +172,14 @@ class PinSage:
         self.tables.forget()
         given = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
         bias = self.tables.rows("bias", batch.scored) if self.config.bias else None  # [n_K, 1]
-        ranking, decay = [], []
-        for each in batch.triples:
-            triple = each.of(given)
-            positive, negative = triple_scores(*triple)
-            penalty = scored_l2(*triple)
-            if bias is not None:
-                own, others, added = item_biases(bias, each)
-                positive, negative, penalty = positive + own, negative + others, penalty + added
-            ranking.append(self._ranking_loss(positive, negative))
-            decay.append(penalty)
-        losses = torch.stack(ranking)
-        total = losses.mean() + self.config.l2 * torch.stack(decay).mean()
-        return StepLoss(total, losses.detach(), sum(len(each.user) for each in batch.triples))
+        return rank_triples(
+            batch.triples,
+            scored=given,
+            decayed=given,
+            bias=bias,
+            ranking_loss=self._ranking_loss,
+            l2=self.config.l2,
+        )
 
     def update(self, loss: StepLoss) -> None:
         """Descend."""
