@@ -1,11 +1,11 @@
-"""The floor of full ranking: the same scores, and their best."""
+"""The floors of full and of sampled ranking: the same scores, and their best."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from mcne.benchmarking.ranking import BEST, best_by_numpy, best_by_torch, scored
+from mcne.benchmarking.ranking import BEST, best_by_numpy, best_by_torch, best_of_drawn, scored
 from mcne.data.split import PARTS, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.dot import DotScorer
@@ -33,3 +33,11 @@ def test_both_find_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = np.sort(np.argsort(-(users @ items.T), axis=1)[:, :BEST], axis=1)
     for found in (best_by_numpy(users, items), best_by_torch(users, items)):
         np.testing.assert_array_equal(np.sort(found, axis=1), expected)
+
+
+def test_of_lists_it_finds_the_best_by_their_places() -> None:
+    random = np.random.default_rng(0)
+    users, items = (random.standard_normal((n, 5), dtype=np.float32) for n in (150, 300))
+    drawn = np.stack([random.permutation(300)[:100] for _ in users]).astype(np.int32)
+    scores = np.take_along_axis(users @ items.T, drawn, axis=1)
+    np.testing.assert_array_equal(best_of_drawn(users, items, drawn), np.argsort(-scores, axis=1)[:, :BEST])

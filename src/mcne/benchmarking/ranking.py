@@ -1,4 +1,4 @@
-"""Evaluation against whole catalogs, beside the product of all scores and the best of them alone."""
+"""Evaluation against whole catalogs and against sampled items, beside the product of the scores and the best alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mcne.benchmarking.figure import Taken
 from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.dataset import SocialDataset
+from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split, random_split
 from mcne.evaluation.dot import DotScorer
 from mcne.evaluation.protocol import CUTOFFS, FULL_AT_ONCE, evaluate
@@ -17,6 +18,8 @@ from mcne.training.contract import TrainingData
 
 WIDTH, EPOCHS = 100, 3
 BEST = max(CUTOFFS)
+DRAWN_AT_ONCE = 64
+"""Users whose items' vectors a core's cache holds."""
 
 
 def against_product(dataset: SocialDataset) -> Taken:
@@ -33,6 +36,22 @@ def against_product(dataset: SocialDataset) -> Taken:
     floor = min(taken["NumPy"], taken["PyTorch"])
     each = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in taken.items())
     return Taken(taken["ours"] / floor, f"{describe(tasks)}: {each}")
+
+
+def against_sampled_product(dataset: SocialDataset) -> Taken:
+    """Scores of the same users and their 100 negatives with the best 20 of each, by PyTorch."""
+    split = random_split(dataset, seed=0)
+    scorer = trained_scorer(dataset, split)
+    drawn = [each.items for each in split.negatives["test"]["uniform"]]
+    tasks = list(zip(scored(scorer, dataset, split), drawn, strict=True))
+    contenders = {
+        "ours": Contender(lambda _: evaluate(scorer, dataset, split, protocol="sampled")),
+        "PyTorch": Contender(lambda _: [best_of_drawn(*vectors, items) for vectors, items in tasks]),
+    }
+    taken = medians(contenders, rounds=15)
+    each = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in taken.items())
+    users = " + ".join(f"{len(items):,}" for items in drawn)
+    return Taken(taken["ours"] / taken["PyTorch"], f"{users} users × {COUNT} items: {each}")
 
 
 def trained_scorer(dataset: SocialDataset, split: Split) -> DotScorer:
@@ -79,6 +98,19 @@ def best_by_numpy(users: NDArray[np.float32], items: NDArray[np.float32]) -> NDA
 def best_by_torch(users: NDArray[np.float32], items: NDArray[np.float32]) -> NDArray[np.int64]:
     """The best items of each user, best first."""
     found = [torch.topk(torch.from_numpy(part @ items.T), BEST).indices for part in _parts(users, items)]
+    return np.asarray(torch.cat(found).numpy())
+
+
+def best_of_drawn(
+    users: NDArray[np.float32], items: NDArray[np.float32], drawn: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Of each user's own list of items the places of the best in it, best first; a list that is short has item 0."""
+    found = []
+    for start in range(0, len(users), DRAWN_AT_ONCE):
+        part = torch.from_numpy(users[start : start + DRAWN_AT_ONCE])
+        lists = torch.from_numpy(np.maximum(drawn[start : start + DRAWN_AT_ONCE], 0))
+        vectors = torch.from_numpy(items).index_select(0, lists.flatten()).view(*lists.shape, -1)  # [n, COUNT, d]
+        found.append(torch.topk(torch.bmm(vectors, part[:, :, None])[:, :, 0], BEST).indices)
     return np.asarray(torch.cat(found).numpy())
 
 

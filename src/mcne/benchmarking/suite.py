@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from mcne.benchmarking.figure import Measurement, Taken
 from mcne.benchmarking.gpu import against_launches
-from mcne.benchmarking.ranking import against_product
+from mcne.benchmarking.ranking import against_product, against_sampled_product
 from mcne.benchmarking.step import against_literal, against_plain, against_products
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
@@ -39,6 +39,13 @@ def measurements(dataset: Dataset, where: str) -> list[Measurement]:
             "score product + top 20",
             1.5,
             lambda: against_product(dataset()),
+        ),
+        Measurement(
+            "ranking.sampled",
+            f"evaluation by sampled ranking, {where}",
+            "score product + top 20",
+            1.5,
+            lambda: against_sampled_product(dataset()),
         ),
         Measurement("gpu.step", f"{step}, GPU", "its kernels launched one by one", 1, of(against_launches)),
     ]
