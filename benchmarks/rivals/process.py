@@ -27,7 +27,8 @@ class Rival:
             raise NotMeasuredError(f"{environment} could not be installed: {error}") from error
         command = [str(python), "-P", "-W", "ignore", str(self._script), *map(str, arguments)]
         variables = os.environ | dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), str(threads))
-        variables.pop("MKL_CBWR", None)  # what ours pays for the same bytes on any number of threads
+        for ours in ("MKL_CBWR", "OMP_WAIT_POLICY"):  # what ours pays for its bytes and its threads
+            variables.pop(ours, None)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables
         )

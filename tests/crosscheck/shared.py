@@ -69,13 +69,12 @@ def movies() -> SocialDataset:
     return SocialDataset.from_frames(table, single_behavior="movies", name="ml-100k")
 
 
-def beauty() -> SocialDataset | None:
-    """One behavior of Ciao with the trust network, where its files are."""
+def beauty() -> SocialDataset:
+    """One behavior of Ciao with the trust network; without its files nothing is said to agree."""
     raw = Path(os.environ.get("MCNE_DATA_DIR", "nowhere")) / "ciao"
-    if raw.is_dir():
-        return prepare(CIAO, raw).only(0)
-    print("  Ciao is not run: set MCNE_DATA_DIR to the directory of its files")
-    return None
+    if not raw.is_dir():
+        raise SystemExit("this check needs Ciao: set MCNE_DATA_DIR to the directory that has ciao/ as published")
+    return prepare(CIAO, raw).only(0)
 
 
 def case(dataset: SocialDataset, seed: int) -> Case:

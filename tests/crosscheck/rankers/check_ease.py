@@ -32,8 +32,7 @@ def compare() -> bool:
     films, ciao = movies(), beauty()
     cases = [("ml-100k", case(films, seed=0).data, (10.0, 100.0, 500.0))]
     cases.append(("ml-100k, roles exchanged", exchanged(cases[0][1]), (10.0, 100.0, 500.0)))
-    if ciao is not None:
-        cases.append(("Ciao", case(ciao, seed=0).data, (100.0,)))
+    cases.append(("Ciao", case(ciao, seed=0).data, (100.0,)))
     for name, data, lambdas in cases:
         users = np.random.default_rng(0).permutation(data.n_users)[:USERS]
         for l2 in lambdas:

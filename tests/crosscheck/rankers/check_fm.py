@@ -81,10 +81,9 @@ def compare() -> bool:
     print(f"  myFM {version('myfm')}, FM of cornac {version('cornac')}")
     agree = True
     for dataset in (movies(), beauty()):
-        if dataset is not None:
-            each = case(dataset, SEED)
-            agree &= same_function(each)
-            agree &= same_learning(each) if each.dataset.graph.n_links == 0 else explained(each)
+        each = case(dataset, SEED)
+        agree &= same_function(each)
+        agree &= same_learning(each) if each.dataset.graph.n_links == 0 else explained(each)
     return agree
 
 

@@ -57,11 +57,8 @@ class Network:
 
 
 def networks(seed: int) -> list[Network]:
-    """Communities, and where its files are Ciao's trust network."""
-    whole = {"communities": communities()}
-    ciao = beauty()
-    if ciao is not None:
-        whole["ciao"] = ciao.graph
+    """Communities, and Ciao's trust network."""
+    whole = {"communities": communities(), "ciao": beauty().graph}
     return [hold_out(name, graph, seed) for name, graph in whole.items()]
 
 
