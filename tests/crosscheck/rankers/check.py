@@ -4,7 +4,7 @@ Run with ``python3 tests/crosscheck/rankers/check.py``, or name what to check: `
 virtual environments in a temporary directory (RecBole needs an older NumPy than we do; 1.6 GB each, some minutes),
 installs ``requirements.txt`` and ``requirements-recbole.txt`` there, compares and removes them again: none of these
 packages is ever a dependency of the project. With ``--environments DIRECTORY`` they are made there and kept.
-MovieLens 100k comes with RecBole's package. Ciao is used where ``MCNE_DATA_DIR`` names the directory of its files.
+MovieLens 100k comes with RecBole's package. ``MCNE_DATA_DIR`` must name the directory that has Ciao's files.
 
 What is compared, and what came out, stands at the top of each check and in ``docs/crosscheck.md``. All computes on
 one thread. Exit status 0: everything agrees.

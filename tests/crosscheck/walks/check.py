@@ -4,7 +4,7 @@ Run with ``python3 tests/crosscheck/walks/check.py``, or name what to check: ``t
 virtual environments in a temporary directory (pecanpy needs an older NumPy than we do; 1.5 GB together, some minutes),
 installs ``requirements.txt`` and ``requirements-pecanpy.txt`` there, compares and removes them again: none of these
 packages is ever a dependency of the project. With ``--environments DIRECTORY`` they are made there and kept.
-Ciao is used where ``MCNE_DATA_DIR`` names the directory of its files.
+``MCNE_DATA_DIR`` must name the directory that has Ciao's files.
 
 What is compared, and what came out, stands at the top of each check and in ``docs/crosscheck.md``. All computes on
 one thread. Exit status 0: everything agrees.
