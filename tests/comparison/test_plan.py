@@ -141,6 +141,7 @@ def test_the_plans_of_the_project_are_sound() -> None:
         assert all(len(candidates) in (1, made.search) for candidates in made.candidates.values()), path
         wanted = OF_MASKS if path.stem == "ciao-masks" else OF_TABLES
         assert {c.method for each in made.candidates.values() for c in each} == wanted, path
+        assert made.expected.keys() == made.candidates.keys(), path
 
 
 def test_numbers_of_the_paper_need_a_behavior_of_the_data(plan: Path, data: Path, tmp_path: Path) -> None:

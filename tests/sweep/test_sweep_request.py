@@ -11,6 +11,17 @@ from mcne.errors import UsageError
 from mcne.sweep.request import Sweep, read_values
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "sweep"
+EXPECTED = """
+method = "bpr"
+[settings]
+epochs = 9
+[values]
+l2 = [0.1, 0.2]
+width = [4, 8]
+[expected]
+"l2=0.1" = [9.0, 7.5]
+"width=8" = [8, 6]
+"""
 
 
 def asked(*pairs: str, method: str = "mcne") -> Sweep:
@@ -120,6 +131,47 @@ def test_a_file_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
         Sweep.of_file(path, [])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"l2=0.1"', '"l2=0.10"', r"unknown row of expected 'l2=0.10'; did you mean 'l2=0.1'\?"),
+        ("[9.0, 7.5]", "[9.0]", r'expected.l2=0.1 is \[9.0\]; a list of two numbers is needed, as in "l2=0.01" = \['),
+        ("[8, 6]", "8", "expected.width=8 is 8; a list of two numbers is needed"),
+    ],
+)
+def test_expected_figures_need_a_row_and_two_numbers(old: str, new: str, said: str, tmp_path: Path) -> None:
+    assert old in EXPECTED
+    path = tmp_path / "sweep.toml"
+    path.write_text(EXPECTED.replace(old, new))
+    with pytest.raises(UsageError, match=said) as refused:
+        Sweep.of_file(path, [])
+    assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "split", "rows"),
+    [
+        ([], None, {"l2=0.1", "width=8"}),
+        ([], "random", {"l2=0.1", "width=8"}),
+        (["epochs=9"], None, {"l2=0.1", "width=8"}),
+        (["l2=0.2,0.3"], None, {"width=8"}),
+        (["l2=0.1,0.3"], None, {"l2=0.1", "width=8"}),
+        (["l2=0.1"], None, set()),  # width is now swept with another l2
+        (["epochs=1"], None, set()),
+        (["epochs=1,9"], None, set()),
+        ([], "own", set()),
+    ],
+)
+def test_what_a_file_expects_holds_for_its_own_settings_and_split(
+    pairs: list[str], split: str | None, rows: set[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(EXPECTED)
+    all_ = {"l2=0.1": (9.0, 7.5), "width=8": (8.0, 6.0)}
+    sweep = Sweep.of_file(path, pairs, repetitions=1, split=split)
+    assert sweep.expected == sweep.plan().expected == {name: all_[name] for name in rows}
+
+
 def test_the_papers_experiments_are_read() -> None:
     paths = sorted(EXPERIMENTS.glob("*.toml"))
     assert [path.name for path in paths] == ["ciao.toml", "epinions.toml"]
@@ -131,3 +183,4 @@ def test_the_papers_experiments_are_read() -> None:
         shared = [sweep.candidate(name, value).resolved for name, value in same.items()]
         assert shared == [sweep.candidate("l2", sweep.settings["l2"]).resolved] * 3
         assert f"experiments/sweep/{path.name}" in sweep.command
+        assert sweep.expected.keys() == sweep.plan().candidates.keys()

@@ -111,6 +111,34 @@ def test_a_page_of_single_trainings_speaks_of_no_deviation(finished: Comparison)
     assert "percent, of single trainings, whose splits" in alone
 
 
+def test_what_the_plan_expects_stands_beside_what_was_found(finished: Comparison) -> None:
+    found = json.loads((finished.out / "sweep.json").read_text())
+    assert "plan expects" not in page(found)
+    expected = {"width=4": (9.0, 7.5), "l2=0.05": (80.0, 70.0)}
+    expecting = collect(dataclasses.replace(SWEEP, expected=expected), finished)
+    _, section = page(expecting).split("### Beside the figures that the plan expects\n\n")
+    header, _, *lines = section.splitlines()
+    assert header == "| row | expected R@5 | found | gap | expected N@5 | found | gap |"
+    points = [found["curves"][0]["points"][1], found["curves"][1]["points"][0]]
+    for line, point, (name, before) in zip(lines, points, expected.items(), strict=True):
+        cells = line.strip("| ").split(" | ")
+        assert cells[0] == name
+        for at, (metric, value) in enumerate(zip(("recall@5", "ndcg@5"), before, strict=True)):
+            mean, sd = (100 * point["mean"][metric][each] for each in ("mean", "sd"))
+            assert cells[1 + 3 * at : 4 + 3 * at] == [f"{value:.1f}", f"{mean:.1f} ± {sd:.1f}", f"{mean - value:+.1f}"]
+
+
+def test_what_is_expected_of_a_value_that_is_not_finished(copied: Path, data: Path) -> None:
+    comparison = Comparison.open(SWEEP.plan(), data, copied)
+    narrow = [name for name, each in cells(copied).items() if each["spec"]["config"]["width"] == 2]
+    expecting = dataclasses.replace(SWEEP, expected={"width=2": (9.0, 7.5)})
+    shutil.rmtree(copied / "cells" / narrow[0])
+    assert "\n| width=2 (1 of 2 repetitions) | 9.0 | " in page(collect(expecting, comparison))
+    shutil.rmtree(copied / "cells" / narrow[1])
+    shown = page(collect(expecting, comparison))
+    assert "\n| width=2 (0 of 2 repetitions) | 9.0 | – | – | 7.5 | – | – |\n" in shown
+
+
 def test_only_what_is_missing_is_trained_again(copied: Path, data: Path) -> None:
     before = {name: (copied / "cells" / name / "cell.json").stat().st_mtime_ns for name in cells(copied)}
     was = json.loads((copied / "sweep.json").read_text())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ on = "all"
 settings = { width = 4, epochs = 1 }
 [paper]
 transfer = [31.2, 27.5]
+[expected]
+transfer = [9.0, 7.5]
+together = [80, 70]
 """
 
 
@@ -114,6 +118,32 @@ def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -
     assert "transfer against the others" in page
 
 
+def test_what_the_plan_expects_stands_beside_what_was_found(done: tuple[TransferStudy, list[str]]) -> None:
+    study, _ = done
+    rows = finished_rows(study)
+    page, table = (path.read_text() for path in write(study, rows=rows))
+    _, section = page.split("### Beside the figures that the plan expects\n\n")
+    header, _, *lines = section.splitlines()
+    assert header == "| row | expected R@5 | found | gap | expected N@5 | found | gap |"
+    found = {row.name: row for row in rows}
+    for line, (name, before) in zip(lines, [("transfer", (9.0, 7.5)), ("together", (80.0, 70.0))], strict=True):
+        cells = line.strip("| ").split(" | ")
+        assert cells[0] == name
+        for at, (metric, value) in enumerate(zip(("recall@5", "ndcg@5"), before, strict=True)):
+            now = found[name].metric(metric)
+            assert now is not None
+            shown = f"{100 * now.mean:.1f} ± {100 * now.sd:.1f}" if now.sd is not None else ""
+            assert cells[1 + 3 * at : 4 + 3 * at] == [f"{value:.1f}", shown, f"{100 * now.mean - value:+.1f}"]
+    assert json.loads(table)["expected"] == {"transfer": [9.0, 7.5], "together": [80.0, 70.0]}
+
+
+def test_a_plan_that_expects_nothing_has_no_such_section(plan: Path, done: tuple[TransferStudy, list[str]]) -> None:
+    study, _ = done
+    plan.write_text(PLAN.partition("[expected]")[0])
+    nothing = replace(study, plan=TransferPlan.read(plan))
+    assert "plan expects" not in write(nothing, rows=finished_rows(nothing))[0].read_text()
+
+
 def test_data_may_not_change_beneath_it(plan: Path, data: Path, tmp_path: Path, whole: Whole) -> None:
     TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
     other = SocialDataset("other", whole[0].users, whole[0].graph, whole[0].behaviors[1:])
@@ -144,6 +174,9 @@ def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path
             "trnsfer = [31.2, 27.5]",
             "unknown row of paper 'trnsfer'; did you mean 'transfer'",
         ),
+        ("together = [80, 70]", "togethr = [80, 70]", "unknown row of expected 'togethr'; did you mean 'together'"),
+        ("[80, 70]", "[80]", r"expected.together is \[80\]; a list of two numbers is needed, as in transfer = \["),
+        ("[80, 70]", "80", "expected.together is 80; a list of two numbers is needed"),
         ("l2 = [0.001, 0.1]", "widths = [[2]]", "rows.transfer: unknown setting 'widths'"),
         ("repetitions = 2", "repetitions = 2\nsearch = 1", "2 candidates, but every row has a budget of 1"),
     ],
@@ -169,6 +202,7 @@ def test_the_plans_of_the_project_are_sound() -> None:
         made = TransferPlan.read(path)
         assert str(path.relative_to(path.parents[2])) in made.command
         assert {len(ways) for ways in made.rows.values()} == {1, 6}
+        assert made.rows.keys() == made.expected.keys(), path
         assert {way.given["control"] for ways in made.rows.values() for way in ways if way.is_transfer} == {
             "none",
             "masks-only",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ def tables(summary: Summary) -> list[Table]:
         if protocol == "sampled" and plan.paper:
             made.append(_beside_the_paper(summary))
         made += [_cutoffs(summary, protocol), _slices(summary, protocol), *_tests(summary, protocol)]
-    if plan.expected and "sampled" in plan.protocols:
-        made.append(_beside_the_expected(summary))
+    if "sampled" in plan.protocols:
+        found = [(row.name, row.label, [row.metric("sampled", None, metric) for metric in TWO]) for row in summary.rows]
+        made += beside_the_expected(plan.expected, found)
     return [*made, _costs(summary), *_unfinished(summary)]
 
 
@@ -65,7 +66,7 @@ def _quality(summary: Summary, protocol: str) -> Table:
     rows = []
     for row in summary.rows:
         found = [row.metric(protocol, place, metric) for place in places for metric in TWO]
-        rows.append((row.label, *map(_percent, found)))
+        rows.append((row.label, *map(percent, found)))
     columns = [[row.metric(protocol, place, m) for row in summary.rows] for place in places for m in TWO]
     return Table(PROTOCOL_TITLES[protocol], tuple(header), tuple(rows), best=_best(summary, columns))
 
@@ -84,7 +85,7 @@ def _beside_the_paper(summary: Summary) -> Table:
                 cells.append(f"{theirs:.2f}")
                 for metric in metrics:
                     ours = row.metric("sampled", behavior, metric)
-                    cells += [_percent(ours), "–" if ours is None else f"{100 * ours.mean - theirs:+.1f}"]
+                    cells += [percent(ours), "–" if ours is None else f"{100 * ours.mean - theirs:+.1f}"]
             rows.append((row.label, behavior, *cells))
     note = (
         "Each metric in two readings, as the paper does not say which it prints: Recall as the mean over users and "
@@ -93,19 +94,20 @@ def _beside_the_paper(summary: Summary) -> Table:
     return Table("Beside the paper's numbers", tuple(header), tuple(rows), note=note)
 
 
-def _beside_the_expected(summary: Summary) -> Table:
-    """The means over behaviors of the sampled protocol beside those that the plan tells."""
+def beside_the_expected(
+    expected: Mapping[str, Sequence[float]], found: Iterable[tuple[str, str, Sequence[Spread | None]]]
+) -> list[Table]:
+    """Rows by name, with labels, Recall@5 and NDCG@5, beside what the plan tells of them; no table if it tells none."""
     rows = []
-    for row in summary.rows:
-        if row.name in summary.comparison.plan.expected:
+    for name, label, both in found:
+        if name in expected:
             cells = []
-            for before, metric in zip(summary.comparison.plan.expected[row.name], TWO, strict=True):
-                now = row.metric("sampled", None, metric)
+            for before, now in zip(expected[name], both, strict=True):
                 gap = "–" if now is None else f"{100 * now.mean - before:+.1f}"
-                cells += [f"{before:.1f}", _percent(now), gap]
-            rows.append((row.label, *cells))
-    header = ("method", "expected R@5", "found", "gap", "expected N@5", "found", "gap")
-    return Table("Beside the figures that the plan expects", header, tuple(rows))
+                cells += [f"{before:.1f}", percent(now), gap]
+            rows.append((label, *cells))
+    header = ("row", "expected R@5", "found", "gap", "expected N@5", "found", "gap")
+    return [Table("Beside the figures that the plan expects", header, tuple(rows))] if expected else []
 
 
 def _cutoffs(summary: Summary, protocol: str) -> Table:
@@ -117,7 +119,7 @@ def _cutoffs(summary: Summary, protocol: str) -> Table:
     for at, row in enumerate(summary.rows):
         found = [column[at] for column in columns]
         found += [row.coverage(cutoff) for cutoff in CUTOFFS] if protocol == "full" else []
-        rows.append((row.label, *map(_percent, found)))
+        rows.append((row.label, *map(percent, found)))
     title = f"{PROTOCOL_TITLES[protocol]}: means over behaviors at 5, 10 and 20"
     return Table(title, tuple(header), tuple(rows), best=_best(summary, columns))
 
@@ -126,7 +128,7 @@ def _slices(summary: Summary, protocol: str) -> Table:
     """Users without training record, cold, head and tail items."""
     header = ["method", *(f"{name.replace('_', ' ')} {title}" for name in SLICES for title in ("R@5", "N@5"))]
     columns = [[row.slice(protocol, name, metric) for row in summary.rows] for name in SLICES for metric in TWO]
-    rows = [(row.label, *(_percent(column[at]) for column in columns)) for at, row in enumerate(summary.rows)]
+    rows = [(row.label, *(percent(column[at]) for column in columns)) for at, row in enumerate(summary.rows)]
     title = f"{PROTOCOL_TITLES[protocol]}: slices"
     return Table(title, tuple(header), tuple(rows), best=_best(summary, columns))
 
@@ -224,7 +226,8 @@ def _unfinished(summary: Summary) -> list[Table]:
     return [Table("Not finished", ("method", "lacks"), tuple(summary.unfinished.items()), note=note)]
 
 
-def _percent(spread: Spread | None) -> str:
+def percent(spread: Spread | None) -> str:
+    """Mean and spread for people; a dash of nothing."""
     if spread is None:
         return "–"
     return f"{100 * spread.mean:.1f}" + ("" if spread.sd is None else f" ± {100 * spread.sd:.1f}")

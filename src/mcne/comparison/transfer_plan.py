@@ -17,7 +17,8 @@ from mcne.runs.record import TRANSFER
 from mcne.training.settings import TrainingSettings, parse, read_toml
 from mcne.transfer.learner import Control, TransferConfig
 
-KEYS = ("title", "command", "behavior", "repetitions", "search", "reference", "training", "base", "rows", "paper")
+KEYS = ("title", "command", "behavior", "repetitions", "search", "reference")
+TABLES = ("training", "base", "rows", "paper", "expected")
 ROW_KEYS = ("method", "control", "on", "settings", "search")
 PLACES = ("new", "all")
 """What a method learns from: the new behavior alone, or all of them together."""
@@ -57,12 +58,13 @@ class TransferPlan:
     base: Way  # what is trained on all other behaviors
     rows: Mapping[str, tuple[Way, ...]]  # by name: the candidates, of which validation chooses one
     paper: Mapping[str, tuple[float, float]]  # row -> Recall@5 and NDCG@5 in percent
+    expected: Mapping[str, tuple[float, float]]  # row -> what an earlier run found
 
     @classmethod
     def read(cls, path: Path) -> TransferPlan:
         """The plan of a TOML file, checked."""
         said = Given(path, "", read_toml(path))
-        said.has_only(*KEYS)
+        said.has_only(*KEYS, *TABLES)
         behavior = said.text("behavior", "")
         if not behavior:
             raise said.wrong("behavior", "the name of the behavior that comes is needed", 'behavior = "Sports"')
@@ -72,9 +74,11 @@ class TransferPlan:
         rows = {name: _ways(name, table, training, search) for name, table in tables.items()}
         reference = said.text("reference", "transfer")
         paper = said.table("paper", "[paper]").pairs("transfer = [31.20, 27.55]")
-        for what, name in [("reference", reference), *(("row of paper", name) for name in paper)]:
-            if name not in rows:
-                raise UsageError(f"{path}: {unknown(what, name, rows)}; add a table such as [rows.{reference}]")
+        expected = said.table("expected", "[expected]").pairs("transfer = [31.2, 26.7]")
+        for what, names in (("reference", [reference]), ("row of paper", paper), ("row of expected", expected)):
+            for name in names:
+                if name not in rows:
+                    raise UsageError(f"{path}: {unknown(what, name, rows)}; add a table such as [rows.{reference}]")
         return cls(
             title=said.text("title", path.stem),
             command=said.text("command", f"mcne compare-transfer {path}"),
@@ -84,6 +88,7 @@ class TransferPlan:
             base=_base(said.table("base", '[base] with method = "mcne"'), training),
             rows=rows,
             paper=paper,
+            expected=expected,
         )
 
 

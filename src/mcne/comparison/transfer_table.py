@@ -11,6 +11,7 @@ from mcne.comparison.cell import is_done, read_result
 from mcne.comparison.files import write_json
 from mcne.comparison.summary import Spread
 from mcne.comparison.table import Table, markdown_page
+from mcne.comparison.tables import beside_the_expected, percent
 from mcne.comparison.transfer_plan import Way
 from mcne.comparison.transfer_study import TransferStudy
 from mcne.evaluation.significance import Comparison, averaged, compare
@@ -75,9 +76,11 @@ def write(study: TransferStudy, *, rows: Sequence[Row]) -> list[Path]:
         f"{plan.behavior} of {dataset.name}, {dataset.n_users:,} users, brought to {plan.base.method} that had learned "
         f"{known}{_before(study)}. Made by `{plan.command}`."
     ]
-    page = markdown_page(plan.title, about, [_quality(study, rows), *_tested(plan.reference, tests)])
+    made = [_quality(study, rows), *_tested(plan.reference, tests)]
+    made += beside_the_expected(plan.expected, [(row.name, row.label, [*map(row.metric, TESTED)]) for row in rows])
+    page = markdown_page(plan.title, about, made)
     data: dict[str, Any] = {"title": plan.title, "behavior": plan.behavior, "dataset": dataset.fingerprint}
-    data |= {"rows": [row.to_json() for row in rows], "paper": dict(plan.paper)}
+    data |= {"rows": [row.to_json() for row in rows], "paper": dict(plan.paper), "expected": dict(plan.expected)}
     data |= {"tests": {metric: {name: asdict(test) for name, test in found.items()} for metric, found in tests.items()}}
     overwrite(study.out / "table.md", page.encode())
     write_json(study.out / "table.json", data)
@@ -118,7 +121,7 @@ def _quality(study: TransferStudy, rows: Sequence[Row]) -> Table:
                 f"{numbers:,}",
                 "–" if masks is None else f"{masks:,}",
                 "–" if seconds is None else f"{seconds.mean:.1f}",
-                *(_percent(row.metric(name)) for name in METRICS),
+                *(percent(row.metric(name)) for name in METRICS),
                 *(("–", "–") if paper is None else (f"{value:.2f}" for value in paper)),
             )
         )
@@ -150,9 +153,3 @@ def _tested(reference: str, tests: Mapping[str, Mapping[str, Comparison]]) -> li
     header = ("rival", "metric", f"{reference} better by", "95 % interval", "p after Holm")
     note = "Paired bootstrap over users, whose scores are averaged over splits."
     return [Table(f"{reference} against the others", header, rows, note=note)] if rows else []
-
-
-def _percent(spread: Spread | None) -> str:
-    if spread is None:
-        return "–"
-    return f"{100 * spread.mean:.1f}" + ("" if spread.sd is None else f" ± {100 * spread.sd:.1f}")

@@ -18,7 +18,7 @@ from mcne.runs import resolved
 from mcne.runs.settings import SCHEDULE
 from mcne.training.settings import TrainingSettings, read_pairs, read_toml
 
-KEYS = ("title", "command", "paper", "method", "split", "repetitions", "settings", "values")
+KEYS = ("title", "command", "paper", "method", "split", "repetitions", "settings", "values", "expected")
 SHORTHANDS = {"final_width": "widths", "neighbor_sample": "neighbor_samples"}
 """Settings that change a list by one number: the last width (reading 16), and the sample of every layer."""
 TIMED_EPOCHS = 5
@@ -36,6 +36,7 @@ class Sweep:
     title: str = ""
     command: str = ""
     paper: str = ""  # what the paper says about it
+    expected: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)  # as a plan's, by row
 
     def __post_init__(self) -> None:
         _check_names(self.method, [*self.settings, *self.values])
@@ -58,25 +59,38 @@ class Sweep:
     def of_file(
         cls, path: Path, pairs: Sequence[str], *, repetitions: int | None = None, split: str | None = None
     ) -> Sweep:
-        """From a TOML file, in which ``pairs`` replace the settings and values of their names."""
+        """From a TOML file, in which ``pairs`` replace the settings and values of their names.
+
+        What the file expects holds for its own settings and split: with others nothing is expected.
+        """
         said = Given(path, "", read_toml(path))
         said.has_only(*KEYS)
         given = read_values(pairs)
-        settings = dict(said.table("settings", "[settings] with l2 = 0.02").values)
+        told = said.table("settings", "[settings] with l2 = 0.02").values
+        settings = dict(told)
         values = said.table("values", "[values] with l2 = [0.01, 0.02]").lists("l2 = [0.01, 0.02]")
+        expected = said.table("expected", "[expected]").pairs('"l2=0.01" = [28.2, 24.3]')
+        rows = _rows(values)
+        for name in expected:
+            if name not in rows:
+                raise UsageError(f"{path}: {unknown('row of expected', name, rows)}")
         for name, new in given.items():
             settings.pop(name, None)
             values.pop(name, None)
             (values if len(new) > 1 else settings)[name] = list(new) if len(new) > 1 else new[0]
+        own_split, rows = said.text("split", "random"), _rows(values)
+        if settings != told or split not in (None, own_split):
+            expected = {}
         return cls(
             said.text("method", "mcne"),
             settings,
             {name: tuple(each) for name, each in values.items()},
             repetitions or said.count("repetitions", 3),
-            split or said.text("split", "random"),
+            split or own_split,
             said.text("title", path.stem),
             said.text("command", f"mcne sweep {path}"),
             said.text("paper", ""),
+            {name: pair for name, pair in expected.items() if name in rows},
         )._some()
 
     def candidate(self, name: str, value: Any) -> Candidate:
@@ -90,9 +104,7 @@ class Sweep:
 
     def plan(self) -> Plan:
         """The comparison whose rows are the values."""
-        rows = {
-            row(name, value): (self.candidate(name, value),) for name, all_ in self.values.items() for value in all_
-        }
+        rows = {name: (self.candidate(*of),) for name, of in _rows(self.values).items()}
         return Plan(
             title=self.title,
             command=self.command,
@@ -103,7 +115,7 @@ class Sweep:
             reference=next(iter(rows)),
             candidates=rows,
             paper={},
-            expected={},
+            expected=self.expected,
             trained=tuple(rows),
         )
 
@@ -154,6 +166,11 @@ def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 def row(name: str, value: Any) -> str:
     """How a value is called in tables and messages."""
     return f"{name}={value}"
+
+
+def _rows(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, Any]]:
+    """The setting and the value of every row."""
+    return {row(name, value): (name, value) for name, all_ in values.items() for value in all_}
 
 
 def _check_names(method: str, names: Sequence[str]) -> None:

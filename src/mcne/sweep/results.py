@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from mcne.comparison.files import read_json, taking_turns, write_json
 from mcne.comparison.merging import WRITTEN_AGAIN
 from mcne.comparison.summary import Row, Spread, Summary, summarize
 from mcne.comparison.table import Table, markdown_page
+from mcne.comparison.tables import beside_the_expected
 from mcne.errors import UsageError
 from mcne.sweep.request import Sweep, row
 from mcne.training.journal import overwrite
@@ -63,6 +64,7 @@ def collect(sweep: Sweep, comparison: Comparison, timed: Comparison | None = Non
         "title": sweep.title,
         "command": sweep.command,
         "paper": sweep.paper,
+        "expected": dict(sweep.expected),
         "dataset": {"name": data.name, "fingerprint": data.fingerprint, "users": data.n_users},
         "splits": list(comparison.splits),
         "behaviors": summary.behaviors,
@@ -95,7 +97,8 @@ def page(found: Mapping[str, Any]) -> str:
         *([f"The paper: {found['paper']}"] if found["paper"] else []),
         f"Command: {found['command']}",
     ]
-    return markdown_page(found["title"], about, [_table(curve, found["behaviors"]) for curve in found["curves"]])
+    tables = [_table(curve, found["behaviors"]) for curve in found["curves"]]
+    return markdown_page(found["title"], about, [*tables, *beside_the_expected(found["expected"], _means(found))])
 
 
 def _asked(sweep: Sweep) -> dict[str, Any]:
@@ -161,6 +164,15 @@ def _table(curve: Mapping[str, Any], behaviors: Sequence[str]) -> Table:
         "Trainings side by side share the machine, so that epochs are measured by further ones, one at a time."
     )
     return Table(name, tuple(header), tuple(rows), note=note, best=_best(points))
+
+
+def _means(found: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Spread | None]]]:
+    """Every row's name, its label, and its means over behaviors."""
+    for curve in found["curves"]:
+        for point in curve["points"]:
+            name, done, planned = row(curve["setting"], point["value"]), point["finished"], found["repetitions"]
+            both = [None if (held := point["mean"][metric]) is None else Spread(**held) for metric in METRICS]
+            yield name, name if done == planned else f"{name} ({done} of {planned} repetitions)", both
 
 
 def _best(points: Sequence[Mapping[str, Any]]) -> frozenset[tuple[int, int]]:
