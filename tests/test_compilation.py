@@ -7,6 +7,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from mcne.compilation import compiled
+from mcne.compile_clock import CLOCK
 
 
 def total(values: np.ndarray) -> float:
@@ -21,7 +22,9 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pyte
         raise RuntimeError("cannot cache function 'total': no locator available")
 
     monkeypatch.setattr(Dispatcher, "enable_caching", refuse)
+    monkeypatch.setattr(CLOCK, "is_kept", True)
     assert compiled(total)(np.arange(5.0)) == 10
+    assert not CLOCK.is_kept
 
 
 def test_what_is_not_a_number_stays_none() -> None:

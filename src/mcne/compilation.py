@@ -7,6 +7,9 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
+
+from mcne.compile_clock import CLOCK
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,5 +27,19 @@ def compiled(function: Function) -> Function:
     try:
         made = compile_it(cache=True)(function)
     except RuntimeError:  # nowhere to write: neither beside the file nor in the user's cache
+        CLOCK.is_kept = False
         made = compile_it()(function)
     return cast(Function, made)
+
+
+class _Listener(event.Listener):
+    """Hears of what is compiled indeed: functions that come from a cache are never announced."""
+
+    def on_start(self, event: object) -> None:
+        CLOCK.start()
+
+    def on_end(self, event: object) -> None:
+        CLOCK.stop()
+
+
+event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call] # as numba declares it

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from mcne import runs
 from mcne.cli import demo as demo_command
 from mcne.cli import train as train_command
 from mcne.cli.progress import shown
+from mcne.compile_clock import CompileClock
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -579,6 +581,20 @@ def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.Mo
     assert re.fullmatch(r"  to go       0:00:0\d at most", live[6])
     assert frames[-1][1:] == live[1:6]
     assert max(map(len, plain.splitlines())) <= 80
+
+
+def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, compiling = iter((1000.0, 1010.0)), CompileClock()
+    monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
+    monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
+    monkeypatch.setattr("mcne.compile_clock.perf_counter", lambda: 1009.0)
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=80, height=30, color_system=None)
+    with shown(console, title="mcne", epochs=1) as reporter:
+        compiling.add(8)
+        reporter.step(Position(step=1, steps_done=1), n_steps=4, examples=100, loss=dict)
+    assert "speed  50 examples/s" in written.getvalue()
+    assert "to go  0:00:06 at most" in written.getvalue()
 
 
 def test_losses_are_looked_at_only_when_shown() -> None:

@@ -47,6 +47,7 @@ def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
 def test_compiled_is_plain(dtype: torch.dtype, tolerance: float, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = moved(dtype, width)
     monkeypatch.setitem(sys.modules, "mcne.kernels.rows_numba", None)
+    monkeypatch.setattr(backend, "_warned", set())
     backend.compiled.cache_clear()
     with pytest.warns(UserWarning, match="slower without numba"):
         wanted = moved(dtype, width)

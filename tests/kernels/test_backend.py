@@ -1,15 +1,26 @@
-"""Threads: every block once, also in a process that was forked."""
+"""Threads: every block once, also in a process that was forked. What slows training down is said once."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from mcne.kernels.backend import BLOCKS, in_blocks
+from mcne.compile_clock import CompileClock
+from mcne.kernels import backend
+from mcne.kernels.backend import BLOCKS, in_blocks, warn_once
+from mcne.kernels.edges import hops_of
+from mcne.sampling.neighbors import Hop, Neighborhood
 
 
 @pytest.fixture
@@ -71,3 +82,126 @@ def test_a_fork_has_threads_of_its_own() -> None:
         in_blocks(100, lambda start, stop, block: None)  # would wait for threads that are not there
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+
+
+# what slows training down
+
+WITHOUT_NUMBA = """
+import sys, warnings
+sys.modules["numba"] = None
+import torch
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.training.contract import TrainingData
+dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+data = TrainingData.of(dataset, random_split(dataset, seed=0))
+config = MCNEConfig(widths=(4, 4, 4), neighbor_samples=(3, 3), attention_width=4)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model = MCNE(data, config, seed=0, device=torch.device("cpu"))
+    for step in range(2):
+        model.update(model.loss(model.prepare(0, step)))
+    model.scorer()
+print(*(warning.message for warning in caught), sep="\\n")
+"""
+
+
+def test_without_numba_a_whole_training_says_so_once() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=True)
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("training on the CPU is several times slower without numba (")
+
+
+@pytest.fixture
+def nothing_said(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(backend, "_warned", set())
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("nothing_said")
+def test_threads_that_find_out_together_warn_once() -> None:
+    with pytest.warns(UserWarning, match="slow, says") as caught, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: warn_once("disk", f"slow, says {number}"), range(100)))
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match="slow too"):
+        warn_once("network", "slow too")
+
+
+def hop(samples: int) -> Hop:
+    return Hop(np.zeros(1, np.int64), np.zeros((1, samples), np.int64), np.ones(1, np.bool_))
+
+
+def test_more_samples_than_kernels_hold_are_said_once(nothing_said: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton", reason="Triton is made for Linux alone")
+    nothing_said.setattr(backend, "is_gpu", lambda _: True)
+    around = Neighborhood(np.zeros(1, np.int64), (hop(64), hop(65), hop(200)))
+    with pytest.warns(UserWarning, match="do not hold 65 sampled neighbors in rows of 256 numbers") as caught:
+        hops = hops_of(around, torch.device("cpu"), widest=256)
+    assert [each.by_sender is not None for each in hops] == [True, False, False]
+    assert "at most 64 neighbors in such rows, or rows of 128 for as many" in str(caught[0].message)
+    assert len(caught) == 1
+    hops_of(around, torch.device("cpu"), widest=256)  # where a second warning would be an error
+
+
+# what Triton compiles
+
+
+@pytest.fixture
+def compilation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Triton's knobs, with a listener of somebody else."""
+    triton = pytest.importorskip("triton", reason="Triton is made for Linux alone")
+    heard: list[dict[str, Any]] = []
+    knobs = SimpleNamespace(listener=lambda **told: heard.append(told), heard=heard)
+    monkeypatch.setattr(triton, "knobs", SimpleNamespace(compilation=knobs))
+    monkeypatch.setattr(backend, "CLOCK", CompileClock())
+    backend._time_kernels.cache_clear()
+    yield knobs
+    backend._time_kernels.cache_clear()
+
+
+def test_kernels_are_timed_when_they_are_compiled_and_not_when_they_are_found(compilation: Any) -> None:
+    for _ in range(2):
+        backend._time_kernels()
+    compilation.listener(src=None, times=SimpleNamespace(total=2_000_000), cache_hit=True)
+    assert backend.CLOCK.since(0) == 0
+    compilation.listener(src=None, times=SimpleNamespace(total=2_000_000), cache_hit=False)
+    compilation.listener(something="else")  # as another version may tell
+    assert backend.CLOCK.since(0) == pytest.approx(2)
+    assert len(compilation.heard) == 3
+
+
+def test_a_triton_that_tells_nothing_is_left_alone(compilation: Any) -> None:
+    del compilation.listener
+    backend._time_kernels()
+    assert not hasattr(compilation, "listener")
+
+
+WITH_TRITON = """
+import time
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from mcne.compile_clock import CLOCK
+from mcne.kernels import backend, rows_triton
+backend._time_kernels()
+sizes = dict.fromkeys(("row_values", "width", "block_d"), "constexpr")
+signature = {"table": "*fp32", "rows": "*i64", "values": "*fp32"} | sizes
+started = time.perf_counter()
+for _ in range(2):
+    source = ASTSource(rows_triton._gather, signature, {(3,): 16, (4,): 16, (5,): 16})
+    triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    print(CLOCK.since(started))
+print(time.perf_counter() - started)
+"""
+
+
+def test_triton_tells_of_what_it_compiles(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="Triton is made for Linux alone")
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["TRITON_CACHE_DIR"] = str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_TRITON], env=environment, capture_output=True, text=True, check=True
+    )
+    compiled, found, taken = map(float, done.stdout.split())
+    assert 0 < compiled == found < taken

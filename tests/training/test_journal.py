@@ -13,7 +13,7 @@ import torch
 
 from mcne.errors import ArtifactError, DiskError
 from mcne.training import journal as journal_module
-from mcne.training.journal import METRICS, TENSORBOARD, TIMES, RunJournal, SilentReporter, overwrite
+from mcne.training.journal import METRICS, TENSORBOARD, TIMES, PlainReporter, RunJournal, SilentReporter, overwrite
 from mcne.training.settings import TrainingSettings
 
 CPU = torch.device("cpu")
@@ -129,6 +129,23 @@ def test_metrics_that_are_no_text_are_counted_as_lines(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ArtifactError, match=r"metrics\.jsonl: holds 0 records"):
         journal_at(tmp_path).resume(CPU)
+
+
+# what was compiled
+
+
+def test_compiling_is_said_in_a_line_and_written_nowhere(tmp_path: Path) -> None:
+    lines: list[str] = []
+    reporter = PlainReporter(lines.append, epochs=2)
+    journal = RunJournal(tmp_path, identity="me", settings=TrainingSettings(), reporter=reporter)
+    journal.compiled(9.26, is_kept=True)
+    journal.compiled(0.04, is_kept=False)
+    assert lines == [
+        "compiled kernels in 9.3 s, once; kept for later runs",
+        "compiled kernels in 0.0 s, as every run will; to keep them, set NUMBA_CACHE_DIR to a directory that can be "
+        "written to",
+    ]
+    assert not any(tmp_path.iterdir())
 
 
 # TensorBoard

@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from mcne import compile_clock
 from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
 from mcne.evaluation.dot import DotScorer
 from mcne.training import checkpoint, loop
@@ -111,6 +112,8 @@ class Notes:
         self.kept = kept
         self.checkpoints: list[dict[str, Any]] = []
         self.records: list[dict[str, Any]] = []
+        self.seconds: list[float] = []
+        self.compiling: list[tuple[int, float, bool]] = []  # after how many records
         self.shown: list[tuple[int, int, int, int, list[float]]] = []
 
     def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
@@ -123,6 +126,10 @@ class Notes:
 
     def record(self, record: dict[str, Any], *, seconds: float, examples: int) -> None:
         self.records.append(record)
+        self.seconds.append(seconds)
+
+    def compiled(self, seconds: float, *, is_kept: bool) -> None:
+        self.compiling.append((len(self.records), seconds, is_kept))
 
     def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
         self.shown.append((position.epoch, position.step, n_steps, examples, loss()))
@@ -255,6 +262,54 @@ def test_a_method_that_is_ready_is_evaluated_once() -> None:
     position = train(Ready(), scripted(0.25), notes)
     assert (position.best_metric, position.best_epoch, position.epoch, position.records) == (0.25, 0, 0, 1)
     assert notes.records == [{"epoch": 0, "validation": {"mean": {"ndcg@5": 0.25}}}]
+
+
+# what is compiled on the way
+
+
+class Clock:
+    """Stands still but for what is told to take time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.compiling = 1000.0, compile_clock.CompileClock()
+        told = types.SimpleNamespace(perf_counter=lambda: self.now, monotonic=time.monotonic)
+        monkeypatch.setattr(loop, "time", told)
+        monkeypatch.setattr(loop, "CLOCK", self.compiling)
+        monkeypatch.setattr(compile_clock, "perf_counter", told.perf_counter)
+
+    def compile(self, seconds: float) -> None:
+        self.compiling.start()
+        self.now += seconds
+        self.compiling.stop()
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_compiling_is_told_and_no_part_of_an_epoch(is_kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    clock.compiling.is_kept = is_kept
+
+    def step(batch: tuple[int, int]) -> None:
+        clock.now += 2
+        if batch in ((0, 0), (0, 2), (2, 1)):
+            clock.compile(10)
+
+    def evaluate(method: Method) -> Evaluated:
+        clock.now += 1
+        if int(method.learned()["count"]) in (3, 12):
+            clock.compile(5)
+        return Evaluated(None, {})
+
+    notes = Notes()
+    train(Counter(before=step), evaluate, notes)
+    assert notes.seconds == [6, 6, 6, 6]
+    assert notes.compiling == [(0, 25, is_kept), (2, 10, is_kept), (3, 5, is_kept)]  # ahead of the epoch's own record
+
+
+def test_what_was_compiled_before_a_training_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch).compile(10)
+    notes = Notes()
+    train(Counter(), scripted(*RISING), notes)
+    assert not notes.compiling
 
 
 # which epoch is kept

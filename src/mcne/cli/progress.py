@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mcne.compile_clock import CLOCK
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.training.journal import PlainReporter, Reporter
 from mcne.training.loop import Losses, Position
@@ -41,7 +42,7 @@ class LiveReporter:
     def __init__(self, console: Console, *, title: str, epochs: int) -> None:
         self._live = Live(console=console, auto_refresh=False)
         self._title, self._epochs = title, epochs
-        self._started = self._refreshed = time.monotonic()
+        self._started = self._refreshed = time.perf_counter()
         self._steps = self._examples = 0
         self._place = ""
         self._share = 0.0
@@ -55,7 +56,7 @@ class LiveReporter:
         """Count; a few times a second, look at the losses (which waits for the device) and show everything."""
         self._steps += 1
         self._examples += examples
-        now = time.monotonic()
+        now = time.perf_counter()
         if now - self._refreshed < REFRESH_SECONDS:
             return
         self._refreshed = now
@@ -64,7 +65,7 @@ class LiveReporter:
         self._said["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
         if position.best_metric is not None:
             self._said["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
-        elapsed = now - self._started
+        elapsed = now - self._started - CLOCK.since(self._started)
         left = (self._epochs - position.epoch) * n_steps - position.step
         self._said["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
         self._said["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"

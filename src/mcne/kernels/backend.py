@@ -9,10 +9,14 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import chain, pairwise
+from threading import Lock
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
+
+from mcne.compile_clock import CLOCK
 
 BLOCKS = 16
 """Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
@@ -23,15 +27,27 @@ LITTLE = 1 << 17
 Block = tuple[int, int, int]
 """Its first row, the one after its last, and its number."""
 
+_warned: set[str] = set()
+_warning = Lock()
+
 
 @functools.cache
 def compiled(module: str) -> ModuleType | None:
-    """A module beside this one that needs numba; without that, one warning and nothing."""
+    """A module beside this one that needs numba; without that, nothing, and one warning for all of them."""
     try:
         return importlib.import_module(f"mcne.kernels.{module}")
     except ImportError as error:
-        warnings.warn(f"training on the CPU is several times slower without numba ({error})", stacklevel=2)
+        warn_once("numba", f"training on the CPU is several times slower without numba ({error})")
         return None
+
+
+def warn_once(subject: str, said: str) -> None:
+    """Warn of what makes training slower: once in a process, whichever module or thread comes upon it first."""
+    with _warning:
+        is_new = subject not in _warned
+        _warned.add(subject)
+    if is_new:
+        warnings.warn(said, stacklevel=3)
 
 
 def on_gpu(module: str, device: torch.device) -> ModuleType | None:
@@ -51,12 +67,31 @@ def _can_compile(device: str) -> bool:
     """Whether Triton is there and all that it needs, which is more than Python: a C compiler, headers, the driver."""
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
     try:
+        _time_kernels()
         rows = importlib.import_module("mcne.kernels.rows_triton")
         rows.gather(torch.zeros(1, 1, device=device), torch.zeros(1, dtype=torch.int64, device=device))
     except Exception as error:  # of any kind: they come from Triton, the compiler and the driver
         warnings.warn(f"training on a GPU is several times slower, as Triton does not work here: {error}", stacklevel=3)
         return False
     return True
+
+
+@functools.cache
+def _time_kernels() -> None:
+    """Have the clock told of the kernels that Triton compiles, by versions that tell; a listener that is there already
+    hears of them as before."""
+    compilation = getattr(getattr(importlib.import_module("triton"), "knobs", None), "compilation", None)
+    if compilation is None or not hasattr(compilation, "listener"):
+        return
+    earlier = compilation.listener
+
+    def listen(**told: Any) -> None:
+        if told.get("cache_hit") is False:
+            CLOCK.add(getattr(told.get("times"), "total", 0) / 1e6)
+        if earlier is not None:
+            earlier(**told)
+
+    compilation.listener = listen
 
 
 def in_blocks(rows: int, work: Callable[[int, int, int], None], *, numbers: int = LITTLE) -> None:

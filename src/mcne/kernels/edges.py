@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels import reference
-from mcne.kernels.backend import compiled, in_blocks, on_gpu
+from mcne.kernels.backend import compiled, in_blocks, on_gpu, warn_once
 from mcne.kernels.groups import Groups, places
 from mcne.sampling.neighbors import Hop, Neighborhood
 
@@ -43,9 +44,21 @@ def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple
     there, hops, below = on_gpu("edges_triton", device), list[TensorHop](), len(around.users)
     for hop in around.hops:
         is_grouped = there is not None and there.fits(hop.sender.shape[1:], widest)
+        if there is not None and not is_grouped:
+            _warn_of_plain_operations(there, hop.sender.shape[1], widest)
         hops.append(TensorHop.of(hop, device, by_sender_of=below if is_grouped else None))
         below = len(hop.receiver)
     return tuple(hops)
+
+
+def _warn_of_plain_operations(kernels: ModuleType, samples: int, widest: int) -> None:
+    at_width, with_samples = (kernels.MOST_NUMBERS // kernels.block(each) for each in (widest, samples))
+    warn_once(
+        "samples",
+        f"training on a GPU is slower, as its kernels do not hold {samples:,} sampled neighbors in rows of {widest:,} "
+        f"numbers and plain operations take their place; they hold at most {at_width:,} neighbors in such rows, or "
+        f"rows of {with_samples:,} for as many (settings neighbor_samples and widths)",
+    )
 
 
 def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:

@@ -24,6 +24,7 @@ from mcne.training.loop import Losses, Position, Record
 from mcne.training.settings import TrainingSettings
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
+NOWHERE_TO_KEEP = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
 
 
 class Reporter(Protocol):
@@ -77,6 +78,11 @@ class RunJournal:
         _append(self._path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
         self._draw(record)
         self._reporter.epoch(record, seconds=seconds, examples=examples)
+
+    def compiled(self, seconds: float, *, is_kept: bool) -> None:
+        """Say that kernels had to be compiled."""
+        later = "once; kept for later runs" if is_kept else f"as every run will; {NOWHERE_TO_KEEP}"
+        self._reporter.say(f"compiled kernels in {seconds:.1f} s, {later}")
 
     def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """Show that a step is done."""

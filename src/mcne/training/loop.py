@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from mcne.compile_clock import CLOCK
 from mcne.errors import DivergedError, Interrupted
 from mcne.layers.spill import Kept
 from mcne.training.capture import captured_steps
@@ -61,6 +62,10 @@ class Journal(Protocol):
 
     def record(self, record: Record, *, seconds: float, examples: int) -> None:
         """Keep the metrics of an epoch, and apart from them how long it took."""
+        ...
+
+    def compiled(self, seconds: float, *, is_kept: bool) -> None:
+        """Show that kernels had to be compiled, and whether later runs find them."""
         ...
 
     def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
@@ -114,6 +119,7 @@ class _Training:
         self.total = torch.zeros((), device=device)  # of steps that nobody has looked at yet
         self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
         self.saved_at = time.monotonic()
+        self.told_at = time.perf_counter()  # how long was compiled
         kept = journal.resume(device)
         if kept is not None:
             self._take_over(*kept)
@@ -129,7 +135,8 @@ class _Training:
                     examples += self._step(batch)
                     self._save_if_due(stop)
                 self._look_at_total()  # which waits for them, so that the clock does too
-                self._end_epoch(seconds=time.perf_counter() - started, examples=examples)
+                compiling = CLOCK.since(started)
+                self._end_epoch(seconds=time.perf_counter() - started - compiling, examples=examples)
                 self._save_if_due(stop)
         finally:
             pool.shutdown(cancel_futures=True)
@@ -195,7 +202,13 @@ class _Training:
         position.epoch, position.step = position.epoch + 1, 0
         position.records += 1
         self.losses.zero_()
+        self._tell_compiled()
         self.journal.record(record, seconds=seconds, examples=examples)
+
+    def _tell_compiled(self) -> None:
+        if seconds := CLOCK.since(self.told_at):
+            self.journal.compiled(seconds, is_kept=CLOCK.is_kept)
+            self.told_at = time.perf_counter()
 
     def _compare(self, metric: float | None) -> None:
         """Keep what was learned if it is the best so far; without validation the newest is the best."""
