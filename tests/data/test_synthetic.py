@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from typer.testing import CliRunner
 
+from mcne.cli.main import app
 from mcne.data import synthetic
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
@@ -221,6 +223,111 @@ def test_times_lie_in_their_period(network: tuple[SocialDataset, Planted]) -> No
         assert synthetic.FIRST_SECOND <= times.min() < times.max() < synthetic.FIRST_SECOND + synthetic.PERIOD
 
 
+# --- attributes ---------------------------------------------------------------------------------------------------
+
+
+TOLD = [0, 1, 2, None, 3, 4, 5, None, 0, 1, 2, None]  # the factor that each of twelve attributes tells of
+
+
+def between(values: NDArray[np.float64], levels: NDArray[Any]) -> float:
+    """The share of the variance of an attribute that lies between levels."""
+    means = np.bincount(levels, values) / np.bincount(levels)
+    return float(np.var(means[levels]) / np.var(values))
+
+
+def hits(columns: NDArray[np.float64], levels: NDArray[Any]) -> float:
+    """How often the nearest mean of a level, learned from one half of the users, is the level of the other half."""
+    half = len(levels) // 2
+    means = np.stack([columns[:half][levels[:half] == level].mean(axis=0) for level in range(6)])
+    distance = np.square(columns[half:, None] - means).sum(axis=2)
+    return float(np.mean(distance.argmin(axis=1) == levels[half:]))
+
+
+def test_without_attributes_everything_is_as_it_was(network: tuple[SocialDataset, Planted]) -> None:
+    dataset = network[0]
+    assert dataset.fingerprint == "a5a83513bf842c4ba2769c8c1fdb96ee745b69eadb088c523aac1fd9faa4f774"
+    assert "attributes" not in dataset.provenance["synthetic"]
+
+
+def test_the_seed_decides_attributes_and_attributes_nothing_else(
+    network: tuple[SocialDataset, Planted], tmp_path: Path
+) -> None:
+    told, planted = generate(replace(SMALL, attributes=5))
+    assert told.fingerprint == generate(replace(SMALL, attributes=5))[0].fingerprint != network[0].fingerprint
+    assert replace(told, attributes={}).fingerprint == network[0].fingerprint
+    assert planted.save(tmp_path / "told") == network[1].save(tmp_path / "untold")
+    assert told.provenance["synthetic"]["attributes"] == 5
+    other = generate(replace(SMALL, attributes=5, seed=4))[0].attributes
+    assert not any(np.array_equal(other[name].values, told.attributes[name].values) for name in other)
+
+
+def test_bytes_of_attributes_are_pinned() -> None:
+    attributes = generate(replace(SMALL, attributes=4))[0].attributes
+    found = {name: attribute.values[:3].tolist() for name, attribute in attributes.items()}
+    assert found == {
+        "trait_1": [1.843, 0.226, 0.407],
+        "trait_2": [1.174, -0.699, -1.023],
+        "trait_3": [2.197, -0.699, -0.405],
+        "trait_4": [-0.37, -0.195, 1.412],
+    }
+
+
+def test_more_attributes_leave_the_first_as_they_were() -> None:
+    few, many = (generate(replace(SMALL, attributes=n))[0].attributes for n in (3, 12))
+    assert list(many) == [f"trait_{n}" for n in range(1, 13)]
+    assert all(np.array_equal(few[name].values, many[name].values) for name in few)
+    assert len({attribute.values.tobytes() for attribute in many.values()}) == 12
+
+
+def test_attributes_tell_of_their_factor_and_every_fourth_of_none() -> None:
+    n = 20_000
+    dataset, planted = generate(replace(SMALL, users=n, attributes=len(TOLD)))
+    chance = 30 / n  # which χ² of 5 degrees of freedom, over n, is above once in 68,000
+    for attribute, told in zip(dataset.attributes.values(), TOLD, strict=True):
+        shares = [between(attribute.values, levels) for levels in planted.levels.T]
+        assert all(share > 0.1 if factor == told else share < chance for factor, share in enumerate(shares))
+        rest = attribute.values
+        if told is not None:
+            levels = planted.levels[:, told]
+            rest = rest - (np.bincount(levels, rest) / np.bincount(levels))[levels]
+        assert abs(np.var(rest) - 1) < SIGMAS * np.sqrt(2 / n)
+
+
+def test_numbers_of_levels_are_standard_normal() -> None:
+    dataset, planted = generate(replace(SMALL, users=20_000, attributes=100))
+    found = []
+    for n, attribute in enumerate(dataset.attributes.values()):
+        if n % 4 != 3:
+            levels = planted.levels[:, (n - n // 4) % 6]
+            found.append(np.bincount(levels, attribute.values) / np.bincount(levels))
+    numbers = np.concatenate(found)
+    assert len(numbers) == 75 * 6
+    assert abs(numbers.mean()) < SIGMAS / np.sqrt(len(numbers))
+    assert abs(numbers.var() - 1) < SIGMAS * np.sqrt(2 / len(numbers))
+
+
+@pytest.mark.parametrize(("attributes", "right"), [(32, 2 / 3), (96, 0.9)])
+def test_attributes_tell_tastes_and_noise_does_not(attributes: int, right: float) -> None:
+    n = 10_000
+    dataset, planted = generate(replace(SMALL, users=n, attributes=attributes))
+    columns = np.stack([attribute.values for attribute in dataset.attributes.values()], axis=1)
+    is_noise = np.arange(attributes) % 4 == 3
+    assert np.mean([hits(columns, levels) for levels in planted.levels.T]) == pytest.approx(right, abs=0.05)
+    for levels in planted.levels.T:
+        assert abs(hits(columns[:, is_noise], levels) - 1 / 6) < SIGMAS * np.sqrt(5 / 36 / (n // 2))
+
+
+def test_the_command_plants_attributes(tmp_path: Path) -> None:
+    command = ["data", "synthetic", "--users", "600", "--seed", "3"]
+    for name, more in (("plain", []), ("told", ["--attributes", "4"])):
+        made = CliRunner().invoke(app, [*command, *more, "--out", str(tmp_path / name)])
+        assert made.exit_code == 0, made.output
+    assert not SocialDataset.load(tmp_path / "plain").attributes
+    told = SocialDataset.load(tmp_path / "told")
+    assert told.fingerprint == generate(replace(SMALL, attributes=4))[0].fingerprint
+    assert list(told.attributes) == ["trait_1", "trait_2", "trait_3", "trait_4"]
+
+
 # --- friendships --------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +414,8 @@ def test_the_degree_law_does_not_depend_on_the_number_of_users() -> None:
         ({"links_per_user": 0.0}, "links_per_user"),
         ({"records_per_user": float("nan")}, "records_per_user"),
         ({"homophily": 1.01}, "homophily"),
+        ({"attributes": -1}, "attributes -1 is out of range; choose 0 to 100"),
+        ({"attributes": 101}, "attributes 101 is out of range; choose 0 to 100"),
     ],
 )
 def test_what_is_out_of_range_is_refused(change: dict[str, Any], message: str) -> None:

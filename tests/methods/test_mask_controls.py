@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cache
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,8 +15,9 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.methods.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks, RandomMasksConfig
 from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.randomness import Stream
 from mcne.training.contract import TrainingData
-from mcne.training.settings import parse
+from mcne.training.settings import parse, to_json
 
 CONFIG = MCNEConfig(
     widths=(40, 30, 20),
@@ -34,8 +37,8 @@ def data() -> TrainingData:
     return TrainingData.of(dataset, random_split(dataset, seed=0))
 
 
-def make(kind: type[MCNE], **changed: float) -> MCNE:
-    config = CONFIGS.get(kind, MCNEConfig)(**asdict(CONFIG), **changed)
+def make(kind: type[MCNE], **changed: Any) -> MCNE:
+    config = CONFIGS.get(kind, MCNEConfig)(**asdict(CONFIG) | changed)
     return kind(data(), config, seed=0, device=torch.device("cpu"))
 
 
@@ -95,8 +98,49 @@ def test_random_masks_of_another_density_hold_those_of_a_lower_one() -> None:
     assert (none.sum(), every.min()) == (0, 1)
 
 
-@pytest.mark.parametrize("density", [-0.1, 1.1, float("nan")])
-def test_a_density_that_is_no_share(density: float) -> None:
+@pytest.mark.parametrize("density", [0.3, (0.3, 0.9, 0.0)])
+def test_random_masks_are_drawn_level_after_level(density: Any) -> None:
+    stream = Stream(0, "initialize", "network")
+    asked = density if isinstance(density, tuple) else [density] * 3
+    for mask, width, share in zip(
+        make(RandomMasks, density=density).network.binary_masks(), CONFIG.widths, asked, strict=True
+    ):
+        assert np.array_equal(mask.numpy(), stream.uniform((3, width)) >= 1 - share)
+
+
+def test_each_level_of_random_masks_has_its_own_density() -> None:
+    asked, widths = (0.2, 0.7, 0.45), (400, 300, 200)
+    found = make(RandomMasks, density=asked, widths=widths).network.binary_masks()
+    for mask, density, width in zip(found, asked, widths, strict=True):
+        shares = mask.mean(dim=1).numpy()  # of both behaviors and of all others
+        assert np.abs(shares - density).max() < 4.5 * np.sqrt(density * (1 - density) / width)
+        assert not torch.equal(mask[0], mask[1])
+
+
+@pytest.mark.parametrize(("given", "kept"), [(0.2, 0.2), ([0.2], 0.2), ([0.2, 0, 1], [0.2, 0.0, 1.0])])
+def test_densities_survive_being_kept(given: Any, kept: Any) -> None:
+    (config,) = parse([RandomMasksConfig], {"density": given})
+    assert to_json(config)["density"] == kept
+    assert parse([RandomMasksConfig], to_json(config)) == [config]
+
+
+@pytest.mark.parametrize("density", [[], [0.2, 0.3], [0.5] * 4])
+def test_densities_for_other_levels_than_there_are(density: list[float]) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse([RandomMasksConfig], {"density": density})
+    assert str(caught.value) == (
+        f"setting density: {density} has {len(density)} numbers and widths [256, 128, 100] make 3 levels of masks; "
+        "give one number for all levels or one for each, as in [0.5, 0.5, 0.5]"
+    )
+
+
+def test_settings_that_mcne_refuses_are_refused() -> None:
+    with pytest.raises(UsageError, match="a width is needed for every sample"):
+        parse([RandomMasksConfig], {"widths": [8, 4]})
+
+
+@pytest.mark.parametrize("density", [-0.1, 1.1, float("nan"), [0.5, 1.1, 0.5]])
+def test_a_density_that_is_no_share(density: float | list[float]) -> None:
     with pytest.raises(UsageError, match="from 0 to 1"):
         parse([RandomMasksConfig], {"density": density})
 

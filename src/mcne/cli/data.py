@@ -159,6 +159,7 @@ def synthetic(
     items_per_behavior: Annotated[int | None, typer.Option(help="Half the users, at least 300, if not given.")] = None,
     links_per_user: Annotated[float, typer.Option(help="Links per user, each counted once.")] = 10.0,
     records_per_user: Annotated[float, typer.Option(help="Records of a user active in a behavior.")] = 7.0,
+    attributes: Annotated[int, typer.Option(help="Numbers that tell of a user's tastes, from 0 to 100.")] = 0,
 ) -> None:
     """A social network with planted tastes; what was planted is kept beside it, in DATA/planted."""
     from mcne.data.synthetic import SyntheticConfig, generate
@@ -171,6 +172,7 @@ def synthetic(
             items_per_behavior=items_per_behavior,
             links_per_user=links_per_user,
             records_per_user=records_per_user,
+            attributes=attributes,
         )
     )
     _save(dataset, out)

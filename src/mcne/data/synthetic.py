@@ -2,9 +2,10 @@
 
 Two behaviors of a family share a factor and each behavior has one of its own; users and items have a level of each
 factor. Records prefer items that match the user, friendships prefer users who match in one behavior, and both
-are heavy-tailed. Nothing depends on the number of users but the sizes, and 10,000,000 users fit a small
-machine: behaviors are made one after the other, users in chunks, each purpose from a stream of its own, so
-that chunks leave no trace in the result. ``docs/synthetic.md`` tells what is planted, and what is not.
+are heavy-tailed; attributes, if asked for, tell of a user's levels. Nothing depends on the number of users but the
+sizes, and 10,000,000 users fit a small machine: behaviors are made one after the other, users in chunks, each purpose
+from a stream of its own, so that chunks leave no trace in the result. ``docs/synthetic.md`` tells what is planted, and
+what is not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.compressed import offsets, run_starts
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.planted import Catalog, Planted, Pools, draw_rank, pool_number
 from mcne.errors import UsageError
@@ -45,6 +46,9 @@ COLD_IN_BEHAVIOR = 0.15
 SPREAD = 100
 """The most active users have about this many times the links or records of the least active."""
 
+NOISE_EVERY = 4
+"""Every fourth attribute tells nothing of tastes."""
+
 FIRST_SECOND = 1_262_304_000  # 2010-01-01
 PERIOD = 3 * 365 * 86_400
 
@@ -64,6 +68,7 @@ class SyntheticConfig:
     links_per_user: float = 10.0  # each has two ends, so users have twice as many friends
     records_per_user: float = 7.0  # of a user who is active in the behavior, repeats included
     homophily: float = 0.9  # share of links between users of one taste
+    attributes: int = 0  # numbers known of every user, one of four noise alone
 
     def __post_init__(self) -> None:
         _require("users", self.users, 500, 10_000_000)
@@ -73,6 +78,7 @@ class SyntheticConfig:
         _require("links_per_user", self.links_per_user, 0.5, 100)
         _require("records_per_user", self.records_per_user, 0.5, 100)
         _require("homophily", self.homophily, 0, 1)
+        _require("attributes", self.attributes, 0, 100)
 
     @property
     def n_items(self) -> int:
@@ -80,8 +86,11 @@ class SyntheticConfig:
         return max(300, self.users // 2) if self.items_per_behavior is None else self.items_per_behavior
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as it is kept in a dataset's provenance."""
-        return asdict(self) | {"items_per_behavior": self.n_items}
+        """Plain data, as it is kept in a dataset's provenance; of attributes nothing is said where there are none."""
+        said = asdict(self) | {"items_per_behavior": self.n_items}
+        if not self.attributes:
+            del said["attributes"]
+        return said
 
 
 def generate(config: SyntheticConfig) -> tuple[SocialDataset, Planted]:
@@ -91,7 +100,8 @@ def generate(config: SyntheticConfig) -> tuple[SocialDataset, Planted]:
     awake = Stream(config.seed, "synthetic", "awake").uniform(config.users) >= COLD_EVERYWHERE
     behaviors = tuple(_behavior(config, planted, k, awake) for k in range(config.behaviors))
     users = Ids(np.arange(1, config.users + 1))
-    return SocialDataset("synthetic", users, graph, behaviors, provenance=planted.provenance), planted
+    attributes = {f"trait_{n + 1}": _attribute(config, planted, n) for n in range(config.attributes)}
+    return SocialDataset("synthetic", users, graph, behaviors, attributes, planted.provenance), planted
 
 
 def heavy_tailed(stream: Stream, size: int, *, mean: float) -> NDArray[np.int32]:
@@ -236,3 +246,22 @@ def _draw_items(
     size = pools.start[pool + 1] - pools.start[pool]
     rank = draw_rank(size, ranks.uniform(len(taste)), head=POPULARITY_HEAD)
     return np.asarray(pools.members[pools.start[pool] + rank])
+
+
+def _attribute(config: SyntheticConfig, planted: Planted, n: int) -> Attribute:
+    """A standard normal number for each level of the factor that is told, plus as much noise; or noise alone.
+
+    Rounded, as the last bit of a normal number is the processor's.
+    """
+    values = Stream(config.seed, "synthetic", "attribute noise", n).normal(config.users)
+    factor = _factor_told(n, n_factors=planted.levels.shape[1])
+    if factor is not None:
+        numbers = Stream(config.seed, "synthetic", "attribute levels", n).normal(config.levels)
+        values += numbers[planted.levels[:, factor]]
+    return Attribute(np.round(values, 3))
+
+
+def _factor_told(attribute: int, *, n_factors: int) -> int | None:
+    """What an attribute tells of: each factor in turn, and every fourth of none."""
+    noise_before, place = divmod(attribute, NOISE_EVERY)
+    return None if place == NOISE_EVERY - 1 else (attribute - noise_before) % n_factors

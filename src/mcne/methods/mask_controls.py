@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import torch
 
+from mcne.errors import UsageError
 from mcne.layers.mask import BinaryMask, Mask, RandomMask
 from mcne.methods.mcne import MCNE, MCNEConfig
 from mcne.randomness import Stream
@@ -46,9 +46,30 @@ class ConstantMasks(MCNE):
 
 @dataclass(frozen=True)
 class RandomMasksConfig(MCNEConfig):
-    """MCNE's settings, and how many entries are one: about half, as in MCNE at its start, or as many as it learned."""
+    """MCNE's settings, and how many entries are one: about half, as in MCNE at its start, or as many as it learned.
 
-    density: Density = 0.5
+    That is one number for all levels, or a number for each, the first being that of the initial vectors.
+    """
+
+    density: tuple[Density, ...] | Density = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.density, tuple):
+            return
+        if len(self.density) == 1:
+            object.__setattr__(self, "density", self.density[0])
+        elif len(self.density) != len(self.widths):
+            raise UsageError(
+                f"setting density: {list(self.density)} has {len(self.density)} numbers and widths "
+                f"{list(self.widths)} make {len(self.widths)} levels of masks; give one number for all levels or one "
+                f"for each, as in {[0.5] * len(self.widths)}"
+            )
+
+    @property
+    def densities(self) -> tuple[float, ...]:
+        """That of each level, the first first."""
+        return self.density if isinstance(self.density, tuple) else (self.density,) * len(self.widths)
 
 
 class RandomMasks(MCNE):
@@ -57,5 +78,6 @@ class RandomMasks(MCNE):
     config: RandomMasksConfig
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
-        """Drawn once, from the numbers that MCNE's are drawn from."""
-        return partial(RandomMask, stream=stream, density=self.config.density)
+        """Drawn once, from the numbers that MCNE's are drawn from, level after level."""
+        levels = iter(self.config.densities)
+        return lambda rows, width: RandomMask(rows, width, stream=stream, density=next(levels))
