@@ -31,9 +31,12 @@ def mask(text: str) -> NDArray[np.bool_]:
 
 
 def embeddings(
-    masks: list[list[str]], *, users: NDArray[Any] | None = None, added: dict[str, str] | None = None
+    masks: list[list[str]], *, users: NDArray[Any] | None = None, added: dict[str, list[str]] | None = None
 ) -> ConditionalEmbeddings:
-    """Three users with these masks, a list per level and a text per row, the last of which is of no behavior."""
+    """Three users with these masks, a list per level and a text per row, the last of which is of no behavior.
+
+    Of behaviors that were ``added`` later a text per level, as the provenance tells them.
+    """
     levels = [np.array([mask(row) for row in level]) for level in masks]
     vectors = np.ones((3, levels[-1].shape[1])) if users is None else users
     nobody = np.zeros(0, dtype=np.int32)
@@ -44,7 +47,8 @@ def embeddings(
 
     spaces = [space(f"behavior {k}", row) for k, row in enumerate(levels[-1][:-1])]
     extra = np.ones((3, levels[-1].shape[1]), np.float32)
-    spaces += [space(name, mask(text), extra) for name, text in (added or {}).items()]
+    spaces += [space(name, mask(texts[-1]), extra) for name, texts in (added or {}).items()]
+    told = {"added": {name: {"control": "none", "masks": texts} for name, texts in added.items()}} if added else {}
     trunk = Trunk(tuple(np.ones((3, level.shape[1]), np.float32) for level in levels[:-1]), tuple(levels), None)
     return ConditionalEmbeddings(
         Ids(np.arange(3)),
@@ -52,7 +56,7 @@ def embeddings(
         tuple(spaces),
         undirected(3, nobody, nobody)[0],
         trunk,
-        {"method": "mcne"},
+        {"method": "mcne", **told},
     )
 
 
@@ -135,20 +139,41 @@ def test_vectors_that_are_all_zero_leave_nothing_to_compare() -> None:
     json.dumps(last.to_json(), allow_nan=False)
 
 
-def test_a_behavior_that_was_added_has_a_mask_at_the_last_level() -> None:
-    found = mask_numbers(embeddings([["10", "01", "11"], ["100", "010", "111"]], added={"Sports": "011"}))
-    assert found.levels[0].names == ("behavior 0", "behavior 1", OTHER)
-    assert found.levels[1].names == ("behavior 0", "behavior 1", "Sports", OTHER)
-    assert found.levels[1].masks[2] == (False, True, True)
+LATER = [["10", "01", "11"], ["1100", "0011", "0101"], ["100", "010", "111"]]
 
 
-def test_the_training_of_an_added_behavior_is_not_that_of_all_masks() -> None:
-    """Its records tell of its own masks, of which there may be fewer levels."""
-    records, masks = [{"epoch": 1, "loss": {}, "mask_flips": 3.0, "mask_density_0": 0.5}], [["1"] * 3, ["11"] * 3]
-    before = mask_numbers(embeddings(masks), records, best_epoch=1)
-    assert (len(before.training), before.best_epoch) == (1, 1)
-    after = mask_numbers(embeddings(masks, added={"Sports": "01"}), records, best_epoch=1)
-    assert (after.training, after.best_epoch) == ((), None)
+def test_a_behavior_that_was_added_has_a_mask_at_every_level() -> None:
+    added = {"Sports": ["01", "0110", "011"], "Games": ["11", "1010", "101"]}
+    found = mask_numbers(embeddings(LATER, added=added))
+    assert found.added == ("Sports", "Games")
+    for k, level in enumerate(found.levels):
+        assert level.names == ("behavior 0", "behavior 1", "Sports", "Games", OTHER)
+        rows = [*LATER[k][:2], added["Sports"][k], added["Games"][k], LATER[k][2]]
+        assert list(level.to_json()["masks"].values()) == rows
+        assert len(level.overlaps) == 10
+    assert found.levels[1].density["Games"] == 0.5
+    shared = {(pair.first, pair.second): pair.shared for pair in found.levels[0].overlaps}
+    assert shared["Sports", "Games"] == 1
+    assert shared["behavior 0", "Sports"] == 0
+    assert found.to_json()["added"] == ["Sports", "Games"]
+
+
+def test_a_behavior_on_whole_vectors_has_a_mask_at_the_last_level_alone() -> None:
+    found = mask_numbers(embeddings(LATER, added={"Sports": ["111"], "Games": ["11", "1010", "101"]}))
+    assert [level.names[2:-1] for level in found.levels] == [("Games",), ("Games",), ("Sports", "Games")]
+    assert found.levels[1].to_json()["masks"]["Games"] == "1010"
+
+
+@pytest.mark.parametrize(
+    ("texts", "entries"), [({"Sports": ["01", "0110", "011"]}, 2 + 4 + 3), ({"Sports": ["111"]}, 3), (None, 3 * 9)]
+)
+def test_the_training_is_of_the_behavior_that_came_last(texts: dict[str, list[str]] | None, entries: int) -> None:
+    """Its records tell of its own masks: a flip is one of their entries."""
+    added = {"Before": ["10", "1001", "110"], **texts} if texts else None
+    records = [{"epoch": 1, "loss": {}, "mask_flips": 3.0, "mask_density_0": 0.5}]
+    found = mask_numbers(embeddings(LATER, added=added), records, best_epoch=1)
+    assert [(each.epoch, each.flips, each.density) for each in found.training] == [(1, 3, (0.5,))]
+    assert (found.best_epoch, found.entries) == (1, entries)
 
 
 def test_what_records_tell_of_masks() -> None:

@@ -12,6 +12,7 @@ import pytest
 from in_process import Run, command_line
 
 from mcne.cli import demo as demo_command
+from mcne.report import maps
 from mcne.training.journal import RunJournal
 
 
@@ -20,6 +21,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """The command line, in this process, with a demo of moments."""
     mcne = {"epochs": 1, "widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 1024}
     monkeypatch.setattr(demo_command, "USERS", 500)
+    monkeypatch.setattr(maps, "POINTS", 60)
     monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
     with command_line(monkeypatch, capsys, "/my tools/mcne") as command:
         yield command
@@ -70,4 +72,7 @@ def test_it_leaves_a_report_and_names_it_in_one_line(run: Run, tmp_path: Path) -
     result = run("demo", "--out", out)
     assert (result.code, result.err) == (0, ""), result
     assert f"open it in a browser: {out / 'report.html'}\n" in result.out
-    assert "mcne on synthetic" in (out / "report.html").read_text()
+    page = (out / "report.html").read_text()
+    assert "mcne on synthetic" in page
+    assert 'aria-label="Figure: map of users"' in page
+    assert "15 random users" in page

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from figure_texts import LONG, assert_legible
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from analysis.trunks import NAMES, random_embeddings, random_graph
@@ -18,7 +19,7 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, DataError
 from mcne.plots.attention import draw_attention
 from mcne.plots.structure import draw_structure, read
-from mcne.plots.style import THEMES, Theme, styled, to_svg
+from mcne.plots.style import PAPER, THEMES, Theme, colors, styled, to_svg
 
 
 def embeddings(behaviors: int, **given: Any) -> ConditionalEmbeddings:
@@ -104,6 +105,39 @@ def test_bars_are_the_weights_of_both_messages() -> None:
         widths = [patch.get_width() for patch in axes.patches]
         expected = [weight for message in found["messages"] for weight in message["attention"][layer]]
         np.testing.assert_allclose(widths, expected)
+
+
+def shades(found: dict[str, Any]) -> tuple[list[np.ndarray], str]:
+    """The colors of the cells of each layer's communities [rows, B, 3], and what is said of them."""
+    with styled("light"):
+        part = draw_attention(found, theme="light").subfigs[1]
+    return [np.asarray(axes.images[0].get_array()) for axes in part.axes], part.get_supxlabel()
+
+
+def test_colors_tell_how_far_a_community_is_from_the_links_between() -> None:
+    found = found_of("network", 3)
+    between = [0.25, 0.25, 0.25, 0.25]
+    found["between"], found["communities"] = [between, between], found["communities"][:2]
+    for each, by in zip(found["communities"], (0.2, 0.1), strict=True):
+        each["weights"] = [[0.25 + by, 0.25 - by, 0.25, 0.25], between]
+    (first, second), said = shades(found)
+    assert "blue: more than on links between communities, orange: less; full at 20.0 points" in said
+    paper, blue, orange = (np.array(to_rgb(color)) for color in (PAPER["light"], *colors("light", 2)))
+    np.testing.assert_allclose(first[0, :3], [blue, orange, paper], atol=0.01)
+    np.testing.assert_allclose(first[1, :2], [(paper + blue) / 2, (paper + orange) / 2], atol=0.01)
+    np.testing.assert_allclose(second, np.broadcast_to(paper, second.shape), atol=0.01)
+
+
+def test_what_is_practically_even_has_no_color() -> None:
+    """Weights that differ by a hundredth of a point, be that ten standard deviations."""
+    found = found_of("network", 3)
+    found["between"] = [[0.25] * 4] * 2
+    for each in found["communities"]:
+        each["weights"], each["effect"] = [[0.2501, 0.2499, 0.25, 0.25]] * 2, [[10.0, -10.0, 0.0, 0.0]] * 2
+    layers, said = shades(found)
+    assert "full at 2.0 points" in said
+    for picture in layers:
+        np.testing.assert_allclose(picture, 1.0, atol=0.02)
 
 
 def test_networks_with_less_to_show() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from figure_texts import LONG, assert_legible
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import NDArray
+from PIL import Image
 
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap
 from mcne.analysis.separation import Separation
 from mcne.errors import ArtifactError
+from mcne.plots import labels
 from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map, spread_out
 from mcne.plots.masks import draw_masks
 from mcne.plots.style import INK, PAPER, Theme, save, shortened, styled
+from mcne.report import figures
 
 COUNTS = pytest.mark.parametrize(("n", "theme"), [(2, "light"), (3, "dark"), (12, "light")])
 
@@ -47,6 +54,60 @@ def test_masks(n: int, theme: Theme) -> None:
     with styled(theme):
         figure = draw_masks(mask_numbers(n), theme=theme, beside=mask_numbers(n))
         assert_legible(figure, at_least=4 * n + 10)
+
+
+def added_later(n: int, *, whole_vectors: bool = False) -> MaskNumbers:
+    """The last two of the behaviors came later, and the very last may have no masks but open ones at the last level."""
+    numbers = mask_numbers(n)
+    levels = [
+        replace(level, names=(*level.names[: n - 1], "other"), masks=(*level.masks[: n - 1], level.masks[-1]))
+        if whole_vectors
+        else level
+        for level in numbers.levels[:-1]
+    ]
+    training = tuple(MaskEpoch(at, 10 * at, (1.0,) if whole_vectors else (0.5, 0.4, 0.6)) for at in (1, 2, 3))
+    return replace(numbers, levels=(*levels, numbers.levels[-1]), added=LONG[n - 2 : n], training=training)
+
+
+@COUNTS
+@pytest.mark.parametrize("whole_vectors", [False, True])
+def test_masks_of_behaviors_that_were_added(n: int, theme: Theme, whole_vectors: bool) -> None:
+    with styled(theme):
+        figure = draw_masks(added_later(n, whole_vectors=whole_vectors), theme=theme, beside=mask_numbers(n))
+        shown = assert_legible(figure, at_least=4 * n + 10)
+    assert f"The masks of {shortened(LONG[n - 1])} in training" in shown
+    assert "Added later: level 0" in shown
+    assert ("–" in shown) == whole_vectors
+    assert any("on the behaviors learned first" in text for text in shown)
+
+
+def test_every_level_of_an_added_behavior_is_drawn_and_so_is_its_training() -> None:
+    numbers = added_later(3)
+    with styled("light"):
+        figure = draw_masks(numbers, theme="light")
+    last, lower, _, training = figure.subfigs
+    above = np.asarray(last.axes[0].images[0].get_array())
+    for axes, level in zip(lower.axes, numbers.levels[:-1], strict=True):
+        picture = np.asarray(axes.images[0].get_array())
+        is_paper = np.all(np.isclose(picture, to_rgb(PAPER["light"])), axis=2)
+        assert np.array_equal(~is_paper, np.array(level.masks[1:3]))
+        for row in (0, 1):
+            assert {tuple(color) for color in picture[row]} == {tuple(color) for color in above[1 + row]}
+    turns, density = training.axes
+    heights = [bar.get_height() for bar in turns.patches]
+    assert heights == pytest.approx([10 / (64 + 32 + 100)] * 3)
+    assert [line.get_label() for line in density.lines if line.get_label().startswith("level")] == [
+        "level 0",
+        "level 1",
+        "level 2",
+    ]
+
+
+def test_a_mask_at_the_last_level_alone_has_the_density_of_that_level() -> None:
+    with styled("light"):
+        figure = draw_masks(added_later(2, whole_vectors=True), theme="light")
+    density = figure.subfigs[-1].axes[1].lines[0]
+    assert (density.get_label(), density.get_ydata().tolist()) == ("level 2", [1.0] * 3)
 
 
 def test_masks_with_nothing_beside_and_without_a_training() -> None:
@@ -126,6 +187,67 @@ def test_names_that_have_room_stay_at_the_center_of_their_points() -> None:
     for axes in figure.axes:
         for text, center in zip(axes.texts, places.mean(axis=1), strict=True):
             np.testing.assert_allclose(text.get_position(), center, atol=1e-6)
+
+
+def tight(places: NDArray[np.float64]) -> ConditionalMap:
+    """Both panels with points at these places [behaviors, users, 2]."""
+    panels = (Panel("learned masks", LONG[: len(places)], places, 0.9, Separation(0.1, 0.2)),) * 2
+    return ConditionalMap("together", "mcne", "ab12", 0, 30.0, tuple(range(places.shape[1])), panels)
+
+
+def hidden(axes: Axes, name: Text, places: NDArray[np.float64]) -> float:
+    """The largest share of a behavior's points that a name lies on."""
+    patch = name.get_bbox_patch()
+    assert patch is not None
+    box, shown = patch.get_window_extent(), axes.transData.transform(places.reshape(-1, 2)).reshape(places.shape)
+    return float(np.all((shown > box.min) & (shown < box.max), axis=2).mean(axis=1).max())
+
+
+@COUNTS
+def test_names_leave_the_points_of_tight_clusters_to_be_seen(n: int, theme: Theme) -> None:
+    """Every cluster is smaller than its name; where a name was moved, a line leads to its points."""
+    random = np.random.default_rng(n)
+    corners = np.array([[40 * (at % 4), 30 * (at // 4)] for at in range(n)], dtype=float)
+    places = random.normal(size=(n, 60, 2)) * 0.5 + corners[:, None]
+    with styled(theme):
+        figure = draw_map(tight(places), theme=theme)
+        assert_legible(figure, at_least=2 * n + 5)
+    for axes in figure.axes:
+        assert len(axes.lines) == len(axes.texts) == n
+        for text, line, center in zip(axes.texts, axes.lines, places.mean(axis=1), strict=True):
+            assert hidden(axes, text, places) <= 0.2, text.get_text()
+            np.testing.assert_allclose(line.get_xydata(), [center, text.get_position()], atol=1e-6)
+            assert line.get_color() == text.get_bbox_patch().get_edgecolor()
+
+
+def test_points_are_seen_however_small_they_are() -> None:
+    """As on a page, which has fewer pixels than a file for print, of as many users as ``mcne plot map`` shows."""
+    corners = np.array([[40 * (at % 4), 30 * (at // 4)] for at in range(12)], dtype=float)
+    places = np.random.default_rng(0).normal(size=(12, 1000, 2)) * 0.5 + corners[:, None]
+    with styled("light"):
+        figure = draw_map(tight(places), theme="light")
+        for axes in figure.axes:
+            for artist in (*axes.texts, *axes.lines):
+                artist.remove()
+        written = io.BytesIO()
+        figure.savefig(written, format="png", dpi=figures.POINTS_PER_INCH)
+        picture = np.asarray(Image.open(written).convert("L"))[::-1]
+    for axes in figure.axes:
+        shares = figure.transFigure.inverted().transform(axes.transData.transform(places.mean(axis=1)))
+        for x, y in (shares * picture.shape[::-1]).round().astype(int):
+            assert picture[y - 8 : y + 9, x - 8 : x + 9].min() < 250, (x, y)
+
+
+def test_where_every_place_hides_too_much_a_name_takes_the_one_that_hides_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(labels, "HIDDEN", -1.0)
+    places = np.random.default_rng(0).normal(size=(2, 60, 2)) * 0.5 + np.array([[[0, 0]], [[40, 0]]])
+    with styled("light"):
+        figure = draw_map(tight(places), theme="light")
+        figure.draw_without_rendering()
+    for axes in figure.axes:
+        assert [hidden(axes, text, places) for text in axes.texts] == [0, 0]
 
 
 @COUNTS

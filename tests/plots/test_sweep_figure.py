@@ -146,6 +146,23 @@ def test_what_bars_are_is_said_where_there_are_bars() -> None:
     assert "deviation" not in alone
 
 
+def test_seconds_that_were_measured_once_are_told_as_such() -> None:
+    """The legend speaks of repetitions, which timings one at a time do not have."""
+    found = made(3, {"final_width": WIDTHS, "l2": [0.1, 0.2]})
+    assert [panel.get_title() for panel in drawn(found).axes[2::3]] == ["seconds per epoch"] * 2
+    assert "Seconds measured on cpu" in sweep.caption(found)
+    for point in (point for curve in found["curves"] for point in curve["points"]):
+        point["epoch_seconds"]["sd"] = None
+        point["measured_on"] = ["H200, 4 side by side", "epochs on H200, one at a time"]
+    figure = drawn(found)
+    assert [panel.get_title() for panel in figure.axes[2::3]] == ["seconds per epoch (measured once)"] * 2
+    assert "Seconds measured once on H200, one at a time." in sweep.caption(found)
+    with styled("light"):
+        assert_legible(figure, at_least=12)
+    alone = found | {"repetitions": 1}
+    assert drawn(alone).axes[2].get_title() == "seconds per epoch", "as everything is then"
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_same_sweep_has_the_same_bytes(theme: Theme, tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):

@@ -47,9 +47,11 @@ def browser() -> str:
 
 @pytest.fixture(scope="session", params=["run", "comparison"])
 def page(request: pytest.FixtureRequest, evil: Path, compared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of each kind; the run's has names that would be scripts."""
+    """A page of each kind; the run's has names that would be scripts, and a map."""
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(report_of(evil / "mcne" if request.param == "run" else compared, with_map=False), path)
+    report = report_of(evil / "mcne" if request.param == "run" else compared)
+    assert ("map" in [drawing.name for drawing in report.drawings]) == (request.param == "run")
+    write_page(report, path)
     return path
 
 

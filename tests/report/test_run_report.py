@@ -10,20 +10,25 @@ from pathlib import Path
 
 import html5lib
 import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 from matplotlib.figure import Figure
 from report_reader import ReportReader, checked_page
 from report_runs import EVIL, SCRIPT, train
 
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.separation import Separation
+from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
+from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores
 from mcne.plots import style
-from mcne.plots.style import Theme, canvas, colors
+from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
 from mcne.report import figures, maps, writing
 from mcne.report.model_card import model_card
@@ -32,6 +37,8 @@ from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, me
 from mcne.report.run_page import report_of_run
 from mcne.runs import Run
 from mcne.runs.record import TRANSFER
+from mcne.training.journal import SilentReporter
+from mcne.transfer.run import transfer
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +77,11 @@ def test_the_page_is_whole_harmless_and_accessible(made: Report) -> None:
 
 @pytest.mark.usefixtures("sketched")
 def test_a_strict_parser_finds_nothing_wrong(made: Report, evil: Path) -> None:
-    for page in (made, report_of_run(Run.open(evil / "mcne"), with_map=False)):
+    mapped = report_of_run(Run.open(evil / "mcne"))
+    assert "map" in [drawing.name for drawing in mapped.drawings]
+    for page in (made, mapped):
         html5lib.HTMLParser(strict=True).parse(page.html())
+        checked_page(page.html())
 
 
 def test_metrics_are_those_of_evaluate_as_json(page: ReportReader, plain: Path) -> None:
@@ -167,7 +177,9 @@ def test_twelve_behaviors_fit(tmp_path: Path) -> None:
     dataset.save(tmp_path / "network")
     given = {"widths": [8, 8], "neighbor_samples": [2], "attention_width": 4, "batch_size": 1024, "epochs": 1}
     run = train("mcne", tmp_path / "network", tmp_path / "runs" / "mcne", given)
-    checked_page(report_of_run(run, with_map=False).html())
+    report = report_of_run(run)
+    assert "map" in [drawing.name for drawing in report.drawings]
+    checked_page(report.html())
 
 
 def test_the_same_run_gives_the_same_bytes(made: Report, plain: Path) -> None:
@@ -343,6 +355,40 @@ def map_of(run: Run) -> ConditionalMap:
 
 
 @pytest.mark.usefixtures("sketched")
+def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: Path, tmp_path: Path) -> None:
+    base = Run.open(plain / "mcne").embeddings
+    users, items = (Stream(0, name).integers(n, 2000).tolist() for name, n in (("users", 500), ("items", 120)))
+    records = pa.table({"user_id": [base.users[user] for user in users], "item_id": items})
+    later = SocialDataset.from_frames(records, single_behavior="Sports")
+    run = transfer(
+        base,
+        later,
+        random_split(later, seed=0),
+        tmp_path / "later",
+        behavior="Sports",
+        given={"epochs": 2, "learning_rate": 0.05},
+        seed=0,
+        device=torch.device("cpu"),
+        resume=False,
+        split_name="random-0",
+        reporter=SilentReporter(),
+    )
+    report = report_of_run(run, with_map=False)
+    page = checked_page(report.html())
+    ones = [text.count("1") / len(text) for text in run.embeddings.provenance["added"]["Sports"]["masks"]]
+    cells = [page.tables["Ones in a mask, percent"].column(f"level {k}, 8 dimensions")["Sports"] for k in (0, 1)]
+    assert [cell.numbers[0][0] for cell in cells] == ones
+    with styled("light"):
+        figure = next(drawing for drawing in report.drawings if drawing.name == "masks").draw("light")
+    _, lower, _, training = figure.subfigs
+    assert [axes.get_title() for axes in lower.axes] == ["Added later: level 0"]
+    flips = [record["mask_flips"] / 16 for record in run.records]
+    heights = [bar.get_height() for bar in training.axes[0].patches]
+    assert flips[-1] > 0
+    assert heights == pytest.approx([flips[0], flips[1] - flips[0]])
+
+
+@pytest.mark.usefixtures("sketched")
 def test_a_kept_map_is_drawn_and_one_of_other_vectors_refused(plain: Path, evil: Path, tmp_path: Path) -> None:
     run, other = Run.open(plain / "mcne"), Run.open(evil / "mcne")
     found = map_of(run)
@@ -354,6 +400,22 @@ def test_a_kept_map_is_drawn_and_one_of_other_vectors_refused(plain: Path, evil:
     assert [cell.numbers[0][0] for cell in numbers.values()] == [0.5, 0.4, 0.3, 0.1, 0.2]
     with pytest.raises(ArtifactError, match="a map of other vectors"):
         report_of_run(other, kept_map=tmp_path / "map.json")
+
+
+@pytest.mark.parametrize(("points", "users"), [(50, 25), (10_000, 500), (4, 10)])
+def test_a_map_made_for_a_report_has_so_many_points_over_all_behaviors(
+    points: int, users: int, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def made(embeddings: ConditionalEmbeddings, *, n_users: int) -> ConditionalMap:
+        asked.append(n_users)
+        raise UsageError("no map is needed here")
+
+    monkeypatch.setattr(maps, "POINTS", points)
+    monkeypatch.setattr(maps, "conditional_map", made)
+    section = maps.user_map(Run.open(plain / "mcne").embeddings, None)
+    assert (asked, section and section.lacks) == ([users], "No map: no map is needed here.")
 
 
 def test_without_the_package_for_maps_the_section_says_how_to_get_it(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.explanation import heard_on, other_name
+from mcne.embeddings.explanation import other_name
 from mcne.errors import UsageError
 from mcne.evaluation.significance import holm
 
@@ -43,7 +43,7 @@ class MaskLevel:
     level: int
     names: tuple[str, ...]
     masks: tuple[tuple[bool, ...], ...]  # a row per name
-    used: tuple[bool, ...]  # dimensions that are not zero for every user
+    used: tuple[bool, ...]  # dimensions that are not zero for every user, in the network that was trained first
     overlaps: tuple[Overlap, ...]
     overlaps_in_use: tuple[Overlap, ...]  # over the used dimensions alone
 
@@ -97,16 +97,20 @@ class MaskNumbers:
     levels: tuple[MaskLevel, ...]
     training: tuple[MaskEpoch, ...]
     best_epoch: int | None  # whose masks these are
+    added: tuple[str, ...] = ()  # behaviors that came later; the training is that of the last of them alone
 
     @property
     def entries(self) -> int:
-        """Of all masks at all levels: what a flip is one of."""
+        """Of all masks at all levels that were trained: what a flip is one of."""
+        if self.added:
+            return sum(level.width for level in self.levels if self.added[-1] in level.names)
         return sum(len(level.names) * level.width for level in self.levels)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "method": self.method,
+            "added": list(self.added),
             "entries": self.entries,
             "best_epoch": self.best_epoch,
             "levels": [level.to_json() for level in self.levels],
@@ -122,21 +126,23 @@ def mask_numbers(
 ) -> MaskNumbers:
     """The masks of trained vectors, and from the ``records`` of their training how they came about.
 
-    Behaviors that were added later have a mask at the last level alone: below it they see what others left. The records
-    of such a training are of the new masks alone, and say nothing of these.
+    Behaviors that were added later have a mask at every level too, unless they took the last vectors as they were.
+    Below the last level it is told in the provenance. The records of such a training are of the new masks alone.
     """
     if embeddings.trunk is None:
         raise UsageError(f"{embeddings.method!r} has no masks; train mcne, mcne-a or mcne-f and draw those")
     *lower, last = embeddings.trunk.masks
-    names = embeddings.behavior_names
-    learned, other = heard_on(names, embeddings.trunk), other_name(names)  # the row of reading 3
-    vectors = embeddings.trunk.levels
-    levels = [_level(k, learned, masks, vectors=vectors[k]) for k, masks in enumerate(lower)]
+    names, vectors = embeddings.behavior_names, embeddings.trunk.levels
+    first, added = names[: embeddings.trunk.n_behaviors], tuple(names[embeddings.trunk.n_behaviors :])
+    other = other_name(names)  # the row of reading 3
+    levels = []
+    for k, masks in enumerate(lower):
+        later = _added_masks(embeddings, added, below=len(lower) - k)
+        every = np.array([*masks[:-1], *later.values(), masks[-1]])
+        levels.append(_level(k, (*first, *later, other), every, vectors=vectors[k]))
     every = np.array([*(space.mask for space in embeddings.spaces), last[-1]])
     levels.append(_level(len(lower), (*names, other), every, vectors=embeddings.vectors))
-    if len(names) > embeddings.trunk.n_behaviors:
-        records, best_epoch = (), None
-    return MaskNumbers(embeddings.method, _corrected(levels), mask_epochs(records), best_epoch)
+    return MaskNumbers(embeddings.method, _corrected(levels), mask_epochs(records), best_epoch, added)
 
 
 def mask_epochs(records: Sequence[Mapping[str, Any]]) -> tuple[MaskEpoch, ...]:
@@ -167,6 +173,17 @@ def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_], *, names: tuple
         p=float(min(1.0, 2 * min(tails))),
         holm_p=float(min(1.0, 2 * min(tails))),
     )
+
+
+def _added_masks(
+    embeddings: ConditionalEmbeddings, added: Sequence[str], *, below: int
+) -> dict[str, NDArray[np.bool_]]:
+    """So many levels ``below`` the last, the masks of the behaviors that have one there."""
+    told = embeddings.provenance.get("added", {})
+    texts = {name: told[name]["masks"] for name in added if name in told}
+    return {
+        name: np.array([one == "1" for one in masks[-1 - below]]) for name, masks in texts.items() if len(masks) > below
+    }
 
 
 def _level(level: int, names: tuple[str, ...], masks: NDArray[np.bool_], *, vectors: NDArray[np.float32]) -> MaskLevel:

@@ -162,10 +162,10 @@ def _ask(console: Console, embeddings: ConditionalEmbeddings, dataset: SocialDat
 
 
 def _report(console: Console, run: Run, path: Path) -> None:
-    """Everything about the run on one page; without the map, which would take as long as all else."""
+    """Everything about the run on one page."""
     from mcne.report.writing import report_of, write_page
 
-    write_page(report_of(run.path, with_map=False), path)
+    write_page(report_of(run.path), path)
     _head(console, "4. All of it on one page")
     _say(console, f"open it in a browser: {path}")
 

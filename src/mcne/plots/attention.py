@@ -23,10 +23,8 @@ Numbers = Mapping[str, Any]
 FEW = 7
 """Behaviors whose tables fit side by side."""
 NEAR_EVEN = 0.02
-"""At least so far around even weights the axis goes: what is nearly even looks so."""
-STRONG = 1.5
-"""Standard deviations at which a color is at its strongest."""
-SHADED = f"blue: more than on links between communities, orange: less; full at {STRONG} standard deviations"
+"""At least so far around even weights an axis goes, and so much differs what has the strongest color: what is nearly
+even looks so."""
 TICKS = {
     2: (0.6, 0.8, 1, 1.2, 1.4),
     5: (0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 4),
@@ -93,8 +91,9 @@ def _draw_network(found: Numbers, theme: Theme) -> Figure:
     if found["between"]:
         part = next(parts)
         shape = (1, layers) if is_side_by_side else (layers, 1)
-        _draw_communities(part.subplots(*shape, sharey=True, squeeze=False).ravel(), found, theme)
-        part.supxlabel(SHADED, fontsize=8)
+        full = _draw_communities(part.subplots(*shape, sharey=True, squeeze=False).ravel(), found, theme)
+        shades = f"blue: more than on links between communities, orange: less; full at {100 * full:.1f} points"
+        part.supxlabel(shades, fontsize=8)
     if checked is not None:
         _draw_faithfulness(next(parts).subplots(1, 3, sharey=True), checked, theme)
     return figure
@@ -119,20 +118,25 @@ def _draw_spread(panels: Sequence[Axes], found: Numbers, theme: Theme) -> None:
     _name_rows(panels[0], names)
 
 
-def _draw_communities(panels: Sequence[Axes], found: Numbers, theme: Theme) -> None:
-    """The mean weights within each community, colored by how they differ from those between communities."""
+def _draw_communities(panels: Sequence[Axes], found: Numbers, theme: Theme) -> float:
+    """The mean weights within each community, colored by how far they are from those between communities.
+
+    Returns the difference that has the strongest color, the same in all layers.
+    """
     communities = found["communities"]
     labels = [f"{each['number'] + 1}: {each['users']:,} users" for each in communities] + ["between them"]
     strong = colors(theme, 2)
     scale = LinearSegmentedColormap.from_list("less to more", [strong[1], PAPER[theme], strong[0]])
+    weights = np.array([*(each["weights"] for each in communities), found["between"]])  # [rows, K, B]
+    difference = weights - weights[-1]
+    full = float(np.abs(difference).max(initial=NEAR_EVEN))
     for layer, panel in enumerate(panels):
-        weights = np.array([*(each["weights"][layer] for each in communities), found["between"][layer]])
-        effect = np.array([*(each["effect"][layer] for each in communities), np.zeros(weights.shape[1])])
-        _fill(panel, weights, effect, scale, Normalize(-STRONG, STRONG))
+        _fill(panel, weights[:, layer], difference[:, layer], scale, Normalize(-full, full))
         panel.axhline(len(communities) - 0.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}: weights within communities (%)")
         _name_columns(panel, found["behaviors"])
     _name_rows(panels[0], labels, is_reversed=False)
+    return full
 
 
 def _draw_faithfulness(panels: Sequence[Axes], checked: Numbers, theme: Theme) -> None:

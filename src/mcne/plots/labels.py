@@ -1,4 +1,4 @@
-"""Names written where their points are, moved just so far that none lies on another or leaves the axes."""
+"""Names written where their points are, moved so far that none lies on another, hides points or leaves the axes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
@@ -15,6 +16,8 @@ from mcne.plots.style import INK, PAPER, Theme, shortened
 
 GAP = 3.0
 """Between two names, in pixels."""
+HIDDEN = 0.2
+"""The share of a group's points that a name may lie on."""
 TRIES = 4000
 
 
@@ -38,14 +41,15 @@ def write_names(
     ]
 
 
-def move_apart(figure: Figure, axes: Axes, names: Sequence[Text]) -> None:
-    """Move names that lie on others to the nearest free place; each in turn, as they are given.
+def move_apart(figure: Figure, axes: Axes, names: Sequence[Text], points: NDArray[Any]) -> None:
+    """Move names that lie on others or hide the ``points`` [groups, points, 2] of a group to the nearest free place.
 
-    The layout must be the final one: it is computed here and then kept.
+    Each in turn, as they are given; a line leads to where it was. The layout must be the final one: it is computed here
+    and then kept.
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    inside = axes.get_window_extent()
+    inside, shown = axes.get_window_extent(), axes.transData.transform(points.reshape(-1, 2)).reshape(points.shape)
     taken: list[NDArray[np.float64]] = []
     for name in names:
         patch = name.get_bbox_patch()
@@ -53,16 +57,25 @@ def move_apart(figure: Figure, axes: Axes, names: Sequence[Text]) -> None:
         box = patch.get_window_extent()
         center, half = np.array([box.x0 + box.x1, box.y0 + box.y1]) / 2, np.array([box.width, box.height]) / 2 + GAP
         room = np.array([[inside.x0, inside.y0], [inside.x1, inside.y1]]) + np.array([half, -half])
-        free = _free(center, half, room, taken)
+        free = _free(center, half, room, taken, shown)
         taken.append(np.array([free - half, free + half]))
-        x, y = axes.transData.inverted().transform(free)
-        name.set_position((float(x), float(y)))
+        ends = axes.transData.inverted().transform([center, free])
+        name.set_position((float(ends[1, 0]), float(ends[1, 1])))
+        if np.any(np.abs(free - center) > half):
+            axes.add_artist(Line2D(*ends.T, color=patch.get_edgecolor(), linewidth=1.2, zorder=4))
 
 
 def _free(
-    center: NDArray[np.float64], half: NDArray[np.float64], room: NDArray[np.float64], taken: list[NDArray[np.float64]]
+    center: NDArray[np.float64],
+    half: NDArray[np.float64],
+    room: NDArray[np.float64],
+    taken: list[NDArray[np.float64]],
+    points: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The first place on a spiral from ``center`` where a box of this size touches no other; at last the center."""
+    """The first place on a spiral from ``center`` where a box of this size touches no other and hides few points.
+
+    Where there is none, the one that hides the fewest; at last the center.
+    """
     turns = np.arange(TRIES) * 2.4  # an angle that never meets itself again
     steps = np.sqrt(np.arange(TRIES)) * 4
     spiral = center + np.stack([np.cos(turns), np.sin(turns)], axis=1) * steps[:, None]
@@ -70,5 +83,10 @@ def _free(
     is_free = np.ones(TRIES, dtype=bool)
     for low, high in taken:
         is_free &= np.any((tried + half <= low) | (tried - half >= high), axis=1)
-    best: NDArray[np.float64] = tried[is_free.argmax()]
+    hidden = []
+    for place in tried[is_free]:
+        hidden.append(np.all(np.abs(points - place) < half, axis=2).mean(axis=1).max())
+        if hidden[-1] <= HIDDEN:
+            break
+    best: NDArray[np.float64] = tried[is_free][np.argmin(hidden)] if hidden else tried[0]
     return best

@@ -40,19 +40,19 @@ def _draw_together(found: ConditionalMap, theme: Theme) -> Figure:
         _draw_groups(axes, panel, theme)
         tones = colors(theme, len(panel.groups))
         written.append((axes, write_names(axes, panel.groups, panel.places.mean(axis=1), colors=tones, theme=theme)))
-    for axes, names in written:
-        move_apart(figure, axes, names)
+    for panel, (axes, names) in zip(found.panels, written, strict=True):
+        move_apart(figure, axes, names, panel.places)
     return figure
 
 
 def _draw_groups(axes: Axes, panel: Panel, theme: Theme) -> None:
     size = max(2.0, 20_000 / panel.places[..., 0].size)
+    # Points that are snapped to pixels lose their arms where they are small crosses.
+    flat: dict[str, Any] = {"alpha": 0.6, "linewidths": 0, "rasterized": True, "snap": False}
     tones = colors(theme, len(panel.groups))
     for at, (color, places) in enumerate(zip(tones, panel.places, strict=True)):
         marker = MARKERS[at % len(MARKERS)]
-        axes.scatter(
-            places[:, 0], places[:, 1], s=size, color=color, marker=marker, alpha=0.6, linewidths=0, rasterized=True
-        )
+        axes.scatter(places[:, 0], places[:, 1], s=size, color=color, marker=marker, **flat)
     _bare(axes)
     axes.set_aspect("equal", adjustable="datalim")
     assert panel.separation is not None

@@ -1,7 +1,11 @@
-"""The masks of a run: the last level as in the paper's figure, density, overlap and how they were learned."""
+"""The masks of a run: the last level as in the paper's figure, density, overlap and how they were learned.
+
+Of behaviors that were added later the masks of all levels are drawn: nothing else of them was learned but items.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,47 +33,72 @@ def draw_masks(numbers: MaskNumbers, *, theme: Theme, beside: MaskNumbers | None
     shown = [each for each in (beside, numbers) if each is not None]
     rows = max(len(each.levels[-1].names) for each in shown)
     upright = 1.2 * _is_upright(numbers.levels[-1].names[:-1])
-    heights = [0.9 + 0.24 * rows, 1.5 + 0.26 * rows + upright] + [2.2] * (len(numbers.training) > 1)
-    figure = canvas(WIDTH, sum(heights))
-    above, middle, *below = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    for axes, each in zip(above.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+    lower = [level for level in numbers.levels[:-1] if set(level.names) & set(numbers.added)]
+    heights = {"last": 0.9 + 0.24 * rows}
+    heights |= {"lower": 0.8 + 0.24 * len(numbers.added)} if lower else {}
+    heights |= {"numbers": 1.5 + 0.26 * rows + upright}
+    heights |= {"training": 2.2 + 0.3 * bool(numbers.added)} if len(numbers.training) > 1 else {}
+    figure = canvas(WIDTH, sum(heights.values()))
+    stacked = figure.subfigures(len(heights), 1, height_ratios=list(heights.values()), squeeze=False)[:, 0]
+    parts = dict(zip(heights, stacked, strict=True))
+    for axes, each in zip(parts["last"].subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         _draw_last(axes, each, theme)
-    density, overlap = middle.subplots(1, 2, width_ratios=[1, 2])
+    if lower:
+        panels = parts["lower"].subplots(1, len(lower), squeeze=False)[0]
+        for axes, level in zip(panels, lower, strict=True):
+            _draw_lower(axes, level, numbers, theme)
+    density, overlap = parts["numbers"].subplots(1, 2, width_ratios=[1, 2])
     _draw_density(density, numbers, theme)
     _draw_overlap(overlap, numbers.levels[-1], theme)
-    for part in below:
-        _draw_training(part.subplots(1, 2), numbers, theme)
+    if "training" in parts:
+        _draw_training(parts["training"].subplots(1, 2), numbers, theme)
+        if numbers.added:
+            parts["training"].suptitle(f"The masks of {shortened(numbers.added[-1])} in training", fontsize=10)
     return figure
 
 
 def _draw_last(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
     """A row per behavior, a column per dimension; colored where the mask is one."""
     last = numbers.levels[-1]
-    axes.imshow(_picture(last, theme), aspect="auto", interpolation="nearest")
-    for row in range(1, len(last.names)):
-        axes.axhline(row - 0.5, color=PAPER[theme], linewidth=2.5)
-    _name_rows(axes, last)
-    axes.set_xlabel(f"dimension; pale: zero for every user ({last.width - sum(last.used)} of {last.width})")
+    _draw_rows(axes, last, _row_colors(last, theme), theme)
+    on = "\non the behaviors learned first" if numbers.added else ""  # those added later have vectors of their own
+    axes.set_xlabel(f"dimension; pale: zero for every user{on} ({last.width - sum(last.used)} of {last.width})")
     axes.set_title(f"{numbers.method}: last level")
 
 
-def _picture(last: MaskLevel, theme: Theme) -> NDArray[np.float64]:
-    """The colors of all entries, [rows, dimensions, 3]."""
-    masks, paper = np.array(last.masks), np.array(to_rgb(PAPER[theme]))
-    row_colors = np.array([to_rgb(color) for color in (*colors(theme, len(masks) - 1), FAINT[theme])])
-    strength = masks * np.where(last.used, 1.0, NOT_USED)  # [rows, dimensions]
-    picture: NDArray[np.float64] = paper + strength[:, :, None] * (row_colors[:, None, :] - paper)
-    return picture
+def _draw_lower(axes: Axes, level: MaskLevel, numbers: MaskNumbers, theme: Theme) -> None:
+    """The rows of behaviors that were added later."""
+    row_colors = _row_colors(numbers.levels[-1], theme)
+    _draw_rows(axes, level, {name: row_colors[name] for name in numbers.added if name in level.names}, theme)
+    axes.set_xlabel("dimension")
+    axes.set_title(f"Added later: level {level.level}")
+
+
+def _row_colors(last: MaskLevel, theme: Theme) -> dict[str, str]:
+    """By name."""
+    return dict(zip(last.names, (*colors(theme, len(last.names) - 1), FAINT[theme]), strict=True))
+
+
+def _draw_rows(axes: Axes, level: MaskLevel, row_colors: Mapping[str, str], theme: Theme) -> None:
+    """The masks of these names, each in its color."""
+    masks = np.array([level.masks[level.names.index(name)] for name in row_colors])
+    shades, paper = np.array([to_rgb(color) for color in row_colors.values()]), np.array(to_rgb(PAPER[theme]))
+    strength = masks * np.where(level.used, 1.0, NOT_USED)  # [rows, dimensions]
+    picture = paper + strength[:, :, None] * (shades[:, None, :] - paper)  # [rows, dimensions, 3]
+    axes.imshow(picture, aspect="auto", interpolation="nearest")
+    for row in range(1, len(masks)):
+        axes.axhline(row - 0.5, color=PAPER[theme], linewidth=2.5)
+    _name_rows(axes, tuple(row_colors))
 
 
 def _draw_density(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
-    """The share of ones, a column per level; behaviors added later have none below the last."""
+    """The share of ones, a column per level; a behavior added later may have none below the last."""
     names = numbers.levels[-1].names
     table = np.array([[level.density.get(name, np.nan) for level in numbers.levels] for name in names])
     axes.imshow(np.full((*table.shape, 3), to_rgb(PAPER[theme])), aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         axes.text(column, row, "–" if np.isnan(value) else f"{value:.0%}", ha="center", va="center", fontsize=8)
-    _name_rows(axes, numbers.levels[-1])
+    _name_rows(axes, names)
     axes.set_xticks(range(len(numbers.levels)), [f"{level.level}\n({level.width})" for level in numbers.levels])
     axes.set_xlabel("level (and its width)")
     axes.set_title("Ones in a mask")
@@ -110,7 +139,8 @@ def _draw_training(both: NDArray[Any], numbers: MaskNumbers, theme: Theme) -> No
     flips.bar(epochs, np.diff(total, prepend=0) / numbers.entries, color=FAINT[theme])
     flips.set_title("Turns per entry in an epoch")
     flips.set_ylim(bottom=0)
-    for k, (color, level) in enumerate(zip(colors(theme, len(numbers.levels)), numbers.levels, strict=True)):
+    trained = numbers.levels[-len(numbers.training[0].density) :]  # of whole vectors the last alone has a mask
+    for k, (color, level) in enumerate(zip(colors(theme, len(trained)), trained, strict=True)):
         values = [each.density[k] for each in numbers.training]
         density.plot(epochs, values, color=color, linestyle=("-", "--", ":", "-.")[k % 4], label=f"level {level.level}")
     density.set_title("Ones in the masks of a level")
@@ -125,8 +155,8 @@ def _draw_training(both: NDArray[Any], numbers: MaskNumbers, theme: Theme) -> No
             axes.axvline(numbers.best_epoch, color=INK[theme], linewidth=1, linestyle=":")
 
 
-def _name_rows(axes: Axes, level: MaskLevel) -> None:
-    axes.set_yticks(range(len(level.names)), [shortened(name) for name in level.names])
+def _name_rows(axes: Axes, names: tuple[str, ...]) -> None:
+    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 

@@ -41,11 +41,19 @@ FURTHER_FONTS = (
 NO_GLYPH = re.compile(r"Glyph (\d+) .*missing from font")
 
 COLORS = {
-    "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#882255", "#444444"),
-    "dark": ("#56B4E9", "#F0884A", "#2FC49A", "#E3A3C9", "#E5C04D", "#9AD0F5", "#D97BA6", "#BBBBBB"),
+    "light": (
+        *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#BBAA00", "#56B4E9"),
+        *("#771166", "#444444", "#8800FF", "#4400AA", "#880000", "#7A5C3A"),
+    ),
+    "dark": (
+        *("#56B4E9", "#F0884A", "#2FC49A", "#BB99BB", "#E5C04D", "#9AD0F5"),
+        *("#C06090", "#BBBBBB", "#6F2FEE", "#B01040", "#995500", "#007755"),
+    ),
 }
-"""Those of Okabe and Ito, made darker or lighter where they would vanish in the paper."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+"""Those of Okabe and Ito, made darker or lighter where they would vanish in the paper or look like another to
+color-blind people, and more that do not."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d")
+"""One more than colors: where those repeat, markers differ."""
 INK = {"light": "#1A1A1A", "dark": "#E6E6E6"}
 FAINT = {"light": "#8C8C8C", "dark": "#8C8C8C"}
 PAPER = {"light": "#FFFFFF", "dark": "#16181C"}
@@ -108,7 +116,7 @@ def canvas(width: float, height: float) -> Figure:
 
 
 def colors(theme: Theme, n: int) -> list[str]:
-    """As many colors, which repeat after the eighth: then :data:`MARKERS`, which go on, tell them apart."""
+    """As many colors, which repeat after the twelfth: then :data:`MARKERS` tell them apart."""
     return list(itertools.islice(itertools.cycle(COLORS[theme]), n))
 
 

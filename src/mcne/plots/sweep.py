@@ -16,6 +16,7 @@ from mcne.errors import ArtifactError, DataError
 from mcne.plots.style import INK, MARKERS, Theme, canvas, colors, shortened
 
 RESULT = "sweep.json"
+ALONE = "epochs on "
 METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
 PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE = 3.2, 2.7, 0.2  # inches
 TITLE_LETTERS = 90
@@ -45,7 +46,7 @@ def read(directory: Path) -> dict[str, Any]:
 
 def caption(found: Mapping[str, Any]) -> str:
     """What the figure shows, in a paragraph."""
-    data, machines = found["dataset"], sorted({each for p in _points(found) for each in p["measured_on"]})
+    data, machines = found["dataset"], sorted({each for point in _points(found) for each in _timed_on(point)})
     swept = ", ".join(curve["setting"] for curve in found["curves"])
     spread = (
         f"Points are means, bars one standard deviation over {found['repetitions']} repetitions, which have the same "
@@ -56,7 +57,7 @@ def caption(found: Mapping[str, Any]) -> str:
     text = (
         f"{found['method']} on {data['name']}: Recall@5 and NDCG@5 on the test part (sampled protocol) over the values "
         f"of {swept}, one setting at a time, and the seconds of the steps of an epoch. {spread}; behaviors are "
-        f"moved a little sideways. Seconds measured on {'; '.join(machines)}."
+        f"moved a little sideways. Seconds measured{' once' * _is_timed_once(found)} on {'; '.join(machines)}."
     )
     lacking = [f"{point['value']}: {point['lacks']}" for point in _points(found) if point["lacks"]]
     text += f" Not finished: {'; '.join(lacking)}." if lacking else ""
@@ -76,7 +77,7 @@ def draw(found: Mapping[str, Any], theme: Theme) -> Figure:
             _draw_quality(panel, curve["points"], metric, looks)
         plain = {"color": INK[theme], "marker": "o"}
         _draw_line(cost, curve["points"], [point["epoch_seconds"] for point in curve["points"]], plain)
-        cost.set_title("seconds per epoch")
+        cost.set_title("seconds per epoch" + " (measured once)" * _is_timed_once(found))
         cost.set_ylim(0, 1.05 * cost.get_ylim()[1])  # so that the highest marker is whole
         for panel in (*quality, cost):
             _label_values(panel, curve)
@@ -93,6 +94,18 @@ def _title(found: Mapping[str, Any]) -> str:
     """The sweep's, with the data unless it is named there."""
     title, data = found["title"], found["dataset"]["name"]
     return title if data.casefold() in title.casefold() else f"{title} ({data})"
+
+
+def _is_timed_once(found: Mapping[str, Any]) -> bool:
+    """Whether repetitions, which everything else is over, say nothing of the seconds."""
+    seconds = [point["epoch_seconds"] for point in _points(found) if point["epoch_seconds"] is not None]
+    return found["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
+
+
+def _timed_on(point: Mapping[str, Any]) -> list[str]:
+    """What measured the seconds of an epoch: trainings for that alone, or else those that measured quality."""
+    alone = [each.removeprefix(ALONE) for each in point["measured_on"] if each.startswith(ALONE)]
+    return alone or point["measured_on"]
 
 
 def _looks(names: Sequence[str], theme: Theme) -> dict[str, dict[str, Any]]:

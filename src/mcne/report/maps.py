@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcne.analysis.maps import ConditionalMap, conditional_map
+from mcne.analysis.maps import FEWEST, ConditionalMap, conditional_map
 from mcne.analysis.separation import Separation
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
@@ -13,8 +13,9 @@ from mcne.report.figures import Drawing, shown
 from mcne.report.markup import Table, joined, number, paragraph, percent, table
 from mcne.report.page import Section
 
-USERS = 300
-"""Of a map that is made for a report: seconds, where the 1,000 of ``mcne plot map`` take a minute."""
+POINTS = 480
+"""Of a map that is made for a report, over all behaviors: seconds, where the 1,000 users of ``mcne plot map`` take a
+minute."""
 ANCHOR, TITLE = "map", "Map of users"
 
 
@@ -23,7 +24,7 @@ def user_map(embeddings: ConditionalEmbeddings, kept: Path | None) -> Section | 
     if embeddings.trunk is None and kept is None:
         return None
     try:
-        found = _read(kept, embeddings) if kept else conditional_map(embeddings, n_users=min(USERS, embeddings.n_users))
+        found = _read(kept, embeddings) if kept else conditional_map(embeddings, n_users=_users(embeddings))
     except UsageError as error:  # such as: openTSNE is not installed
         return Section.lacking(ANCHOR, TITLE, f"No map: {error}.")
     told = f"{len(found.user_ids):,} users by t-SNE in {len(found.panels)} panels; the numbers are in the table below."
@@ -47,6 +48,11 @@ def without_map() -> Section:
         "Left out, for it takes longest to compute: mcne report without --no-map draws it, and so does mcne plot map."
     )
     return Section(ANCHOR, TITLE, paragraph(said))
+
+
+def _users(embeddings: ConditionalEmbeddings) -> int:
+    """How many users a map made for a report is of, each of whom is a point on every behavior."""
+    return min(embeddings.n_users, max(FEWEST, POINTS // len(embeddings.spaces)))
 
 
 def _read(path: Path, embeddings: ConditionalEmbeddings) -> ConditionalMap:
