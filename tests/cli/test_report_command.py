@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -103,13 +105,23 @@ def test_what_appears_while_it_draws_is_kept(
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+def begun(path: Path, **kind: str) -> None:
+    """A directory as a study leaves it at first; without a kind as an earlier version did."""
+    (path / "cells").mkdir(parents=True)
+    (path / "data.json").write_text(json.dumps({"dataset": "0" * 64, "random-0": "1" * 64} | kind))
+
+
 @pytest.mark.parametrize(
     ("make", "code", "said"),
     [
         (lambda path: None, 4, "is not there; name the directory of a run or of a comparison"),
         (lambda path: path.mkdir(), 4, "neither a run (run.json) nor a comparison (table.json)"),
         (lambda path: path.write_text("text"), 4, "neither a run (run.json) nor a comparison (table.json)"),
-        (lambda path: (path / "cells").mkdir(parents=True), 4, "a comparison without tables"),
+        (partial(begun, kind="comparison"), 4, "a comparison without tables; write those of what a comparison has"),
+        (partial(begun, kind="transfer study"), 4, "a transfer study, not a run or a comparison; its table is "),
+        (partial(begun, kind="sweep"), 4, "a sweep, not a run or a comparison; draw it with mcne plot sweep "),
+        (partial(begun, kind="sweep's timing"), 4, "a sweep's timing, not a run or a comparison; mcne plot sweep "),
+        (begun, 4, "a comparison or a sweep or a sweep's timing without tables"),
     ],
 )
 def test_what_is_neither_run_nor_comparison(

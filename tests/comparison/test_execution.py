@@ -317,7 +317,7 @@ def test_what_is_torn_is_named_with_the_next_step(copied: Comparison, plan: Path
         (search / "cell.json", f"remove {search}, and the same command trains it again"),
         (final / "ranks.parquet", f"remove {final}, and the same command trains it again"),
         (copied.out / "failed.json", "remove it, and the same command writes it again"),
-        (copied.out / "data.json", "remove it, and the same command writes it again"),
+        (copied.out / "data.json", "remove it, and the command that made it writes it again"),
     ):
         for torn in (path.read_bytes()[:1], b"[]", None):
             whole = path.read_bytes()
@@ -330,6 +330,13 @@ def test_what_is_torn_is_named_with_the_next_step(copied: Comparison, plan: Path
             with pytest.raises(ArtifactError, match=re.escape(f"{path}: ") + ".*damaged.*" + re.escape(step)):
                 summarize(opened(plan, data, copied.out))
             path.write_bytes(whole)
+
+
+def test_what_a_directory_was_begun_on_is_written_again(copied: Comparison, plan: Path, data: Path) -> None:
+    before = json.loads((copied.out / "data.json").read_text())
+    (copied.out / "data.json").unlink()
+    assert run(opened(plan, data, copied.out)) == ({}, DONE)
+    assert json.loads((copied.out / "data.json").read_text()) == before
 
 
 def test_data_that_changes_under_way_is_refused_with_both_hashes(copied: Comparison) -> None:

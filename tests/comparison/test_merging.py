@@ -12,6 +12,7 @@ from small_plan import PLAN, opened, run
 
 from mcne.comparison.cell import is_done
 from mcne.comparison.execution import Comparison
+from mcne.comparison.kinds import Kind
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError
 from mcne.runs.place import alone
@@ -85,6 +86,19 @@ def test_what_is_no_comparison_is_refused(finished: Comparison, empty: Compariso
     (other / "data.json").write_text(json.dumps({"dataset": "0" * 64}))
     with pytest.raises(ArtifactError, match=f"on other data .dataset there 0+, here {empty.dataset.fingerprint[:12]}"):
         empty.merge(other)
+
+
+def test_only_a_comparison_is_taken_over(finished: Comparison, empty: Comparison, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(finished.out, tmp_path / "other"))
+    prints = json.loads((other / "data.json").read_text())
+    for kind in (Kind.sweep, Kind.timing, Kind.transfer):
+        (other / "data.json").write_text(json.dumps(prints | {"kind": kind}))
+        with pytest.raises(DataError, match=f"{other}: a {kind}, but cells are taken over from a comparison alone"):
+            empty.merge(other)
+    assert list((empty.out / "cells").iterdir()) == []
+    del prints["kind"]  # as of an earlier version
+    (other / "data.json").write_text(json.dumps(prints))
+    assert empty.merge(other) == 8
 
 
 def test_other_data_is_refused_with_both_hashes(finished: Comparison, plan: Path, data: Path, tmp_path: Path) -> None:

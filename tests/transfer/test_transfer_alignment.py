@@ -67,6 +67,14 @@ def test_unknown_users_are_refused_with_counts(base: ConditionalEmbeddings) -> N
         aligned(base, none, random_split(none, seed=0), behavior="new")
 
 
+def test_the_ids_named_are_those_of_the_behavior(base: ConditionalEmbeddings) -> None:
+    columns = {"user_id": [1, 2, 9001, 9005], "item_id": [1, 2, 3, 4], "behavior": ["old", "old", "new", "new"]}
+    data = SocialDataset.from_frames(pa.table(columns), behaviors=("old", "new"), name="both")
+    said = r"none of the 2 users of new is known \(integer ids, from 9001 to 9005; known are 500 .*, from 1 to 500\)"
+    with pytest.raises(DataError, match=said):
+        aligned(base, data, random_split(data, seed=0), behavior="new")
+
+
 def test_the_records_of_a_known_behavior_are_no_new_one(base: ConditionalEmbeddings, whole: Whole) -> None:
     dataset, _ = whole
     same = dataclasses.replace(dataset, behaviors=(dataclasses.replace(dataset.behaviors[0], name="Reading"),))

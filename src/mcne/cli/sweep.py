@@ -46,6 +46,7 @@ def sweep(
     Interrupted anywhere, the same command goes on; finished trainings are never repeated. Draw it with mcne plot sweep.
     """
     from mcne.comparison.execution import Comparison
+    from mcne.comparison.kinds import Kind, check_kind
     from mcne.errors import DataError
     from mcne.runs import choose_device
     from mcne.sweep.request import Sweep
@@ -56,8 +57,9 @@ def sweep(
     else:
         asked = Sweep.of_pairs(what, setting or [], repetitions=repetitions or 3, split=split or "random")
     chosen = choose_device(device.value)
+    check_kind(out, Kind.sweep)
     check_place(asked, out)
-    comparison = Comparison.open(asked.plan(), data, out)
+    comparison = Comparison.open(asked.plan(), data, out, kind=Kind.sweep)
     names = names_of(comparison)
 
     def say(line: str) -> None:
@@ -70,7 +72,7 @@ def sweep(
     timed = None
     if is_shared(comparison):
         typer.echo("epochs of every value, one at a time", err=as_json)
-        timed = Comparison.open(asked.timing().plan(), data, out / TIMING)
+        timed = Comparison.open(asked.timing().plan(), data, out / TIMING, kind=Kind.timing)
         names |= names_of(timed)
         failed |= timed.run(jobs=1, device=chosen.type, say=say)
     found = collect(asked, comparison, timed)

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcne.comparison import merging
+from mcne.comparison import kinds, merging
 from mcne.comparison.cell import RUN, is_done, read_result, run_cell
 from mcne.comparison.files import read_json, taking_turns, write_json
-from mcne.comparison.merging import CELLS, WRITTEN_AGAIN
+from mcne.comparison.kinds import CELLS, WRITTEN_AGAIN, Kind
 from mcne.comparison.plan import Candidate, Cell, Plan
 from mcne.comparison.scheduling import Say, Work, do_missing, ending
 from mcne.data.dataset import SocialDataset
@@ -31,15 +31,19 @@ class Comparison:
     splits: tuple[str, ...]  # fingerprints, by repetition
 
     @classmethod
-    def open(cls, plan: Plan, data: Path, out: Path) -> Comparison:
-        """Begin or continue; data that has changed since, or does not fit the plan, is refused."""
+    def open(cls, plan: Plan, data: Path, out: Path, *, kind: Kind = Kind.comparison) -> Comparison:
+        """Begin or continue; data that has changed since, or does not fit the plan, is refused.
+
+        So is a directory that holds anything else. A sweep is a comparison, too, but a directory is of one kind.
+        """
+        kinds.check_kind(out, kind)
         dataset = SocialDataset.load(data)
         splits = plan.splits(data, dataset)
         plan.check(dataset, splits[0])
         made = cls(plan, data, out, dataset, tuple(split.fingerprint for split in splits))
-        (out / CELLS).mkdir(parents=True, exist_ok=True)
         prints = {plan.split_name(r): split for r, split in enumerate(made.splits)}
-        merging.check_prints(out, {"dataset": dataset.fingerprint} | prints)
+        kinds.begin(out, kind, {"dataset": dataset.fingerprint} | prints)
+        (out / CELLS).mkdir(exist_ok=True)
         return made
 
     def directory(self, cell: Cell) -> Path:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from mcne.comparison.cell import RANKS, RESULT, RUN, is_done, read_result
-from mcne.comparison.files import read_json, taking_turns, write_json
+from mcne.comparison.files import read_json
+from mcne.comparison.kinds import CELLS, PRINTS, Kind, difference, kinds_of, named
 from mcne.errors import ArtifactError, DataError
 from mcne.runs.place import HeldError, alone
 from mcne.training.journal import overwrite
-
-CELLS, PRINTS = "cells", "data.json"
-WRITTEN_AGAIN = "remove it, and the same command writes it again"
 
 
 def merge(other: Path, out: Path) -> int:
@@ -26,6 +23,10 @@ def merge(other: Path, out: Path) -> int:
         if not (other / needed).exists():
             raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
     theirs, ours = (read_json(place / PRINTS, step="restore it, or copy it again") for place in (other, out))
+    if Kind.comparison not in (found := kinds_of(other)):
+        raise DataError(
+            f"{other}: {named(*found) or 'no study'}, but cells are taken over from a comparison alone; name one"
+        )
     if differing := difference(theirs, ours):
         raise ArtifactError(f"{other}: a comparison on other data ({differing})")
     for left in (out / CELLS).glob(".*.partial"):
@@ -36,24 +37,6 @@ def merge(other: Path, out: Path) -> int:
             with suppress(HeldError):
                 taken += _take(directory, out / CELLS / directory.name)
     return taken
-
-
-def check_prints(out: Path, now: Mapping[str, str]) -> None:
-    """See that a comparison is of what it was begun on, which is kept at the beginning and compared ever after."""
-    place = out / PRINTS
-    with taking_turns(out):
-        before = read_json(place, step=WRITTEN_AGAIN) if place.is_file() else {}
-        if differing := difference(before, now):
-            raise ArtifactError(
-                f"{out}: was begun on other data ({differing}); restore it, or compare in another directory"
-            )
-        write_json(place, {**before, **now})
-
-
-def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """The hashes of what both know and that differ; one may have more repetitions than the other."""
-    names = [name for name in there if name in here and there[name] != here[name]]
-    return ", ".join(f"{name} there {str(there[name])[:12]}, here {str(here[name])[:12]}" for name in names)
 
 
 def _take(there: Path, here: Path) -> bool:

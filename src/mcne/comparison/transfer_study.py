@@ -16,7 +16,7 @@ import pyarrow as pa
 from mcne.comparison.cell import RANKS, RUN, is_done, read_evaluation, read_result, seconds_of
 from mcne.comparison.cell import RESULT as CELL
 from mcne.comparison.files import write_json, write_parquet
-from mcne.comparison.merging import CELLS, check_prints
+from mcne.comparison.kinds import BASES, CELLS, Kind, begin, check_kind
 from mcne.comparison.scheduling import Say, do_missing, ending
 from mcne.comparison.transfer_plan import TransferPlan, Way
 from mcne.data.dataset import SocialDataset
@@ -30,7 +30,6 @@ from mcne.transfer.alignment import without
 if TYPE_CHECKING:
     import torch
 
-BASES = "bases"
 PROTOCOL: ProtocolName = "sampled"
 
 
@@ -61,13 +60,13 @@ class TransferStudy:
 
     @classmethod
     def open(cls, plan: TransferPlan, data: Path, out: Path) -> TransferStudy:
-        """Begin or continue; data that has changed since, or lacks the behavior, is refused."""
+        """Begin or continue; a place of something else, or data that has changed or lacks the behavior, is refused."""
+        check_kind(out, Kind.transfer)
         dataset = SocialDataset.load(data)
         splits = {f"random-{r}": split_of(data, dataset, f"random-{r}") for r in range(plan.repetitions)}
         without(dataset, splits["random-0"], behavior=plan.behavior)
         prints = {name: split.fingerprint for name, split in splits.items()}
-        out.mkdir(parents=True, exist_ok=True)
-        check_prints(out, {"behavior": plan.behavior, "dataset": dataset.fingerprint} | prints)
+        begin(out, Kind.transfer, {"behavior": plan.behavior, "dataset": dataset.fingerprint} | prints)
         return cls(plan, data, out, dataset)
 
     @property

@@ -72,6 +72,7 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
     """Everything that a comparison's directory tells; its dataset where that is given."""
     title, about = _introduction(path)
     tables, prints = _read_json(path / TABLES, _check_tables), _read_json(path / DATA, _check_prints)
+    hashes = {name: print_ for name, print_ in prints.items() if name != "kind"}
     found = intervals(_scores(path))
     lacks = _lacks(tables)
     told = [*about, lacks] if lacks else about
@@ -83,7 +84,7 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
         _data_section(data, prints["dataset"]),
         sensitivity(sweeps, dataset=prints["dataset"]),
         Section("limits", "How to read this page", listed(LIMITS)),
-        Section("origin", "Fingerprints", fingerprints(prints)),
+        Section("origin", "Fingerprints", fingerprints(hashes)),
     ]
     said = f"A report of the comparison {path.resolve().name}. The page is one file: it needs no network and no script."
     return Report(title, said, tuple(section for section in sections if section is not None))

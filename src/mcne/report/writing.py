@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcne.comparison.kinds import Kind, kinds_of, kinds_of_results, named
 from mcne.errors import DataError, UsageError
 from mcne.report.comparison_page import is_comparison, report_of_comparison
 from mcne.report.page import Report
@@ -14,6 +15,13 @@ from mcne.runs import SPEC, Run
 
 LARGEST = 2_000_000
 """Bytes that a page may have, so that it can be sent and opened anywhere."""
+SHOWN_BY = {
+    Kind.sweep: "draw it with mcne plot sweep {path}, or show it on the page of a run: mcne report RUN --sweep {path}",
+    Kind.timing: "mcne plot sweep {path.parent} draws it with its sweep",
+    Kind.structure: "draw it with mcne plot structure {path}",
+    Kind.transfer: "its table is {path}/table.md, which mcne compare-transfer writes",
+}
+"""How to see what has no page of its own."""
 
 
 def report_of(
@@ -27,13 +35,18 @@ def report_of(
     """The report of a finished run, or of a comparison that has tables."""
     if (path / SPEC).is_file():
         return report_of_run(Run.open(path), data=data, sweeps=sweeps, with_map=with_map, kept_map=kept_map)
+    found = kinds_of(path) or kinds_of_results(path)
+    for kind, step in SHOWN_BY.items():
+        if found == (kind,):
+            raise DataError(f"{path}: {named(*found)}, not a run or a comparison; {step.format(path=path)}")
     if is_comparison(path):
         if kept_map is not None:
             raise UsageError(f"{kept_map}: a comparison has no map; leave out --map")
         return report_of_comparison(path, data=data, sweeps=sweeps)
-    if (path / "cells").is_dir():
+    if found:
         raise DataError(
-            f"{path}: a comparison without tables; write those of what is finished with mcne compare --table"
+            f"{path}: {named(*found)} without tables; write those of what a comparison has finished with mcne compare "
+            "--table"
         )
     if not path.exists():
         raise DataError(f"{path}: is not there; name the directory of a run or of a comparison")

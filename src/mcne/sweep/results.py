@@ -8,7 +8,7 @@ from typing import Any
 
 from mcne.comparison.execution import Comparison
 from mcne.comparison.files import read_json, taking_turns, write_json
-from mcne.comparison.merging import WRITTEN_AGAIN
+from mcne.comparison.kinds import WRITTEN_AGAIN
 from mcne.comparison.summary import Row, Spread, Summary, summarize
 from mcne.comparison.table import Table, markdown_page
 from mcne.comparison.tables import beside_the_expected

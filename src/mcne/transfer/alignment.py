@@ -81,10 +81,12 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
         return rows
     whose = f"{len(strange):,} of the {len(active):,} users of {behavior.name}"
     if len(strange) == len(active):
+        first, last = dataset.users.take(active[[0, -1]])
         raise DataError(
-            f"none of the {len(active):,} users of {behavior.name} is known ({_range(dataset)}; known are "
-            f"{base.n_users:,} {base.users.kind} ids, from {base.users[0]!r} to {base.users[-1]!r}); a behavior is "
-            "brought to users that were trained: check that both are about the same people"
+            f"none of the {len(active):,} users of {behavior.name} is known ({dataset.users.kind} ids, from {first!r} "
+            f"to {last!r}; known are {base.n_users:,} {base.users.kind} ids, from {base.users[0]!r} to "
+            f"{base.users[-1]!r}); a behavior is brought to users that were trained: check that both are about the "
+            "same people"
         )
     lost = int(np.count_nonzero(np.isin(behavior.user, strange)))
     first = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
@@ -92,10 +94,6 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
         f"{whose}, with {lost:,} of its {len(behavior):,} interactions, are not known, the first: {first}; a behavior "
         "is brought to users that were trained: leave these out of the data, or train anew with them"
     )
-
-
-def _range(dataset: SocialDataset) -> str:
-    return f"{dataset.users.kind} ids, from {dataset.users[0]!r} to {dataset.users[-1]!r}"
 
 
 def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> None:

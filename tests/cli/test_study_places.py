@@ -1,0 +1,220 @@
+"""``mcne compare``, ``compare-transfer`` and ``sweep`` where another study or something else is: all of it is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from in_process import Result, Run
+
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.report import figures
+
+COMPARED = """
+repetitions = 1
+reference = "popularity"
+[methods.itemknn]
+[methods.popularity]
+"""
+BROUGHT = """
+behavior = "Movies"
+reference = "popularity"
+repetitions = 1
+[training]
+epochs = 1
+[base]
+settings = { widths = [8, 6], neighbor_samples = [3], attention_width = 4, batch_size = 512 }
+[rows.popularity]
+method = "popularity"
+"""
+SWEPT = ("--set", "width=2,4", "--set", "epochs=1", "--set", "batch_size=512", "--repetitions", 1)
+KINDS = {"compare": "a comparison", "compare-transfer": "a transfer study", "sweep": "a sweep"}
+
+Study = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("network") / "data"
+    generate(SyntheticConfig(users=500, behaviors=3, items_per_behavior=100, seed=0))[0].save(path)
+    return path
+
+
+@pytest.fixture
+def study(run: Run, data: Path, tmp_path: Path) -> Study:
+    """One of the commands in a directory; ``data`` may be another."""
+    (tmp_path / "compare.toml").write_text(COMPARED)
+    (tmp_path / "compare-transfer.toml").write_text(BROUGHT)
+
+    def command(name: str, out: Path, *args: object, data: Path = data) -> Result:
+        what = ("bpr", *SWEPT) if name == "sweep" else (tmp_path / f"{name}.toml",)
+        return run(name, *what, "--data", data, "--out", out, "--jobs", 1, "--device", "cpu", *args)
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("finished")
+
+
+@pytest.fixture
+def finished(kept: Path, study: Study, tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of what a command has made, all of which lie beside each other; each is made once."""
+
+    def place(name: str) -> Path:
+        if not (kept / name).exists():
+            made = study(name, kept / name)
+            assert made.code == 0, made
+        return Path(shutil.copytree(kept / name, tmp_path / "there" / name))
+
+    return place
+
+
+def contents(path: Path) -> dict[str, bytes | None]:
+    return {str(each): each.read_bytes() if each.is_file() else None for each in sorted(path.rglob("*"))}
+
+
+def refuses(result: Result, *says: str) -> None:
+    """One line that says all of this, and nothing else."""
+    assert (result.code, result.out) == (2, ""), result
+    assert len(result.err.splitlines()) == 1, result
+    for part in says:
+        assert part in result.err, result
+
+
+@pytest.mark.parametrize("there", list(KINDS))
+def test_a_finished_study_is_not_made_another(
+    there: str, finished: Callable[[str], Path], study: Study, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "to_svg", lambda _figure: "<svg/>")  # which takes longest
+    out = finished(there)
+    before = contents(out)
+    for here in KINDS:
+        if here != there:
+            said = f"{out}: was begun as {KINDS[there]}, and this is {KINDS[here]}; choose another --out"
+            refuses(study(here, out), said)
+            refuses(study(here, out, "--json" if here == "sweep" else "--table"), said)
+    assert contents(out) == before
+    assert study(there, out).code == 0
+    if there == "compare":
+        assert run("report", out, "--out", tmp_path / "page.html").code == 0
+        rows = ("--rows", "itemknn,popularity")
+        assert run("plot", "ablation", out, "--out", tmp_path / "figure.png", *rows).code == 0
+
+
+@pytest.mark.parametrize("there", list(KINDS))
+def test_a_directory_of_an_earlier_version_goes_on(there: str, finished: Callable[[str], Path], study: Study) -> None:
+    """It does not keep its kind, which its content shows."""
+    out = finished(there)
+    prints = json.loads((out / "data.json").read_text())
+    assert f"a {prints.pop('kind')}" == KINDS[there]
+    (out / "data.json").write_text(json.dumps(prints))
+    before = contents(out)
+    for here in KINDS:
+        if here != there:
+            refuses(study(here, out), f"was begun as {KINDS[there]}, and this is {KINDS[here]}")
+    assert contents(out) == before
+    again = study(there, out)
+    assert again.code == 0, again
+    assert not any(line.startswith("1/") for line in again.out.splitlines()), "trained again"
+    assert f"a {json.loads((out / 'data.json').read_text())['kind']}" == KINDS[there]
+
+
+def test_an_earlier_sweep_without_a_result_goes_on(finished: Callable[[str], Path], study: Study) -> None:
+    out = finished("sweep")
+    prints = json.loads((out / "data.json").read_text())
+    (out / "data.json").write_text(json.dumps({name: prints[name] for name in prints if name != "kind"}))
+    for name in ("sweep.json", "sweep.md"):
+        (out / name).unlink()
+    refuses(study("compare-transfer", out), "was begun as a comparison or a sweep or a sweep's timing, and this is")
+    assert study("sweep", out).code == 0
+    refuses(study("compare", out), "was begun as a sweep, and this is a comparison")
+
+
+@pytest.mark.parametrize("here", list(KINDS))
+@pytest.mark.parametrize("name", ["table.md", "table.json", "sweep.md", "sweep.json", "data.json", "cells"])
+def test_what_is_no_study_is_left_alone(name: str, here: str, study: Study, data: Path, tmp_path: Path) -> None:
+    fresh = Path(shutil.copytree(data, tmp_path / "data", ignore=shutil.ignore_patterns("splits")))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine").write_text("kept")
+    (out / name).write_text('{"mine": true}')
+    before = contents(tmp_path)
+    said = f"{out}: holds something else than {KINDS[here]} ("
+    refuses(study(here, out, data=fresh), said, name, "mine", "; choose an empty directory or another --out")
+    refuses(study(here, out / "mine", data=fresh), f"mine: is a file, and {KINDS[here]} needs a directory; choose")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("here", list(KINDS))
+def test_an_empty_directory_will_do(here: str, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    begun = study(here, tmp_path / "out", *(() if here == "sweep" else ("--table",)))
+    assert "finished yet; run without --table" in begun.err or begun.code == 0, begun
+    assert f"a {json.loads((tmp_path / 'out' / 'data.json').read_text())['kind']}" == KINDS[here]
+
+
+def test_the_timing_of_a_sweep_is_no_place_either(
+    finished: Callable[[str], Path], study: Study, run: Run, tmp_path: Path
+) -> None:
+    out = finished("sweep")
+    for path in out.glob("cells/*/cell.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"jobs": 2}))
+    assert study("sweep", out).code == 0
+    timing = out / "timing"
+    for here, kind in KINDS.items():
+        refuses(study(here, timing), f"{timing}: was begun as a sweep's timing, and this is {kind}")
+    told = run("report", timing, "--out", tmp_path / "page.html")
+    assert told.code == 4
+    assert f"{timing}: a sweep's timing, not a run or a comparison; mcne plot sweep {out} draws it" in told.err
+    prints = json.loads((timing / "data.json").read_text())
+    (timing / "data.json").write_text(json.dumps({name: prints[name] for name in prints if name != "kind"}))
+    assert study("sweep", out).code == 0
+    assert json.loads((timing / "data.json").read_text())["kind"] == "sweep's timing"
+
+
+def test_cells_are_merged_from_a_comparison(finished: Callable[[str], Path], study: Study, tmp_path: Path) -> None:
+    other, sweep = finished("compare"), finished("sweep")
+    wrong = study("compare", tmp_path / "out", "--table", "--merge", sweep)
+    assert wrong.code == 4
+    assert f"{sweep}: a sweep, but cells are taken over from a comparison alone; name one" in wrong.err
+    assert "2 finished cells taken over" in study("compare", tmp_path / "out", "--table", "--merge", other).out
+
+
+def test_what_has_no_page_says_which_command_shows_it(
+    finished: Callable[[str], Path], run: Run, data: Path, tmp_path: Path
+) -> None:
+    def told(path: Path) -> str:
+        result = run("report", path, "--out", tmp_path / "page.html")
+        assert result.code == 4
+        assert not (tmp_path / "page.html").exists()
+        return result.err
+
+    sweep = finished("sweep")
+    said = (
+        f"error: {sweep}: a sweep, not a run or a comparison; draw it with mcne plot sweep {sweep}, or show it on the "
+        f"page of a run: mcne report RUN --sweep {sweep}\n"
+    )
+    assert told(sweep) == said
+    for each in ("data.json", "cells"):
+        path = sweep / each
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert told(sweep) == said, "results alone, as they are passed on"
+    brought = finished("compare-transfer")
+    assert f"{brought}: a transfer study, not a run or a comparison; its table is {brought}/table.md" in told(brought)
+    place = tmp_path / "structure"
+    asked = ("structure", "--data", data, "--out", place, "--methods", "line", "--repetitions", 1)
+    assert run(*asked, "--set", "epochs=1", "--set", "width=4").code == 0
+    assert told(place) == (
+        f"error: {place}: a structure study, not a run or a comparison; draw it with mcne plot structure {place}\n"
+    )
