@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from mcne.kernels import backend, reference
@@ -29,11 +31,11 @@ SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
 Inputs = tuple[list[Tensor], dict[str, Tensor]]
 
 
-def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, binary: bool = True) -> Inputs:
+def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -> Inputs:
     senders, receivers, width, neighbors, behaviors, depth = shape
     random = torch.Generator().manual_seed(sum(shape))
     sizes = ((senders, width), (senders, behaviors, depth), (receivers, behaviors, depth), (depth,), (behaviors, width))
-    tensors = [scale * torch.randn(size, generator=random, dtype=dtype) for size in sizes]
+    tensors = [torch.randn(size, generator=random, dtype=dtype) for size in sizes]
     if binary:
         tensors[-1] = (tensors[-1] >= 0).to(dtype)
     sender = torch.randint(senders, (receivers, neighbors), generator=random)
@@ -56,14 +58,14 @@ def threads() -> Iterator[None]:
 
 
 def layer_inputs(
-    shape: tuple[int, ...], dtype: torch.dtype, *, scale: float = 1.0, binary: bool = True
+    shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True
 ) -> tuple[list[Tensor], dict[str, TensorHop]]:
     """Vectors, masks and weights of a layer, and a hop; a user may be a receiver twice."""
     senders, receivers, width, _, _, depth = shape
-    (vectors, _, _, score, masks), at = inputs(shape, dtype, scale=scale, binary=binary)
+    (vectors, _, _, score, masks), at = inputs(shape, dtype, binary=binary)
     random = torch.Generator().manual_seed(1)
     project, combine = (torch.randn(n, 2 * width, generator=random, dtype=dtype) for n in (depth, 5))
-    tensors = [vectors, masks, *(each * scale / width**0.5 for each in (project, combine))]
+    tensors = [vectors, masks, *(each / width**0.5 for each in (project, combine))]
     tensors.insert(3, score)
     hop = TensorHop(torch.randint(senders, (receivers,), generator=random), at["sender"], at["heard"])
     return [tensor.detach().requires_grad_() for tensor in tensors], {"hop": hop}
@@ -89,25 +91,94 @@ def plain_layer(
     return torch.cat([messages, own], dim=1) @ combine.T
 
 
+def both(tensors: list[Tensor], at: dict[str, TensorHop]) -> Iterator[tuple[Tensor, Tensor]]:
+    """What a layer gives, and the gradients of its inputs: ours, and those of the equations in double precision."""
+    ours = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    exact = [tensor.detach().double().requires_grad_() for tensor in tensors]
+    assert hear(*ours, **at) is not None
+    return zip(with_gradients(layer, (ours, at)), with_gradients(plain_layer, (exact, at)), strict=True)
+
+
+def assert_plain(tensors: list[Tensor], at: dict[str, TensorHop], tolerance: float) -> None:
+    for ours, wanted in both(tensors, at):
+        assert ours.dtype == tensors[0].dtype
+        bound = tolerance * max(1.0, wanted.abs().max().item())
+        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=bound)
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
 @pytest.mark.parametrize("binary", [True, False])
 def test_compiled_is_plain(shape: tuple[int, ...], dtype: torch.dtype, tolerance: float, binary: bool) -> None:
     tensors, at = layer_inputs(shape, dtype, binary=binary)
-    assert hear(*tensors, **at) is not None
-    exact = with_gradients(plain_layer, ([tensor.detach().double().requires_grad_() for tensor in tensors], at))
-    for ours, wanted in zip(with_gradients(layer, (tensors, at)), exact, strict=True):
-        assert ours.dtype == dtype
-        bound = tolerance * max(1.0, wanted.abs().max().item())
-        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=bound)
+    assert_plain(tensors, at, tolerance)
 
 
-@pytest.mark.parametrize("scale", [1e4, 1e-4])
-def test_large_and_small_inputs(scale: float) -> None:
-    given = layer_inputs(SHAPES["small"], torch.float64, scale=scale)
-    for ours, wanted in zip(with_gradients(layer, given), with_gradients(plain_layer, given), strict=True):
-        assert torch.isfinite(ours).all()
-        torch.testing.assert_close(ours, wanted, rtol=1e-9, atol=1e-12 * wanted.abs().max().item())
+@st.composite
+def hops(draw: st.DrawFn) -> tuple[list[Tensor], dict[str, TensorHop]]:
+    """Inputs of a layer of any shape, where a user may be heard or hear several times, or not at all.
+
+    They are small multiples of a power of two: what goes into a ReLU is exact, and its sign in any precision the same.
+    """
+    senders, receivers, neighbors = draw(st.integers(1, 12)), draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    behaviors, width, depth = draw(st.integers(1, 64)), draw(st.integers(1, 40)), draw(st.integers(1, 40))
+    random = torch.Generator().manual_seed(draw(st.integers(0, 99)))
+    sizes = ((senders, width), (behaviors, width), (depth, 2 * width), (depth,), (3, 2 * width))
+    tensors = [torch.randint(-3, 4, size, generator=random).float() / 4 for size in sizes]
+    tensors[1] = torch.randint(0, 3, sizes[1], generator=random).float() / 2
+    sender, receiver = (torch.randint(senders, (receivers, n), generator=random) for n in (neighbors, 1))
+    heard = torch.tensor(draw(st.lists(st.booleans(), min_size=receivers, max_size=receivers)))
+    return tensors, {"hop": TensorHop(receiver[:, 0], sender, heard)}
+
+
+@given(hops(), st.sampled_from([(torch.float64, 1e-12), (torch.float32, 3e-5)]))
+@settings(deadline=None, max_examples=60)
+def test_compiled_is_plain_in_any_shape(
+    given_hop: tuple[list[Tensor], dict[str, TensorHop]], precision: tuple[torch.dtype, float]
+) -> None:
+    (tensors, at), (dtype, tolerance) = given_hop, precision
+    assert_plain([tensor.to(dtype) for tensor in tensors], at, tolerance)
+
+
+INPUTS = ("vectors", "masks", "project", "score", "combine")
+IN_LOGITS = ("vectors", "masks", "project", "score")
+BALANCED = (  # of products whose factors are large and small, so that the softmax stays far from its ends
+    {"vectors": 1e4, "score": 1e-4},
+    {"vectors": 1e4, "project": 1e-4},
+    {"masks": 1e4, "score": 1e-4},
+    {"project": 1e4, "score": 1e-4},
+    {"score": 1e4, "project": 1e-4},
+)
+PRECISIONS = [(torch.float64, 1e-11), (torch.float32, 1e-5)]
+
+
+def scaled(tensors: list[Tensor], names: tuple[str, ...], factors: Mapping[str, float]) -> list[Tensor]:
+    return [tensor.detach() * factors.get(name, 1.0) for name, tensor in zip(names, tensors, strict=True)]
+
+
+def written(factors: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {factor:g}" for name, factor in factors.items())
+
+
+@pytest.mark.parametrize("factors", [*({name: 1e-4} for name in INPUTS), {"combine": 1e4}, *BALANCED], ids=written)
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS)
+def test_large_and_small_inputs(factors: dict[str, float], dtype: torch.dtype, tolerance: float) -> None:
+    tensors, at = layer_inputs(SHAPES["small"], dtype)
+    for ours, wanted in both(scaled(tensors, INPUTS, factors), at):
+        assert wanted.any()
+        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=tolerance * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize("name", IN_LOGITS)
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS)
+def test_inputs_so_large_that_one_behavior_takes_it_all(name: str, dtype: torch.dtype, tolerance: float) -> None:
+    tensors, at = layer_inputs(SHAPES["small"], dtype)
+    of = ("received", *INPUTS)
+    for which, (ours, wanted) in zip(of, both(scaled(tensors, INPUTS, {name: 1e4}), at), strict=True):
+        is_gone = which in ("project", "score")  # their gradients: next to nothing is left of them
+        assert wanted.any() or is_gone
+        bound = 1.0 if is_gone else wanted.abs().max().item()
+        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=tolerance * bound)
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
@@ -134,7 +205,7 @@ def test_no_receivers_at_all() -> None:
 
 
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"]])
+@pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"], (900, 800, 16, 3, 3, 4)])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
     given, found = layer_inputs(shape, torch.float32), []
     for count in (1, 2, 3, 7):
@@ -146,6 +217,7 @@ def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors, at = layer_inputs(SHAPES["small"], torch.float32)
     monkeypatch.setitem(sys.modules, "mcne.kernels.layers_numba", None)
+    monkeypatch.setattr(backend, "_warned", set())
     backend.compiled.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower without numba"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_edges import SHAPES, inputs, with_gradients
+from test_edges import SHAPES, inputs, scaled, with_gradients, written
 from torch import Tensor
 
 from mcne.kernels.groups import Groups, places
@@ -120,13 +121,40 @@ def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
         close(own, wanted, 3e-5)
 
 
-@pytest.mark.parametrize("scale", [1e4, 1e-4])
-def test_large_and_small_inputs(scale: float) -> None:
-    tensors, at = inputs(SHAPES["small"], torch.float32, scale=scale)
-    exact = with_gradients(plain, ([tensor.detach().double().requires_grad_() for tensor in tensors], at))
-    for ours, wanted in zip(with_gradients(kernel, on_gpu((tensors, at))), exact, strict=True):
-        assert torch.isfinite(ours).all()
-        torch.testing.assert_close(ours.cpu().double(), wanted, rtol=1e-3, atol=1e-4 * wanted.abs().max().item())
+INPUTS = ("vectors", "near", "here", "score", "masks")
+BALANCED = (  # of products whose factors are large and small, so that the softmax stays far from its ends
+    {"near": 1e4, "here": 1e4, "score": 1e-4},
+    {"near": 1e-4, "here": 1e-4, "score": 1e4},
+)
+
+
+def both_of_edges(factors: dict[str, float]) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Of inputs times factors, what receivers hear and the gradients: ours, and plain ones in double precision."""
+    tensors, at = inputs((12, 9, 7, 3, 2, 5), torch.float32)
+    tensors = scaled(tensors, INPUTS, factors)
+    exact = with_gradients(plain, ([tensor.double().requires_grad_() for tensor in tensors], at))
+    ours = with_gradients(kernel, on_gpu((tensors, at)))
+    return zip(("heard", *INPUTS), (each.cpu().double() for each in ours), exact, strict=True)
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [*({name: 1e-4} for name in INPUTS), {"vectors": 1e4}, {"masks": 1e4}, *BALANCED],
+    ids=written,
+)
+def test_large_and_small_inputs(factors: dict[str, float]) -> None:
+    for _, ours, wanted in both_of_edges(factors):
+        assert wanted.any()
+        torch.testing.assert_close(ours, wanted, rtol=0, atol=3e-5 * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize("name", ["near", "here", "score"])
+def test_inputs_so_large_that_one_behavior_takes_it_all(name: str) -> None:
+    for which, ours, wanted in both_of_edges({name: 1e4}):
+        is_gone = which in ("near", "here", "score")  # their gradients: next to nothing is left of them
+        assert wanted.any() or is_gone
+        bound = 1.0 if is_gone else wanted.abs().max().item()
+        torch.testing.assert_close(ours, wanted, rtol=0, atol=3e-5 * bound)
 
 
 @pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)

@@ -1,7 +1,7 @@
 """A layer of message passing with attention as a whole, forward and backward, on the CPU.
 
-Matrix products are left to PyTorch and edges to :mod:`mcne.kernels.edges_numba`. By hand, and not by PyTorch's own
-gradients, so that kernels write where products read, and products add to what is there.
+Matrix products are left to :mod:`mcne.kernels.products` and edges to :mod:`mcne.kernels.edges_numba`. By hand, and not
+by PyTorch's own gradients, so that kernels write where products read, and products add to what is there.
 
 All that kernels write to comes from PyTorch, which begins it at a multiple of 64 bytes: where NumPy begins it, vectors
 of a processor's full width lie across two lines of its cache.
@@ -20,6 +20,7 @@ from mcne.kernels import edges_numba, projections_numba
 from mcne.kernels.backend import BLOCKS, in_blocks
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.groups_numba import grouped
+from mcne.kernels.products import add_product, product, sum_rows
 
 
 class MessageLayer(torch.autograd.Function):
@@ -37,8 +38,8 @@ class MessageLayer(torch.autograd.Function):
         halves = halves.flatten(1, 2)
         joined = vectors.new_empty(n, 2 * depth)  # [h_N, u] of Eq. 6
         own = torch.index_select(vectors, 0, hop.receiver, out=joined[:, depth:])
-        near = (vectors @ halves[0].T).view(-1, n_behaviors, width)
-        here = (own @ halves[1].T).view(-1, n_behaviors, width)
+        near = product(vectors, halves[0].T).view(-1, n_behaviors, width)
+        here = product(own, halves[1].T).view(-1, n_behaviors, width)
         weights = vectors.new_empty(n, n_edges, n_behaviors)
         receiver, sender, heard = (each.contiguous().numpy() for each in (hop.receiver, hop.sender, hop.heard))
         projected, sent = (near.numpy(), here.numpy(), score.numpy()), (vectors.numpy(), masks.numpy())
@@ -52,14 +53,14 @@ class MessageLayer(torch.autograd.Function):
         in_blocks(n, by_receiver)
         ctx.save_for_backward(vectors, masks, project, score, combine, halves, joined, near, here, weights)
         ctx.hop, ctx.scale = (receiver, sender, heard), scale
-        return joined @ combine.T
+        return product(joined, combine.T)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """By receiver first and then by sender."""
         vectors, masks, project, score, combine, halves, joined, near, here, weights = ctx.saved_tensors
         (receiver, sender, heard), scale, gradient, depth = ctx.hop, ctx.scale, gradients[0], vectors.shape[1]
-        of_joined, of_combine = gradient @ combine, gradient.T @ joined
+        of_joined, of_combine = product(gradient, combine), product(gradient.T, joined)
         of_logits, of_here, of_near, of_vectors = (torch.empty_like(each) for each in (weights, here, near, vectors))
         of_score, of_masks = score.new_zeros(BLOCKS, len(score)), masks.new_zeros(BLOCKS, *masks.shape)
         projected, sent = (
@@ -80,15 +81,15 @@ class MessageLayer(torch.autograd.Function):
 
         in_blocks(len(here), by_receiver)
         of_halves, of_own, flat = torch.empty_like(halves), of_joined[:, depth:], of_here.flatten(1)
-        torch.mm(flat.T, joined[:, depth:], out=of_halves[1])
-        torch.addmm(of_own, flat, halves[1], out=of_own)
+        product(flat.T, joined[:, depth:], out=of_halves[1])
+        add_product(of_own, flat, halves[1])
         edges, receivers = (grouped(each, len(vectors)) for each in (sender, receiver))
         in_blocks(len(vectors), by_sender)
         flat = of_near.flatten(1)
-        torch.mm(flat.T, vectors, out=of_halves[0])
-        torch.addmm(of_vectors, flat, halves[0], out=of_vectors)
-        of_project, of_all_masks = torch.zeros_like(project), of_masks.sum(dim=0)
+        product(flat.T, vectors, out=of_halves[0])
+        add_product(of_vectors, flat, halves[0])
+        of_project, of_all_masks = torch.zeros_like(project), sum_rows(of_masks)
         of_both = of_halves.view(2, len(masks), len(score), depth)
         given = project.numpy(), masks.numpy(), of_both.numpy()
         projections_numba.of_halves(*given, of_project.numpy(), of_all_masks.numpy())
-        return of_vectors, of_all_masks, of_project, of_score.sum(dim=0), of_combine, None
+        return of_vectors, of_all_masks, of_project, sum_rows(of_score), of_combine, None

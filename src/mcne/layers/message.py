@@ -13,6 +13,7 @@ from mcne.data.graph import Graph
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels import reference
 from mcne.kernels.edges import TensorHop, hear, hear_all, mean_of, receivers_of, shared_sum
+from mcne.kernels.products import gated, weighed
 from mcne.kernels.projections import masked_halves
 from mcne.layers.spill import new_table
 from mcne.layers.tensors import INIT_STD, take, to_device
@@ -105,12 +106,12 @@ class MessageLayer(nn.Module):
         own = receivers_of(vectors, hop)  # [n, d_in]
         if self.score is None:
             sent = own if self.message == "literal" else mean_of(vectors, sender, heard, hop.by_sender)
-            return self._receive(sent * masks.mean(dim=0) * heard[:, None], own)
+            return self._receive(gated(sent, masks.mean(dim=0)) * heard[:, None], own)
         of_near, of_here = self._weights(masks)
         near, here = self._project(vectors, of_near), self._project(own, of_here)
         if self.message == "literal":
             weights = reference.attention(take(near, sender), here[:, None], self.score)  # [n, S, B]
-            return self._receive(own * (weights.mean(dim=1) @ masks) * heard[:, None], own)
+            return self._receive(own * weighed(weights.mean(dim=1), masks.T) * heard[:, None], own)
         messages = reference.send_and_receive(vectors, near, here, self.score, masks, sender=sender, heard=heard)
         return self._receive(messages, own)
 
@@ -162,7 +163,7 @@ class MessageLayer(nn.Module):
                 some = some if len(sent) == len(vectors) else some.sent_by(low, high)
                 here, before = self._project(vectors[first:last], of_here), heard[first - start : last - start]
                 hear_all(said, near, here, self.score, taken, some.first, some.sender, some.share, before)
-        return vectors[start:stop] * (heard @ masks) if is_literal else heard
+        return vectors[start:stop] * weighed(heard, masks.T) if is_literal else heard
 
     def _hear_evenly(self, vectors: Tensor, start: int, stop: int, masks: Tensor, links: Links | GraphLinks) -> Tensor:
         """The same where all behaviors weigh the same."""
@@ -183,11 +184,11 @@ class MessageLayer(nn.Module):
     def _project(self, nodes: Tensor, weights: Tensor) -> Tensor:
         """A half of ``W_a [u_s|c, u_r|c]``, each node once per behavior: [nodes, B, t]."""
         assert self.score is not None
-        return (nodes @ weights.T).view(len(nodes), len(weights) // len(self.score), len(self.score))
+        return weighed(nodes, weights).view(len(nodes), len(weights) // len(self.score), len(self.score))
 
     def _receive(self, messages: Tensor, own: Tensor) -> Tensor:
         """``W [h_N, u]`` of Eq. 6."""
-        return torch.cat([messages, own], dim=1) @ self.combine.T
+        return weighed(torch.cat([messages, own], dim=1), self.combine)
 
 
 def _normal(shape: tuple[int, ...], stream: Stream) -> nn.Parameter:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from mcne.kernels.products import products
 from mcne.layers.tensors import take
 
 SHARED_NEGATIVES = 10
@@ -34,10 +35,10 @@ class _Logistic(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, contexts: Tensor, weights: Tensor) -> Tensor:
         times = len(vectors) // max(1, len(weights))
-        products = torch.bmm(vectors, contexts.transpose(1, 2)).view(times, *weights.shape)  # [g/h, h, b, k]
-        products.mul_(-weights.sign())
-        loss = (functional.softplus(products) * weights.abs()).sum()
-        slope = products.sigmoid_().mul_(-weights)
+        logits = products(vectors, contexts.transpose(1, 2)).view(times, *weights.shape)  # [g/h, h, b, k]
+        logits.mul_(-weights.sign())
+        loss = (functional.softplus(logits) * weights.abs()).sum()
+        slope = logits.sigmoid_().mul_(-weights)
         ctx.save_for_backward(vectors, contexts, slope.flatten(0, 1))
         return loss
 
@@ -45,7 +46,7 @@ class _Logistic(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         vectors, contexts, slope = ctx.saved_tensors
         slope = slope * gradients[0]
-        return torch.bmm(slope, contexts), torch.bmm(slope.transpose(1, 2), vectors), None
+        return products(slope, contexts), products(slope.transpose(1, 2), vectors), None
 
 
 class SkipGram:

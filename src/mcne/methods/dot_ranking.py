@@ -22,6 +22,7 @@ from mcne.evaluation.dot import DotScorer
 from mcne.evaluation.scorer import Scorer
 from mcne.kernels.backend import is_gpu, on_gpu
 from mcne.kernels.groups import Groups, places
+from mcne.kernels.products import gated
 from mcne.kernels.triples import AllTriples, rank, rank_all
 from mcne.layers.spill import copied
 from mcne.layers.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
@@ -147,7 +148,7 @@ class DotRanking:
             return rank_all(users, masks, rows("items", triples.items), bias, triples)
         ranking, decay = [], []
         for k, at in enumerate(triples):
-            own = users if masks is None else users * masks[k]  # u|c
+            own = users if masks is None else gated(users, masks[k])  # u|c
             items = rows(f"items.{k}", at.items)  # [m, d]
             bias = rows(f"bias.{k}", at.items) if self.bias else None  # [m, 1]
             each, penalty = rank(own, items, bias, user=at.user, positive=at.positive, negative=at.negative)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mcne.kernels.products import weighed
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.dot_ranking import DotRanking, Triples, step_loss
 from mcne.methods.pointwise import UserFeatures, UserSide, interactions, logistic_loss, pair_l2, pairs_of
@@ -104,7 +105,7 @@ class PooledNetwork(nn.Module):
         """In training: ``pooled`` [P, k] to [P], normalized by its own statistics, with what is ``kept`` of dropout."""
         x = self._drop(0, self._normalize(0, pooled), kept)
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True), start=1):
-            received = self._normalize(k, functional.linear(x, weight, bias))
+            received = self._normalize(k, weighed(x, weight, bias))
             x = self._drop(k, torch.relu(received), kept)
         return x @ self.last
 

@@ -22,6 +22,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.evaluation.scorer import Scorer
+from mcne.kernels.products import weighed
 from mcne.layers.losses import bpr_loss
 from mcne.layers.tensors import normal_table, to_device, to_numpy
 from mcne.methods.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
@@ -87,6 +88,14 @@ class Batch:
     scored: Tensor  # [n_K] nodes of the last level
     hops: tuple[TensorHop, ...]
     triples: tuple[NodeTriples, ...]  # of the last level's nodes
+
+
+class Dense(nn.Linear):
+    """PyTorch's, the same bytes on any number of threads."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """``rows`` [n, d_in] → [n, d_out]."""
+        return weighed(rows, self.weight, self.bias)
 
 
 class Convolve(nn.Module):
@@ -244,9 +253,9 @@ def margin_loss(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
     return torch.relu(negative - positive[:, None] + margin).sum() / max(1, negative.numel())
 
 
-def _dense(d_in: int, d_out: int, *, stream: Stream, bias: bool = True) -> nn.Linear:
+def _dense(d_in: int, d_out: int, *, stream: Stream, bias: bool = True) -> Dense:
     """A dense layer, N(0, 2/(d_in + d_out)) (Glorot and Bengio), its bias 0."""
-    layer = nn.Linear(d_in, d_out, bias=bias)
+    layer = Dense(d_in, d_out, bias=bias)
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(stream.normal((d_out, d_in)) * (2 / (d_in + d_out)) ** 0.5))
         if bias:
