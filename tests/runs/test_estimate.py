@@ -2,55 +2,239 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from mcne import runs
-from mcne.data.split import DIRECTORY, random_split
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.runs import settings_of
-from mcne.runs.estimate import Estimate, _left_in_groups, _most_users, available_memory, estimate
+from mcne.errors import UsageError
+from mcne.layers import spill
+from mcne.methods.registry import METHODS, entry
+from mcne.runs import fitting, settings_of
+from mcne.runs.estimate import Estimate, _most_users, estimate
+from mcne.runs.fitting import _left_in_groups, available_memory, decide
 from mcne.training.contract import TrainingData
+from mcne.training.journal import SilentReporter
 
 MIB = 1 << 20
+CPU = torch.device("cpu")
+
+SMALL: dict[str, dict[str, Any]] = {
+    "libfm": {"width": 32},
+    "nfm": {"width": 32, "layers": [8]},
+    "pinsage": {"widths": [32, 8], "neighbors": 5, "walks": 10},
+    "lightgcn": {"width": 32},
+    "lightgcn-trust": {"width": 32},
+}
+FILED = ("libfm", "nfm", "pinsage")
+"""Methods of these whose tables may be in files, at least in part."""
 
 CHILD = """
-import sys
+import json, sys
 from pathlib import Path
 from mcne.cli.environment import set_environment
 set_environment()
 from mcne import runs
 from mcne.benchmarking.memory import peak_memory
 from mcne.data.dataset import SocialDataset
-from mcne.methods.mcne import MCNE
+from mcne.methods.registry import entry
 from mcne.training.journal import SilentReporter
-MCNE.n_steps = property(lambda model: 8)
-place = Path(sys.argv[1])
+method, place, given = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
+entry(method).make.n_steps = property(lambda model: 8)
 data = SocialDataset.load(place)
-runs.train("mcne", data, runs.split_of(place, data, "random-0"), place.with_name("run"), given={"epochs": 2}, seed=0,
+runs.train(method, data, runs.split_of(place, data, "random-0"), place.with_name("run"), given=given, seed=0,
     device=runs.choose_device("cpu"), resume=False, places={}, reporter=SilentReporter())
 print(peak_memory())
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("users", [2_000, 150_000])
-def test_the_estimate_is_near_the_peak(users: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "users", "given"),
+    [
+        ("mcne", 2_000, {}),
+        ("mcne", 150_000, {}),
+        ("libfm", 50_000, {}),
+        ("nfm", 50_000, {}),
+        ("pinsage", 50_000, {"walks": 10}),
+        ("lightgcn", 50_000, {}),
+        ("lightgcn-trust", 50_000, {}),
+    ],
+)
+def test_the_estimate_is_near_the_peak(method: str, users: int, given: dict[str, Any], tmp_path: Path) -> None:
     dataset, _ = generate(SyntheticConfig(users=users, records_per_user=2.0))
     dataset.save(tmp_path / "data")
     split = random_split(dataset, seed=0)
     split.save(tmp_path / "data" / DIRECTORY / "random-0")
+    told = given | {"epochs": 2}
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path / "data")], check=True, capture_output=True, text=True
+        [sys.executable, "-c", CHILD, method, str(tmp_path / "data"), json.dumps(told)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
-    said = estimate("mcne", *settings_of("mcne", {"epochs": 2}), dataset, split, is_on_gpu=False)
+    said = estimate(method, *settings_of(method, told), dataset, split, is_on_gpu=False)
     assert said is not None
     assert int(done.stdout) == pytest.approx(said.memory, rel=0.3)
+
+
+@cache
+def network(users: int = 500) -> tuple[SocialDataset, Split]:
+    dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+    return dataset, random_split(dataset, seed=0)
+
+
+def needed_by(method: str, users: int = 500, *, is_on_gpu: bool = False, **changes: object) -> Estimate:
+    settings = settings_of(method, SMALL[method] | changes)
+    found = estimate(method, *settings, *network(users), is_on_gpu=is_on_gpu)
+    assert found is not None
+    return found
+
+
+def made(method: str, users: int = 500) -> Any:
+    config, _ = settings_of(method, SMALL[method])
+    return entry(method).make(TrainingData.of(*network(users)), config, seed=0, device=CPU)
+
+
+def train(method: str, path: Path) -> runs.Run:
+    told = SMALL[method] | {"epochs": 2}
+    return runs.train(
+        *(method, *network(), path),
+        given=told,
+        seed=1,
+        device=CPU,
+        resume=False,
+        places={"dataset": "nowhere", "split": "random-0"},
+        reporter=SilentReporter(),
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_learns_step_by_step_is_estimated(method: str) -> None:
+    found = estimate(method, *settings_of(method, {}), *network(), is_on_gpu=False)
+    assert (found is not None) == hasattr(entry(method).make, "prepare")
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_more_of_anything_needs_more_of_other_methods(method: str) -> None:
+    least, width = needed_by(method), "widths" if method == "pinsage" else "width"
+    assert needed_by(method, users=2_000).memory > needed_by(method, users=1_000).memory > least.memory
+    wider = needed_by(method, **{width: [64, 8] if method == "pinsage" else 64})
+    for part in ("step", "scoring", "best"):
+        assert getattr(wider, part) > getattr(least, part)
+    assert wider.tables + wider.held > least.tables + least.held
+    assert needed_by(method, batch_size=8).step < least.step
+    assert needed_by(method, is_on_gpu=True).data < least.data
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_tables_are_counted_as_they_are(method: str) -> None:
+    model, found = made(method), needed_by(method)
+    model.update(model.loss(model.prepare(0, 0)))  # after which there are moments
+    learned = sum(value.nbytes for value in _tables(model.learned()))
+    moments = sum(value.nbytes for value in model.memory().values() if value.dim() == 2 and len(value) > 100)
+    assert found.best == pytest.approx(learned, rel=0.001)
+    assert found.tables + found.held == pytest.approx(learned + moments, rel=0.001)
+
+
+def _tables(learned: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    return [value for name, value in learned.items() if not name.startswith(("network.", "visited."))]
+
+
+@pytest.mark.parametrize("method", ["lightgcn", "lightgcn-trust"])
+def test_the_graph_of_users_and_items_counts(method: str) -> None:
+    smoothing = made(method).smoothing
+    held = sum(each.nbytes for each in (smoothing.start, smoothing.neighbor, smoothing.share))
+    assert needed_by(method, is_on_gpu=True).data == pytest.approx(held, rel=0.001)
+    assert needed_by(method).data - needed_by("libfm").data == pytest.approx(held, rel=0.001)
+
+
+def test_whom_nodes_visit_counts() -> None:
+    visited = made("pinsage")._visited
+    assert needed_by("pinsage").data - needed_by("libfm").data == visited.node.nbytes + visited.share.nbytes
+
+
+@pytest.mark.parametrize("method", ["libfm", "nfm"])
+def test_the_friends_of_a_step_count(method: str) -> None:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, links_per_user=2.0))
+    settings = settings_of(method, SMALL[method] | {"batch_size": 16})
+    fewer = estimate(method, *settings, dataset, random_split(dataset, seed=0), is_on_gpu=False)
+    assert fewer is not None
+    assert needed_by(method, batch_size=16).step > fewer.step
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_a_copy_of_what_was_best_is_in_memory_while_it_is_small(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = needed_by(method)
+    monkeypatch.setattr(spill, "LARGE", 1)
+    large = needed_by(method)
+    assert (small.best_in_memory, large.best_in_memory) == (small.best, 0)
+    assert small.memory - large.memory == small.best
+
+
+def test_smoothing_holds_no_more_for_more_layers() -> None:
+    none, one, two, four = (needed_by("lightgcn", layers=layers).memory for layers in (0, 1, 2, 4))
+    assert none < one == two == four
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what is mapped")
+@pytest.mark.parametrize("method", SMALL)
+def test_what_may_be_in_files_is_there(method: str, tmp_path: Path) -> None:
+    found = needed_by(method, users=2_000)
+    with spill.room(tmp_path, tables=True):
+        model = made(method, users=2_000)
+        model.update(model.loss(model.prepare(0, 0)))
+    lines = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
+    ranges = [line[0].split("-") for line in lines if line[-1].startswith(str(tmp_path))]
+    assert sum(int(stop, 16) - int(start, 16) for start, stop in ranges) == pytest.approx(found.tables, rel=0.03)
+    assert (found.tables > 0) == (method in FILED)
+
+
+@pytest.mark.parametrize("method", FILED)
+def test_the_same_bytes_with_tables_in_files(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(method, tmp_path / "plain")
+    monkeypatch.setattr(Estimate, "memory_beside_files", 0)
+    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
+    train(method, tmp_path / "filed")
+    plain, filed = (
+        {each.name: each.read_bytes() for each in (tmp_path / run).rglob("*.npy")} for run in ("plain", "filed")
+    )
+    assert len(plain) > 5
+    assert plain == filed
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_what_cannot_fit_is_refused_before_anything_is_made(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "available_memory", lambda: 3 * MIB)
+    said = rf"{method} needs about .* of memory and may use 3\.0 MiB .*; set smaller widths?( or|,) batch_size"
+    with pytest.raises(UsageError, match=said) as refused:
+        train(method, tmp_path / "deep" / "run")
+    assert not (tmp_path / "deep").exists()
+    assert "neighbor_samples" not in str(refused.value)
+
+
+def test_files_are_promised_only_for_what_goes_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "available_memory", lambda: 1 << 35)
+    filed = decide("libfm", replace(needed_by("libfm"), tables=1 << 40), CPU, path=tmp_path)
+    assert filed.tables_in_files
+    with pytest.raises(UsageError, match=r"libfm needs about 1\.0 TiB, even with its tables in files, of memory"):
+        decide("libfm", replace(needed_by("libfm"), tables=1 << 40, held=1 << 40), CPU, path=tmp_path)
+    with pytest.raises(
+        UsageError, match=r"lightgcn needs about 1\.0 TiB of memory .* set smaller width or batch_size,"
+    ):
+        decide("lightgcn", replace(needed_by("lightgcn"), held=1 << 40), CPU, path=tmp_path)
 
 
 def test_tables_are_counted_to_the_byte() -> None:
@@ -109,14 +293,7 @@ def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weigh
     assert found.data == pytest.approx(sum(each.nbytes for each in held), rel=0.01)
     users, hops, triples = sampler.draw(torch.from_numpy(sampler.turn(0, 0)).to(device))
     assert len(triples.user) == 2 * batch_size
-    assert [len(users), *(len(hop.receiver) for hop in hops)] == _most_users(config, dataset, 2 * batch_size)
-
-
-@pytest.mark.parametrize("method", ["popularity", "ease", "libfm"])
-def test_other_methods_are_not_estimated(method: str) -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
-    split = random_split(dataset, seed=0)
-    assert estimate(method, *settings_of(method, {}), dataset, split, is_on_gpu=False) is None
+    assert [len(users), *(len(hop.receiver) for hop in hops)] == _most_users(samples, dataset, 2 * batch_size)
 
 
 def write(group: Path, **files: str) -> None:

@@ -17,7 +17,7 @@ from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import Interrupted, UsageError
 from mcne.layers import spill
-from mcne.runs import estimate as estimates
+from mcne.runs import fitting
 from mcne.runs.estimate import Estimate
 from mcne.training.journal import METRICS, SilentReporter
 
@@ -66,7 +66,7 @@ def content(path: Path) -> dict[str, bytes]:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory for everything but the tables, and everything that can be is in a file."""
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
-    monkeypatch.setattr(estimates, "available_memory", lambda: 1)
+    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
     monkeypatch.setattr(spill, "LARGE", 1)
 
 
@@ -97,7 +97,7 @@ def test_tables_are_in_files_indeed(tmp_path: Path, short: None, monkeypatch: py
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimates, "available_memory", lambda: 3 << 20)
+    monkeypatch.setattr(fitting, "available_memory", lambda: 3 << 20)
     with pytest.raises(UsageError, match=r"mcne needs about .* of memory and may use 3\.0 MiB .*smaller widths"):
         train("mcne", tmp_path / "deep" / "run", Noted())
     assert not (tmp_path / "deep").exists()

@@ -21,7 +21,8 @@ from mcne.embeddings.arrays import NotFiniteError
 from mcne.embeddings.joined import side_by_side
 from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
-from mcne.runs.estimate import decide, estimate
+from mcne.runs.estimate import Estimate, estimate
+from mcne.runs.fitting import decide
 from mcne.runs.place import SOMETHING_ELSE, alone
 from mcne.runs.record import (
     BEHAVIORS,
@@ -74,6 +75,9 @@ def train(
         made: Method = entry(method).make(data, config, seed=seed, device=device)
         return made
 
+    def needed() -> Estimate | None:
+        return estimate(method, config, settings, dataset, split, is_on_gpu=device.type != "cpu")
+
     config, settings = settings_of(method, given)
     spec = RunSpec(method, mode, *resolved(method, given), seed, dataset.fingerprint, split.fingerprint)
     _check(method, dataset, split, mode)
@@ -82,7 +86,7 @@ def train(
     with alone(path):
         if _is_finished(path, spec, device, resume=resume, reporter=reporter, places=places):
             return Run(path, spec, places)
-        work = _Work(dataset, split, path, spec, config, make, settings, device, reporter, dict(places), tells_memory)
+        work = _Work(dataset, split, path, spec, needed, make, settings, device, reporter, dict(places), tells_memory)
         if mode == "separate":
             work.train_separately(given)
         else:
@@ -96,6 +100,7 @@ def train_made(
     split: Split,
     path: Path,
     *,
+    needed: Callable[[], Estimate],
     spec: RunSpec,
     settings: TrainingSettings,
     device: torch.device,
@@ -105,12 +110,17 @@ def train_made(
 ) -> Run:
     """Train what ``make`` makes, which needs more than data and settings, and leave a finished run at ``path``.
 
-    When ``make`` is called the directory is this run's already, so that it may keep there what comes first.
+    The reporter is told the memory ``needed``. When ``make`` is called the directory is this run's already, so that it
+    may keep there what comes first.
     """
+
+    def begun(data: TrainingData) -> Method:
+        work._start()
+        return make(data)
+
     with alone(path):
         if not _is_finished(path, spec, device, resume=resume, reporter=reporter, places=places):
-            work = _Work(dataset, split, path, spec, None, make, settings, device, reporter, dict(places), False)
-            work._start()
+            work = _Work(dataset, split, path, spec, needed, begun, settings, device, reporter, dict(places), True)
             work.train_jointly()
     return Run(path, spec, places)
 
@@ -123,7 +133,7 @@ class _Work:
     split: Split
     path: Path
     spec: RunSpec
-    config: Any  # of a method of the registry
+    needed: Callable[[], Estimate | None]
     make: Callable[[TrainingData], Method]
     settings: TrainingSettings
     device: torch.device
@@ -134,8 +144,7 @@ class _Work:
     def train_jointly(self) -> None:
         from mcne.layers.spill import room
 
-        told = (self.spec.method, self.config, self.settings, self.dataset, self.split)
-        needed = estimate(*told, is_on_gpu=self.device.type != "cpu")
+        needed = self.needed()
         found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
         if found is not None and (found.tables_in_files or self.tells_memory):
             self.reporter.say(found.line)

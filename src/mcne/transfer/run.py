@@ -15,6 +15,7 @@ from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import ArtifactError, UsageError
+from mcne.runs.estimate import Estimate, estimate_transfer
 from mcne.runs.record import SPEC, TRANSFER, Run, RunSpec
 from mcne.runs.settings import SCHEDULE
 from mcne.runs.training import train_made
@@ -144,12 +145,27 @@ class _Work:
             self.dataset,
             self.split,
             path,
+            needed=lambda: self._needed(config),
             spec=self._spec(config),
             settings=self.settings,
             device=self.device,
             resume=resume,
             places={"dataset": DATASET, "split": self.split_name},
             reporter=self.reporter,
+        )
+
+    def _needed(self, config: TransferConfig) -> Estimate:
+        """The memory that it takes; whole vectors are a network without layers."""
+        is_whole = config.control == "whole-vector"
+        return estimate_transfer(
+            (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks),
+            () if is_whole else config.neighbor_samples,
+            config,
+            self.settings,
+            self.dataset,
+            self.split,
+            weighted=self.trunk.weighted,
+            is_on_gpu=self.device.type != "cpu",
         )
 
     def _made(self, data: TrainingData, config: TransferConfig, path: Path) -> Method:

@@ -1,0 +1,114 @@
+"""Whether a training fits into memory, and where its tables are.
+
+Tables go to files where memory has no room for them (:mod:`mcne.layers.spill`); what cannot be elsewhere must fit.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcne.errors import UsageError
+from mcne.runs.estimate import Estimate
+from mcne.storage import human_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where the tables of a training are, and why."""
+
+    line: str
+    tables_in_files: bool
+
+
+def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> Verdict:
+    """Whether it fits and where, in a line; refused with :class:`UsageError` where it does not."""
+    if device.type != "cpu":
+        return _decide_on_gpu(method, needed, device)
+    there = available_memory()
+    said = f"memory: about {human_bytes(needed.memory)} of {human_bytes(there)} ({needed.parts()})"
+    if needed.memory <= there:
+        return Verdict(said, tables_in_files=False)
+    if needed.memory_beside_files >= needed.memory:  # files would spare nothing
+        raise UsageError(_refusal(method, needed, human_bytes(needed.memory), human_bytes(there)))
+    if needed.memory_beside_files > there:
+        least = human_bytes(needed.memory_beside_files)
+        raise UsageError(_refusal(method, needed, f"{least}, even with its tables in files,", human_bytes(there)))
+    files = f"so tables are in files beside {path}, {human_bytes(needed.files)}: slower, with the same result"
+    return Verdict(f"{said}, {files}", tables_in_files=True)
+
+
+def available_memory() -> int:
+    """What this process has and may still take: of the machine, and of every control group that it is in."""
+    own = _status("/proc/self/status").get("RssAnon", 0)
+    machine = _status("/proc/meminfo").get("MemAvailable")
+    if machine is None:  # no Linux
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(machine, *_left_in_groups(machine)) + own
+
+
+def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdict:
+    import torch
+
+    there, _ = torch.cuda.mem_get_info(device)
+    lasting = needed.data + needed.tables + needed.held + needed.best
+    wanted = lasting + max(needed.step, needed.levels + needed.scoring)
+    if wanted > there:
+        raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
+    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({needed.parts()})", False)
+
+
+def _refusal(method: str, needed: Estimate, need: str, there: str) -> str:
+    *others, last = needed.grows_with
+    return (
+        f"{method} needs about {need} of memory and may use {there} ({needed.parts()}); set smaller "
+        f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
+    )
+
+
+def _status(path: str) -> dict[str, int]:
+    """The sizes in one of the kernel's tables, in bytes."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split(":", 1) for line in lines if line.endswith(" kB"))
+    return {name: int(size.split()[0]) << 10 for name, size in pairs}
+
+
+def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> list[int]:
+    """What is left to every control group of this process that has a limit; caches count as free."""
+    left = [most]
+    for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else []:
+        _, controllers, place = line.split(":", 2)
+        if controllers == "":
+            base, limit, used, cache = root, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            base, limit, used, cache = (
+                root / "memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_inactive_file",
+            )
+        else:
+            continue
+        group = base / place.lstrip("/")
+        for where in (group, *group.parents):
+            if where.is_relative_to(base):
+                left += _left_in(where, limit, used, cache)
+    return left
+
+
+def _left_in(group: Path, limit: str, used: str, cache: str) -> list[int]:
+    """What one group has left, if it has a limit."""
+    try:
+        most, taken = (group / limit).read_text().strip(), int((group / used).read_text())
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return []
+    return [max(0, int(most) - taken + int(stat.get(cache, 0)))] if most.isdecimal() else []
