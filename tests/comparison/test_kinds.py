@@ -52,6 +52,8 @@ def test_the_kind_is_kept_with_the_data(tmp_path: Path) -> None:
         (PRINTS | {"behavior": "Travel"}, (), (Kind.transfer,)),
         (PRINTS | {"behavior": "Travel"}, ("table.json",), (Kind.transfer,)),
         (None, ("cells/bpr-r0-1/cell.json",), ALIKE),
+        (None, ("cells/bpr-r0-1/run/run.json",), ALIKE),
+        (None, ("bases/mcne-r0-1/cell.json",), (Kind.transfer,)),
         (None, ("cells/bpr-r0-1/cell.json", "table.json"), (Kind.comparison,)),
         (None, ("cells/bpr-r0-1/cell.json", "bases/mcne-r0-1/cell.json", "table.json"), (Kind.transfer,)),
         (None, ("study.json", "cells/line-r0-1/cell.json"), (Kind.structure,)),
@@ -93,3 +95,9 @@ def test_several_begin_at_once(tmp_path: Path) -> None:
             list(pool.map(lambda _, out=out: begin(out, Kind.sweep, PRINTS), range(8)))
             kinds = [pool.submit(begin, tmp_path / f"{n}-two", kind, PRINTS) for kind in (Kind.sweep, Kind.transfer)]
             assert sum(isinstance(each.exception(), UsageError) for each in kinds) == 1
+
+
+def test_hidden_files_are_nobodys_work(tmp_path: Path) -> None:
+    out = holding(tmp_path / "out", ".DS_Store", prints=None)
+    begin(out, Kind.sweep, PRINTS)
+    assert kinds_of(out) == (Kind.sweep,)

@@ -65,7 +65,8 @@ class LiveReporter:
         self._said["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
         if position.best_metric is not None:
             self._said["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
-        elapsed = now - self._started - CLOCK.since(self._started)
+        compiling = CLOCK.since(self._started)
+        elapsed = time.perf_counter() - self._started - compiling
         left = (self._epochs - position.epoch) * n_steps - position.step
         self._said["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
         self._said["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"

@@ -7,10 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from mcne.comparison.cell import RESULT
 from mcne.comparison.files import read_json, taking_turns, write_json
 from mcne.errors import ArtifactError, UsageError
-from mcne.training.journal import aside_of
 
 CELLS, BASES, PRINTS = "cells", "bases", "data.json"
 WRITTEN_AGAIN = "remove it, and the same command writes it again"
@@ -43,7 +41,7 @@ def kinds_of(directory: Path) -> tuple[str, ...]:
     if "dataset" not in prints:
         if (directory / "study.json").is_file():
             return (Kind.structure,)
-        if not any(directory.glob(f"{CELLS}/*/{RESULT}")):
+        if not any(each.is_dir() for place in (CELLS, BASES) for each in directory.glob(f"{place}/*")):
             return ()
     if "behavior" in prints or (directory / BASES).is_dir():
         return (Kind.transfer,)
@@ -67,7 +65,7 @@ def check_kind(out: Path, kind: Kind) -> None:
     if not out.is_dir():
         raise UsageError(f"{out}: is a file, and {named(kind)} needs a directory; choose another --out")
     # listed before it is read: what another process begins there in between is known, or not seen
-    held = sorted(each.name for each in out.iterdir() if each != aside_of(out / PRINTS))
+    held = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
     found = kinds_of(out)
     if found and kind not in found:
         raise UsageError(f"{out}: was begun as {named(*found)}, and this is {named(kind)}; choose another --out")

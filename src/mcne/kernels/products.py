@@ -99,7 +99,7 @@ def _threads_for(rows: int, columns: int) -> AbstractContextManager[None]:
 
 @contextmanager
 def _at_most(enough: int) -> Iterator[None]:
-    """Within the block, PyTorch has no more threads than this."""
+    """Within the block, PyTorch has no more threads than this: in this thread, and in others that use it first then."""
     threads = torch.get_num_threads()
     if enough >= threads:
         yield

@@ -126,7 +126,9 @@ class _Training:
 
     def run(self, stop: _Stop) -> Position:
         position = self.position
-        pool = ThreadPoolExecutor(self.settings.workers)
+        pool = ThreadPoolExecutor(
+            self.settings.workers, initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
+        )  # told, as a step may have fewer for a moment (mcne.kernels.products)
         try:
             batches = self._batches(pool)
             while position.epoch < self.settings.epochs and not self._is_out_of_patience():
