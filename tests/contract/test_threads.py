@@ -76,7 +76,7 @@ def differing(found: list[dict[str, bytes]]) -> set[str]:
 @pytest.mark.parametrize("name", [name for name in METHODS if name != WITH_LAPACK])
 def test_threads_change_no_byte(name: str, ciao: SocialDataset) -> None:
     data = TrainingData.of(ciao, random_split(ciao, seed=0))
-    found, losses = zip(*(learned(name, {}, data, threads=count) for count in (1, 2, 3, 5, 12, 32)), strict=True)
+    found, losses = zip(*(learned(name, {}, data, threads=count) for count in (1, 2, 3, 12)), strict=True)
     np.testing.assert_allclose(losses, np.broadcast_to(losses[0], np.shape(losses)), rtol=1e-6)
     assert differing(found) == set()
 
