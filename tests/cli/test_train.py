@@ -584,7 +584,7 @@ def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.Mo
 
 
 def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, compiling = iter((1000.0, 1010.0)), CompileClock()
+    now, compiling = iter((1000.0, 1009.5, 1010.0)), CompileClock()
     monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
     monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
     monkeypatch.setattr("mcne.compile_clock.perf_counter", lambda: 1009.0)
