@@ -110,7 +110,7 @@ class TransferStudy:
     def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
         """Do what is missing; what failed is told and returned by name, and tried again the next time."""
         repetitions, plan = range(self.plan.repetitions), self.plan
-        bases = {self.base(r): Task(plan.base, r, plan.behavior, self.data, None) for r in repetitions}
+        bases = {self.base(r): Task(plan.base, r, plan.behavior, self.data, None) for r in repetitions if self._asks(r)}
         failed = self._run(bases, "bases", jobs=jobs, device=device, say=say)
         failed |= {
             place.name: said for place in bases if is_done(place) and (said := read_result(place).get("diverged"))
@@ -121,6 +121,12 @@ class TransferStudy:
         failed |= self._run(self._tasks(first), "first repetition", jobs=jobs, device=device, say=say)
         others = [(way, r) for r in repetitions for way in self.choose().values()]
         return failed | self._run(self._tasks(others), "chosen, all repetitions", jobs=jobs, device=device, say=say)
+
+    def _asks(self, repetition: int) -> bool:
+        """Whether something that brings a behavior to the base of a repetition is still to be done."""
+        chosen = self.choose()
+        ways = [way for row, some in self.plan.rows.items() for way in ([chosen[row]] if row in chosen else some)]
+        return any(way.is_transfer and not is_done(self.directory(way, repetition)) for way in ways)
 
     def _tasks(self, cells: Sequence[tuple[Way, int]]) -> dict[Path, Task]:
         return {

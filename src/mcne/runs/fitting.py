@@ -52,12 +52,17 @@ def available_memory() -> int:
     return min(machine, *_left_in_groups(machine)) + own
 
 
+def gpu_bytes(needed: Estimate) -> int:
+    """The peak on a GPU, where nothing is in files."""
+    lasting = needed.data + needed.tables + needed.held + needed.best
+    return lasting + max(needed.step, needed.levels + needed.scoring)
+
+
 def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdict:
     import torch
 
     there, _ = torch.cuda.mem_get_info(device)
-    lasting = needed.data + needed.tables + needed.held + needed.best
-    wanted = lasting + max(needed.step, needed.levels + needed.scoring)
+    wanted = gpu_bytes(needed)
     if wanted > there:
         raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
     return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({needed.parts()})", False)

@@ -1,0 +1,79 @@
+"""``python -m benchmarks.bfloat16_edges``: passes over the edges of a step of Ciao's size, rows stored in two ways.
+
+Vectors and projections are gathered by edge, in 4 or in 2 bytes a number; sums are of single precision in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mcne.kernels.groups import Groups, places
+from mcne.kernels.layers_triton import Edges
+
+SAMPLES, ROWS, ATTENTION = 20, 4, 64
+LAYERS = {"first": (4321, 1860, 256), "second": (4321, 384, 128)}
+"""Users below, those of them who hear, and the width of what they hear."""
+
+ROUNDS = 200
+
+
+def main() -> None:
+    for name, (below, hearing, width) in LAYERS.items():
+        draws, device = np.random.default_rng(0), torch.device("cuda")
+        sender = draws.integers(below, size=(hearing, SAMPLES))
+        order, start, stop = places(sender, below)
+        groups = Groups(*(torch.from_numpy(each).to(device) for each in (order, start, stop)))
+        numbers = [torch.randn(*shape, device=device) for shape in _shapes(below, hearing, width)]
+        whole = _passes(numbers, torch.from_numpy(sender).to(device), groups)
+        half = _passes([each.bfloat16() for each in numbers], torch.from_numpy(sender).to(device), groups)
+        for kind in whole:
+            both = [_microseconds(passes[kind]) for passes in (whole, half)]
+            print(f"{name:7} {kind:12} float32 {both[0]:6.1f} µs, bfloat16 {both[1]:6.1f} µs ({both[1] / both[0]:.2f})")
+
+
+def _shapes(below: int, hearing: int, width: int) -> list[tuple[int, ...]]:
+    """Of vectors, near, here and the gradient of messages."""
+    return [(below, width), (below, ROWS * ATTENTION), (hearing, ROWS * ATTENTION), (hearing, width)]
+
+
+def _passes(numbers: list[Tensor], sender: Tensor, groups: Groups) -> dict[str, Callable[[], object]]:
+    vectors, near, here, gradient = numbers
+    device = vectors.device
+    masks = (torch.rand(ROWS, vectors.shape[1], device=device) > 0.5).float()
+    heard = torch.ones(len(here), dtype=torch.bool, device=device)
+    edges = Edges(vectors, near, here, torch.randn(ATTENTION, device=device), masks, sender, heard)
+    messages, of_near, of_here = torch.empty_like(gradient), torch.empty_like(near), torch.empty_like(here)
+    weights, _ = edges.send(messages)
+    of_logits, _ = edges.by_receiver(gradient, weights, of_here)
+    return {
+        "forward": lambda: edges.send(messages),
+        "by receiver": lambda: edges.by_receiver(gradient, weights, of_here),
+        "by sender": lambda: edges.by_sender(gradient, gradient, groups, weights, of_logits, of_near),
+    }
+
+
+def _microseconds(work: Callable[[], object]) -> float:
+    """Of one time, replayed as a CUDA graph of many."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(ROUNDS):
+            work()
+    graph.replay()
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    graph.replay()
+    stop.record()
+    torch.cuda.synchronize()
+    return 1e3 * start.elapsed_time(stop) / ROUNDS
+
+
+if __name__ == "__main__":
+    main()
