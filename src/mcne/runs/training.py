@@ -143,13 +143,15 @@ class _Work:
 
     def train_jointly(self) -> None:
         from mcne.layers.spill import room
+        from mcne.training.determinism import one_order
 
-        needed = self.needed()
-        found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
-        if found is not None and (found.tables_in_files or self.tells_memory):
-            self.reporter.say(found.line)
-        with room(self.path, tables=found is not None and found.tables_in_files):
-            self._train_jointly()
+        with one_order(self.device, is_asked=self.settings.deterministic):  # before anything opens the GPU
+            needed = self.needed()
+            found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
+            if found is not None and (found.tables_in_files or self.tells_memory):
+                self.reporter.say(found.line)
+            with room(self.path, tables=found is not None and found.tables_in_files):
+                self._train_jointly()
 
     def _train_jointly(self) -> None:
         from mcne.training.contract import TrainingData

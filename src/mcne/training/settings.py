@@ -36,7 +36,7 @@ Share = Annotated[float, Range("a number of 0 or more, below 1,", lambda value: 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How long and how carefully to train; nothing here changes what a step computes."""
+    """How long and how carefully to train; nothing here changes what a step computes, but for rounding."""
 
     epochs: Count = 200
     patience: Count = 10  # evaluations without a better one
@@ -45,6 +45,7 @@ class TrainingSettings:
     checkpoint_seconds: Amount = 60.0
     keep_checkpoints: Count = 2
     tensorboard: bool = False
+    deterministic: bool = False  # the same bytes every time on a GPU, of methods that leave sums to PyTorch
 
 
 EXAMPLES = {int: "64", float: "0.005", bool: "true or false", str: '"text"'}
