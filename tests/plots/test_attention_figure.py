@@ -172,7 +172,8 @@ def structure(behaviors: int, methods: int = 3, sd: float | None = 0.02) -> dict
     for method in ("mcne", "mcne-constant-masks", "node2vec")[:methods]:
         for behavior in (None, *NAMES[:behaviors]) if method.startswith("mcne") else (None,):
             rows += [row(method, behavior, similarity) for similarity in ("inner product", "cosine")]
-    return {"dataset": {"name": "ciao"}, "links": 500, "held_out_links": [214, 214], "repetitions": 2, "rows": rows}
+    found: dict[str, Any] = {"dataset": {"name": "ciao"}, "links": 500, "held_out_links": [214, 214], "lacking": {}}
+    return found | {"repetitions": 2, "rows": rows}
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -190,6 +191,14 @@ def test_no_label_of_a_structure_figure_overlaps(behaviors: int, theme: Theme) -
 def test_a_structure_figure_of_one_repetition() -> None:
     with styled("light"):
         assert_legible(draw_structure(structure(2, sd=None) | {"repetitions": 1}, theme="light"), at_least=10)
+
+
+def test_a_structure_figure_says_if_repetitions_are_not_finished() -> None:
+    with styled("light"):
+        whole = draw_structure(structure(2), theme="light")
+        part = draw_structure(structure(2) | {"lacking": {"mcne": "1 not finished"}}, theme="light")
+    assert whole.get_suptitle().endswith("standard deviation of 2")
+    assert part.get_suptitle().endswith("standard deviation of at most 2")
 
 
 def test_reading_what_is_not_there_or_damaged(tmp_path: Path) -> None:

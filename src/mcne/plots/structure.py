@@ -33,6 +33,7 @@ def read(directory: Path) -> dict[str, Any]:
         for row in found["rows"]:
             _ = row["method"], row["behavior"], row["similarity"], [row[kind]["auc"]["mean"] for kind in TITLES]
         _ = found["dataset"]["name"], found["repetitions"], found["links"], sum(found["held_out_links"])
+        _ = found["lacking"]
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(
             f"{path}: damaged ({error!r}); remove it, and the same mcne structure writes it again"
@@ -54,7 +55,8 @@ def draw_structure(found: Mapping[str, Any], *, theme: Theme) -> Figure:
     unique = dict(zip(labels, handles, strict=True))
     figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
     times = found["repetitions"]
-    over = f", mean ± standard deviation of {times}" if times > 1 else ""
+    fewer = "at most " if found["lacking"] else ""
+    over = f", mean ± standard deviation of {fewer}{times}" if times > 1 else ""
     name = shortened(found["dataset"]["name"], 30)
     share = mean(found["held_out_links"]) / found["links"]
     figure.suptitle(f"{name}: AUC on {100 * share:.2g}% of the links, held out{over}", fontsize=10)
