@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import torch
 
 
+WORKSPACES = 64 << 20
+"""Of cuBLAS on a GPU, for steps that are captured and for everything else."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Where the tables of a training are, and why."""
@@ -54,7 +58,7 @@ def available_memory() -> int:
 
 def gpu_bytes(needed: Estimate) -> int:
     """The peak on a GPU, where nothing is in files."""
-    lasting = needed.data + needed.tables + needed.held + needed.best
+    lasting = WORKSPACES + needed.data + needed.tables + needed.held + needed.best
     return lasting + max(needed.step, needed.levels + needed.scoring)
 
 
