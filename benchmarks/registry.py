@@ -12,7 +12,7 @@ from benchmarks.rivals.bpr import against_cornac, against_implicit
 from benchmarks.rivals.node2vec import against_pecanpy
 from benchmarks.rivals.sage import against_sage, against_sparse_sage
 from benchmarks.rivals.search import against_faiss
-from benchmarks.step import against_smaller, per_part_against_ciao
+from benchmarks.step import against_smaller, against_smaller_dense, per_part_against_ciao
 from mcne.benchmarking.figure import Measurement, Taken
 from mcne.benchmarking.suite import measurements
 
@@ -30,6 +30,7 @@ MEASUREMENTS = [
     Measurement("step.sage", "step of MCNE, Ciao", "SAGEConv × 2 of PyG, same batches", 1, against_sage),
     Measurement("step.sparse-sage", "step of MCNE, Ciao", "the same by sparse products", 1, against_sparse_sage),
     Measurement("size.users", LARGE, "100,000 users of the same degree law", 1.25, against_smaller),
+    Measurement("size.friends", f"{LARGE}, 20 friends each", "the same with 100,000", 1.25, against_smaller_dense),
     Measurement("size.parts", f"{LARGE}, per distinct user and link", "Ciao's", 1.5, per_part_against_ciao),
     Measurement("memory.training", "peak memory, 1,000,000 users", "user table, moments, items", AT_MOST, _memory),
     Measurement("memory.csv", "peak memory of preparing a large CSV", "", 4, measure_csv, unit="GiB"),

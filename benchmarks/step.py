@@ -41,13 +41,22 @@ def against_smaller() -> Taken:
     Some of the difference is work: a step samples 80,000 links, enough to meet a fifth of the smaller network and so
     many a user twice, where the larger one has more distinct users to compute.
     """
-    small, large = costs([_network(SMALL), _network(LARGE)])
+    return _larger(5.0)
+
+
+def against_smaller_dense() -> Taken:
+    """The same with 10,000,000 pairs of friends: 20 links from each user, in either direction."""
+    return _larger(10.0)
+
+
+def _larger(links_per_user: float) -> Taken:
+    small, large = costs([_network(SMALL, links_per_user), _network(LARGE, links_per_user)])
     detail = f"{large} against {small}, per user and link {large.each / small.each:.2f}×"
     return Taken(large.seconds / small.seconds, detail)
 
 
 def per_part_against_ciao() -> Taken:
-    small, large = costs([ciao(), _network(LARGE)])
+    small, large = costs([ciao(), _network(LARGE, 5.0)])
     return Taken(large.each / small.each, f"{large} against {small}")
 
 
@@ -71,5 +80,5 @@ class _Step:
         self.parts.append(len(batch.users) + sum(hop.sender.numel() for hop in batch.hops))
 
 
-def _network(users: int) -> SocialDataset:
-    return generate(SyntheticConfig(users=users, behaviors=3, links_per_user=5.0, records_per_user=1.0))[0]
+def _network(users: int, links_per_user: float) -> SocialDataset:
+    return generate(SyntheticConfig(users=users, behaviors=3, links_per_user=links_per_user, records_per_user=1.0))[0]

@@ -20,7 +20,7 @@ from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.evaluation.dot import DotScorer
 from mcne.evaluation.scorer import Scorer
-from mcne.kernels.backend import is_gpu, on_gpu
+from mcne.kernels.backend import is_gpu, on_gpu, warn_once
 from mcne.kernels.groups import Groups, places
 from mcne.kernels.products import gated
 from mcne.kernels.triples import AllTriples, rank, rank_all
@@ -133,6 +133,14 @@ class DotRanking:
         """Which tables are one where all behaviors are ranked at once: on a GPU, if each has something to rank."""
         module = on_gpu("triples_triton", self.device)
         is_joined = module is not None and module.fits(self.negatives, self.width)
+        if module is not None and not is_joined:
+            most = module.MOST_NUMBERS // module.block(self.width) - 1
+            warn_once(
+                "negatives",
+                f"training on a GPU is slower, as its kernels do not hold {self.negatives:,} negatives in rows of "
+                f"{self.width:,} numbers and plain operations take their place; they hold at most {most:,} (settings "
+                "negatives and width or widths)",
+            )
         is_joined = is_joined and all(len(user) for user, _ in self.data.pairs)
         kinds = ("items", "bias") if self.bias else ("items",)
         return {kind: [f"{kind}.{k}" for k in range(len(self.data.names))] for kind in kinds} if is_joined else {}
