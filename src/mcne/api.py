@@ -84,6 +84,7 @@ class MCNE:
     checkpoint_seconds: float = 60.0
     keep_checkpoints: int = 2
     tensorboard: bool = False
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         self._trained: _Trained | None = None

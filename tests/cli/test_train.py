@@ -37,7 +37,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DataError
 from mcne.methods.registry import METHODS
 from mcne.runs import Run as FinishedRun
-from mcne.training import journal
+from mcne.training import determinism, journal
 from mcne.training.contract import TrainingData
 from mcne.training.journal import SilentReporter
 from mcne.training.loop import Position
@@ -296,6 +296,26 @@ def test_settings_need_not_be_said_again(train: Run, tmp_path: Path) -> None:
     assert result.code == 0, result
     assert "resumed after step" in result.out
     assert kept_in(tmp_path / "run") == before
+
+
+def test_the_same_bytes_on_a_gpu_are_asked_for_once(
+    train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[bool]()
+
+    @contextmanager
+    def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
+        asked.append(is_asked)
+        yield
+
+    monkeypatch.setattr(determinism, "one_order", one_order)
+    assert train("mcne", *TINY_ARGS, "--set", "deterministic=true", "--set", "checkpoint_seconds=0").code == 0
+    (tmp_path / "run" / "result.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "embeddings")
+    assert train("mcne", "--resume").code == 0
+    assert asked == [True, True]
+    other = train("mcne", *TINY_ARGS, "--set", "deterministic=false", "--resume")
+    fails(other, 5, "holds another run", "deterministic there True, here None")
 
 
 def test_a_run_of_another_method_is_refused(train: Run) -> None:

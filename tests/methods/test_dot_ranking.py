@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from small_records import training_data
@@ -12,27 +10,34 @@ from mcne.kernels import backend
 from mcne.methods import dot_ranking
 from mcne.methods.dot_ranking import DotRanking
 
+kernels = pytest.importorskip("mcne.kernels.triples_triton", reason="Triton is made for Linux alone")
 
-@pytest.mark.parametrize(("negatives", "is_told"), [(127, False), (128, True)])
+
+@pytest.mark.parametrize(
+    ("width", "negatives", "told"),
+    [
+        (100, 127, None),
+        (
+            100,
+            128,
+            "do not hold 128 negatives in rows of 100 numbers and plain operations take their place; they "
+            "hold at most 127 (settings negatives and width or widths)",
+        ),
+        (
+            8193,
+            1,
+            "do not hold 1 negatives in rows of 8,193 numbers and plain operations take their place; they hold "
+            "none in such rows (settings negatives and width or widths)",
+        ),
+    ],
+)
 def test_more_negatives_than_kernels_hold_are_told(
-    negatives: int, is_told: bool, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+    width: int, negatives: int, told: str | None, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """In rows of 100 numbers, which take 128."""
-    kernels = SimpleNamespace(MOST_NUMBERS=1 << 14, block=lambda size: 1 << (size - 1).bit_length())
-    kernels.fits = lambda n, width: kernels.block(1 + n) * kernels.block(width) <= kernels.MOST_NUMBERS
     monkeypatch.setattr(dot_ranking, "on_gpu", lambda name, device: kernels)
     monkeypatch.setattr(backend, "_warned", set())
-    ranking = DotRanking(
-        training_data(9),
-        width=100,
-        bias=True,
-        negatives=negatives,
-        batch_size=8,
-        seed=0,
-        device=torch.device("cuda", 0),
-    )
-    assert bool(ranking.joined) != is_told
-    assert [str(each.message) for each in recwarn] == [
-        "training on a GPU is slower, as its kernels do not hold 128 negatives in rows of 100 numbers and plain "
-        "operations take their place; they hold at most 127 (settings negatives and width or widths)"
-    ] * is_told
+    sizes = {"width": width, "negatives": negatives, "batch_size": 8}
+    ranking = DotRanking(training_data(9), **sizes, bias=True, seed=0, device=torch.device("cuda", 0))
+    assert bool(ranking.joined) == (told is None)
+    said = [str(each.message) for each in recwarn]
+    assert said == ([] if told is None else [f"training on a GPU is slower, as its kernels {told}"])

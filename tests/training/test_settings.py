@@ -180,7 +180,7 @@ def test_unknown_keys_name_the_nearest(toml: Path) -> None:
         parse([BPRConfig, TrainingSettings], read_toml(toml))
     with pytest.raises(UsageError, match=r"unknown setting 'epoch'; did you mean 'epochs'\?"):
         parse([BPRConfig, TrainingSettings], {"epoch": 3})
-    with pytest.raises(UsageError, match=r"unknown setting 'zzz' \(width, .*tensorboard\)"):
+    with pytest.raises(UsageError, match=r"unknown setting 'zzz' \(width, .*deterministic\)"):
         parse([BPRConfig, TrainingSettings], {"zzz": 3})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,25 @@ def test_everything_is_trained_once_and_told(
     run(data.parent / "plan.toml", data, study.out)
     assert len(before) > 10
     assert {path: path.stat().st_mtime_ns for path in kept} == before
+
+
+def test_a_base_is_trained_only_for_what_is_still_to_be_brought_to_it(
+    done: tuple[TransferStudy, list[str]], data: Path, tmp_path: Path
+) -> None:
+    """A study whose bases were thrown away, with one transfer to the second of them missing, and one of BPR."""
+    out = shutil.copytree(done[0].out, tmp_path / "out")
+    study = replace(done[0], out=out)
+    shutil.rmtree(out / "bases")
+    chosen = study.choose()
+    for row in ("random", "together"):
+        shutil.rmtree(study.directory(chosen[row], 1))
+    assert study.run(jobs=1, device="cpu", say=lambda _: None) == {}
+    assert [path.name for path in (out / "bases").iterdir()] == [study.base(1).name]
+    assert all(study.result(way, r) is not None for way in chosen.values() for r in range(2))
+    shutil.rmtree(out / "bases")
+    shutil.rmtree(study.directory(chosen["together"], 1))
+    assert study.run(jobs=1, device="cpu", say=lambda _: None) == {}
+    assert not (out / "bases").exists()
 
 
 def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -> None:

@@ -138,8 +138,8 @@ class DotRanking:
             warn_once(
                 "negatives",
                 f"training on a GPU is slower, as its kernels do not hold {self.negatives:,} negatives in rows of "
-                f"{self.width:,} numbers and plain operations take their place; they hold at most {most:,} (settings "
-                "negatives and width or widths)",
+                f"{self.width:,} numbers and plain operations take their place; they hold "
+                f"{f'at most {most:,}' if most > 0 else 'none in such rows'} (settings negatives and width or widths)",
             )
         is_joined = is_joined and all(len(user) for user, _ in self.data.pairs)
         kinds = ("items", "bias") if self.bias else ("items",)

@@ -69,7 +69,8 @@ def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdi
     wanted = gpu_bytes(needed)
     if wanted > there:
         raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
-    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({needed.parts()})", False)
+    parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
+    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({parts})", False)
 
 
 def _refusal(method: str, needed: Estimate, need: str, there: str) -> str:

@@ -48,4 +48,10 @@ def resolved(method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
     from mcne.training.settings import to_json
 
     config, settings = settings_of(method, given)
-    return to_json(config), {name: getattr(settings, name) for name in SCHEDULE}
+    return to_json(config), schedule_of(settings)
+
+
+def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
+    """What decides a result of how a method was trained; ``deterministic`` only where it was asked for."""
+    asked = {"deterministic": True} if settings.deterministic else {}
+    return {name: getattr(settings, name) for name in SCHEDULE} | asked

@@ -17,7 +17,7 @@ from mcne.embeddings.trunk import Trunk
 from mcne.errors import ArtifactError, UsageError
 from mcne.runs.estimate import Estimate, estimate_transfer
 from mcne.runs.record import SPEC, TRANSFER, Run, RunSpec
-from mcne.runs.settings import SCHEDULE
+from mcne.runs.settings import schedule_of
 from mcne.runs.training import train_made
 from mcne.training.contract import Method, TrainingData
 from mcne.training.journal import Reporter, tensorboard_writer
@@ -184,5 +184,5 @@ class _Work:
     def _spec(self, config: TransferConfig) -> RunSpec:
         """Everything that decides the result: what was trained before counts by its content."""
         told = to_json(config) | {"behavior": self.dataset.behavior_names[0], "base": self.base.fingerprint}
-        schedule = {name: getattr(self.settings, name) for name in SCHEDULE}
+        schedule = schedule_of(self.settings)
         return RunSpec(TRANSFER, "joint", told, schedule, self.seed, self.dataset.fingerprint, self.split.fingerprint)
