@@ -119,7 +119,9 @@ def test_progress_is_a_line_per_epoch_on_stderr(data: SocialDataset, capsys: pyt
     mcne.MCNE(**TINY).fit(data)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert [line.split(",")[0] for line in shown.err.splitlines()] == ["epoch 1/2", "epoch 2/2"]
+    memory, *epochs = shown.err.splitlines()
+    assert memory.startswith("memory: about ")
+    assert [line.split(",")[0] for line in epochs] == ["epoch 1/2", "epoch 2/2"]
 
 
 def test_no_checkpoint_is_written_where_nothing_is_kept(

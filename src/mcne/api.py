@@ -267,6 +267,7 @@ class MCNE:
             resume=resume,
             places={"dataset": DATASET, "split": "fitted"},
             reporter=self._reporter(progress),
+            tells_memory=progress,
         )
 
     def _schedule(self, *, keep: bool) -> dict[str, Any]:

@@ -191,7 +191,7 @@ def test_smoothing_holds_no_more_for_more_layers() -> None:
 @pytest.mark.parametrize("method", SMALL)
 def test_what_may_be_in_files_is_there(method: str, tmp_path: Path) -> None:
     found = needed_by(method, users=2_000)
-    with spill.room(tmp_path, tables=True):
+    with spill.room(tmp_path, memory=0):
         model = made(method, users=2_000)
         model.update(model.loss(model.prepare(0, 0)))
     lines = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
@@ -228,7 +228,8 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(
 def test_files_are_promised_only_for_what_goes_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "available_memory", lambda: 1 << 35)
     filed = decide("libfm", replace(needed_by("libfm"), tables=1 << 40), CPU, path=tmp_path)
-    assert filed.tables_in_files
+    assert filed.memory_for_tables == (1 << 35) - needed_by("libfm").memory_beside_files
+    assert "about 992." in filed.line  # of a TiB, less what fits in 32 GiB
     with pytest.raises(UsageError, match=r"libfm needs about 1\.0 TiB, even with its tables in files, of memory"):
         decide("libfm", replace(needed_by("libfm"), tables=1 << 40, held=1 << 40), CPU, path=tmp_path)
     with pytest.raises(

@@ -96,6 +96,24 @@ def test_tables_are_in_files_indeed(tmp_path: Path, short: None, monkeypatch: py
     assert made.count(4 * 500 * 8) >= 4  # users, both moments, and the best
 
 
+def test_as_many_tables_as_fit_are_in_memory_with_the_same_bytes(
+    tmp_path: Path, short: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for the users, their first moments and a little more."""
+    made: list[int] = []
+    real, users = spill._file, 4 * 500 * 8
+    monkeypatch.setattr(spill, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
+    train("mcne", tmp_path / "filed", Noted())
+    whole = made.copy()
+    made.clear()
+    monkeypatch.setattr(fitting, "available_memory", lambda: sum(whole))
+    monkeypatch.setattr(Estimate, "memory_beside_files", sum(whole) - 2 * users - 100)
+    train("mcne", tmp_path / "partly", Noted())
+    assert 0 < sum(made) < sum(whole)
+    assert whole.count(users) - made.count(users) == 1  # tables are made before moments, and items' take the rest
+    assert content(tmp_path / "partly") == content(tmp_path / "filed")
+
+
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "available_memory", lambda: 3 << 20)
     with pytest.raises(UsageError, match=r"mcne needs about .* of memory and may use 3\.0 MiB .*smaller widths"):

@@ -122,7 +122,8 @@ class MessageLayer(nn.Module):
         Some receivers hear some senders at a time, so that what is held beside the vectors hardly grows with the
         network. Senders come in their order, in which those of a receiver are too: the bytes of all at once.
         """
-        received = new_table(len(vectors), len(self.combine), dtype=vectors.dtype, device=vectors.device)
+        size = len(vectors), len(self.combine)
+        received = new_table(*size, dtype=vectors.dtype, device=vectors.device, lasts=False)
         n_senders, n_receivers = self._at_once(vectors, masks)
         for start, stop in _ranges(0, len(vectors), n_receivers):
             messages = self._hear_all(vectors, start, stop, masks, links, n_senders)

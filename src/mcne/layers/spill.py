@@ -1,7 +1,8 @@
 """Tables in memory as long as they fit there, and else in files that the system reads and writes as it needs to.
 
-Such a file never has a name: it vanishes with the process, whatever ends that, and nothing can take it for a
-checkpoint. The numbers are the same in either place.
+The first tables that are made are in memory, as many as there is room for: every row that a step changes in a file is a
+page that the system writes to disk. Such a file never has a name: it vanishes with the process, whatever ends that, and
+nothing can take it for a checkpoint. The numbers are the same in either place.
 """
 
 from __future__ import annotations
@@ -29,21 +30,34 @@ LARGE = 1 << 26
 CHUNK = 1 << 24
 
 
-@dataclass(frozen=True)
+@dataclass
 class Room:
-    """Where files are made, and whether all tables are in them or only copies that are rarely needed."""
+    """Where files are made, and how many bytes of tables still go to memory: all, or as many as there is room for.
+
+    Rarely needed copies are in files in any case.
+    """
 
     directory: Path
-    tables: bool
+    memory: int | None
+
+    def takes(self, size: int, *, lasts: bool) -> bool:
+        """Whether a table goes to memory, of which one that lasts then has its part."""
+        if self.memory is None:
+            return True
+        if not lasts or size > self.memory:
+            return False
+        self.memory -= size
+        return True
 
 
 _ROOM: ContextVar[Room | None] = ContextVar("room", default=None)
+_MAPPED: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
 @contextmanager
-def room(directory: Path, *, tables: bool) -> Iterator[None]:
-    """Within the block, keep rarely needed copies in files of this directory, and with ``tables`` all tables."""
-    token = _ROOM.set(Room(directory, tables))
+def room(directory: Path, *, memory: int | None) -> Iterator[None]:
+    """Within the block, keep rarely needed copies in files of this directory, and tables beyond ``memory`` bytes."""
+    token = _ROOM.set(Room(directory, memory))
     try:
         yield
     finally:
@@ -51,17 +65,39 @@ def room(directory: Path, *, tables: bool) -> Iterator[None]:
 
 
 def new_table(
-    rows: int, width: int, *, dtype: torch.dtype | None = None, device: torch.device | None = None, zero: bool = False
+    rows: int,
+    width: int,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    zero: bool = False,
+    lasts: bool = True,
 ) -> Tensor:
-    """A table [rows, width] to be filled, or of zeros; on the host unless a device is given."""
+    """A table [rows, width] to be filled, or of zeros; on the host unless a device is given.
+
+    What does not last, being made anew each time that all users are scored, takes no part of the memory for tables.
+    """
     there, numbers = _ROOM.get(), torch.get_default_dtype() if dtype is None else dtype
-    size = rows * width * numbers.itemsize
-    if there is None or not there.tables or not size or not (device is None or device.type == "cpu"):
+    size, is_on_host = rows * width * numbers.itemsize, device is None or device.type == "cpu"
+    if there is None or not (size and is_on_host) or there.takes(size, lasts=lasts):
         return (torch.zeros if zero else torch.empty)(rows, width, dtype=numbers, device=device)
     with _file(there.directory, size) as file:
         mapped = mmap.mmap(file.fileno(), size)
     mapped.madvise(mmap.MADV_RANDOM)  # a row is read alone: what is beside it would only be in the way
+    _MAPPED.add(mapped)
     return torch.frombuffer(mapped, dtype=numbers).view(rows, width)  # new files are zeros
+
+
+@contextmanager
+def read_in_order() -> Iterator[None]:
+    """Within the block, tables in files are read from the first row to the last, as for a copy: many pages at once."""
+    try:
+        for mapped in list(_MAPPED):
+            mapped.madvise(mmap.MADV_SEQUENTIAL)
+        yield
+    finally:
+        for mapped in list(_MAPPED):
+            mapped.madvise(mmap.MADV_RANDOM)
 
 
 class Kept:
@@ -97,7 +133,7 @@ def copied(tensor: Tensor) -> Tensor:
 def _written(directory: Path, tensor: Tensor) -> int:
     """The descriptor of a file of the tensor's bytes."""
     data = tensor.detach().contiguous().view(-1).numpy().view(np.uint8)
-    with _file(directory, tensor.nbytes) as file:
+    with _file(directory, tensor.nbytes) as file, read_in_order():
         try:
             for start in range(0, len(data), CHUNK):
                 file.write(data[start : start + CHUNK].data)

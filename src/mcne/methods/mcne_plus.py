@@ -64,7 +64,7 @@ class MCNEPlus(MCNE):
     @torch.no_grad()
     def all_initial(self, *, for_good: bool = False) -> Tensor:
         """The same of all users, some at a time; made anew, so it never changes."""
-        made = new_table(self.data.n_users, self.config.widths[0], device=self.device)
+        made = new_table(self.data.n_users, self.config.widths[0], device=self.device, lasts=False)
         for rows in torch.split(torch.arange(len(made), device=self.device), USERS_AT_ONCE):
             made[rows] = self._project(rows)
         return made.add_(super().all_initial()) if self.config.initial == "both" else made

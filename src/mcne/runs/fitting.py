@@ -27,7 +27,7 @@ class Verdict:
     """Where the tables of a training are, and why."""
 
     line: str
-    tables_in_files: bool
+    memory_for_tables: int | None  # bytes; without a number there is room for all
 
 
 def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> Verdict:
@@ -37,14 +37,16 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
     there = available_memory()
     said = f"memory: about {human_bytes(needed.memory)} of {human_bytes(there)} ({needed.parts()})"
     if needed.memory <= there:
-        return Verdict(said, tables_in_files=False)
+        return Verdict(said, memory_for_tables=None)
     if needed.memory_beside_files >= needed.memory:  # files would spare nothing
         raise UsageError(_refusal(method, needed, human_bytes(needed.memory), human_bytes(there)))
     if needed.memory_beside_files > there:
         least = human_bytes(needed.memory_beside_files)
         raise UsageError(_refusal(method, needed, f"{least}, even with its tables in files,", human_bytes(there)))
-    files = f"so tables are in files beside {path}, {human_bytes(needed.files)}: slower, with the same result"
-    return Verdict(f"{said}, {files}", tables_in_files=True)
+    left = there - needed.memory_beside_files
+    size = human_bytes(needed.files - min(left, needed.tables))
+    files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
+    return Verdict(f"{said}, {files}", memory_for_tables=left)
 
 
 def available_memory() -> int:
@@ -70,7 +72,7 @@ def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdi
     if wanted > there:
         raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
     parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
-    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({parts})", False)
+    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({parts})", None)
 
 
 def _refusal(method: str, needed: Estimate, need: str, there: str) -> str:

@@ -148,9 +148,9 @@ class _Work:
         with one_order(self.device, is_asked=self.settings.deterministic):  # before anything opens the GPU
             needed = self.needed()
             found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
-            if found is not None and (found.tables_in_files or self.tells_memory):
+            if found is not None and (found.memory_for_tables is not None or self.tells_memory):
                 self.reporter.say(found.line)
-            with room(self.path, tables=found is not None and found.tables_in_files):
+            with room(self.path, memory=None if found is None else found.memory_for_tables):
                 self._train_jointly()
 
     def _train_jointly(self) -> None:

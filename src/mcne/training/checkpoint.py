@@ -17,6 +17,7 @@ from torch import Tensor
 
 from mcne import storage
 from mcne.errors import ArtifactError, DataError
+from mcne.layers.spill import read_in_order
 
 KIND = "mcne checkpoint"
 VERSION = 1
@@ -48,7 +49,8 @@ def save(directory: Path, position: Mapping[str, Any], state: State, *, run: str
     target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
     _remove([path for path in _found(directory) if path.name >= target.name])
     meta = {"run": run, "position": dict(position)}
-    storage.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
+    with read_in_order():
+        storage.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
     _remove(_found(directory)[:-keep])
     _remove(list(directory.glob(f".{PREFIX}*.partial")))  # of killed processes
 
