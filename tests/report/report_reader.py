@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
+import html5lib
+
 VOID = {"br", "img", "input", "meta"}
 HEADINGS = {"h1", "h2", "h3", "h4"}
 LARGEST = 2_000_000
@@ -92,7 +94,11 @@ class ReportReader(HTMLParser):
 
 
 def checked_page(text: str) -> ReportReader:
-    """What every page must be: whole, self-contained, without scripts, and usable without eyes or with a keyboard."""
+    """What every page must be: whole, self-contained, without scripts, and usable without eyes or with a keyboard.
+
+    A strict parser finds nothing wrong with it either.
+    """
+    html5lib.HTMLParser(strict=True).parse(text)
     page = ReportReader(text)
     assert len(text.encode()) <= LARGEST
     names = {tag for tag, _ in page.elements}
