@@ -45,6 +45,14 @@ def nothing() -> None:
     """Done at once."""
 
 
+def note_the_gpu(path: Path, *, others: int) -> None:
+    """Write down which GPUs this process sees, and wait until others have done so."""
+    path.write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+    deadline = time.monotonic() + 60
+    while len(list(path.parent.iterdir())) <= others and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def refuse_at(place: Path, **_: object) -> None:
     """Say which process was here."""
     place.write_text(str(os.getpid()))

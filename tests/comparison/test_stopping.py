@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_plan import die, interrupt, lose_the_gpu_at, nothing, opened, refuse, refuse_at, sleep_on
+from small_plan import die, interrupt, lose_the_gpu_at, note_the_gpu, nothing, opened, refuse, refuse_at, sleep_on
 
 from mcne import runs
 from mcne.cli.main import main
@@ -57,6 +57,22 @@ def test_an_interruption_passes_between_processes() -> None:
             pool.submit(interrupt).result()
         assert stopped.value.exit_code == 143
         pool.submit(nothing).result()  # the pool is not broken
+
+
+@pytest.mark.parametrize(
+    ("named", "there", "seen"),
+    [(None, 2, ["0", "0", "1"]), ("5,2", 2, ["2", "5", "5"]), ("3", 1, ["3", "3", "3"]), (None, 0, ["all"] * 3)],
+)
+def test_processes_take_gpus_in_turns(
+    named: str | None, there: int, seen: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if named is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    tasks = {k: partial(note_the_gpu, tmp_path / f"{k}", others=2) for k in range(3)}
+    assert dict(workers.outcomes(tasks, jobs=3)) == dict.fromkeys(tasks)
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == seen
 
 
 def test_every_task_is_told_as_it_ends() -> None:

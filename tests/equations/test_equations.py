@@ -441,6 +441,24 @@ def test_fixed_masks_without_attention_pass_the_mean_on_in_equal_parts() -> None
     close(out, torch.relu(inputs @ network.message_layers()[0].combine.T))
 
 
+def test_fixed_masks_without_attention_are_graphsage_with_the_mean_in_value_and_gradient() -> None:
+    """Two layers, and users whom nobody is heard by: a mean of neighbors beside the own vector, B times smaller."""
+    network = make_network(4, (6, 5, 3), attention=False, learned_masks=False)
+    hops, initial = random_hops(0, (12, 6, 4), (3, 4)), normal(0, 12, 6).requires_grad_()
+    combines = [layer.combine for layer in network.message_layers()]
+    plain = initial
+    for hop, combine in zip(hops, combines, strict=True):
+        mean = plain[hop.sender].mean(dim=1) * hop.heard[:, None] / 4
+        plain = torch.relu(torch.cat([mean, plain[hop.receiver]], dim=1) @ combine.T)
+    out, weights = network(initial, hops), normal(1, *plain.shape)
+    close(out, plain)
+    assert out.max() > 0
+    found, wanted = (torch.autograd.grad((each * weights).sum(), [initial, *combines]) for each in (out, plain))
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert theirs.abs().max() > 0
+        close(mine, theirs)
+
+
 def test_the_literal_message_hears_neighbors_in_its_attention_alone() -> None:
     hop = TensorHop(torch.tensor([0, 1]), torch.tensor([[2, 3], [4, 2]]), torch.tensor([True, True]))
     for attention, message, moves in [

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mcne.cli.train import Devices
 
+if TYPE_CHECKING:
+    import torch
+
 JOBS_ON_A_GPU = 8
 """Trainings that share a GPU: each alone leaves most of it idle."""
+
+
+def default_jobs(device: torch.device) -> int:
+    """Trainings side by side, where nobody says how many."""
+    import torch
+
+    return JOBS_ON_A_GPU * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
 
 
 def compare(
@@ -25,7 +35,7 @@ def compare(
         list[Path] | None, typer.Option("--merge", help="Take over the finished cells of another machine (repeatable).")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trainings side by side; by default the cores, or 8 on a GPU.")
+        int | None, typer.Option(min=1, help="Trainings side by side; by default the cores, or 8 on each GPU.")
     ] = None,
     device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
     table_only: Annotated[bool, typer.Option("--table", help="Train nothing: the table of what is done.")] = False,
@@ -50,8 +60,7 @@ def compare(
     if not table_only:
         for row in read.trained:
             typer.echo(f"{row}: {len(read.candidates[row])} of at most {read.search} configurations")
-        side_by_side = jobs or (JOBS_ON_A_GPU if chosen.type == "cuda" else os.cpu_count() or 1)
-        failed = comparison.run(jobs=side_by_side, device=chosen.type, say=typer.echo)
+        failed = comparison.run(jobs=jobs or default_jobs(chosen), device=chosen.type, say=typer.echo)
     summary = summarize(comparison)
     if not summary.rows and not failed:
         raise DataError(f"{out}: no method is finished yet; run without --table")

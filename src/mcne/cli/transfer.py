@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mcne.cli.compare import JOBS_ON_A_GPU
+from mcne.cli.compare import default_jobs
 from mcne.cli.query import RunPath
 from mcne.cli.train import Devices, outcome
 
@@ -97,7 +96,7 @@ def compare_transfer(
     data: Annotated[Path, typer.Option("--data", help="A prepared dataset that has the new behavior and others.")],
     out: Annotated[Path, typer.Option("--out", help="The comparison's directory; what is done there stays done.")],
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trainings side by side; by default the cores, or 8 on a GPU.")
+        int | None, typer.Option(min=1, help="Trainings side by side; by default the cores, or 8 on each GPU.")
     ] = None,
     device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
     table_only: Annotated[bool, typer.Option("--table", help="Train nothing: the table of what is done.")] = False,
@@ -117,8 +116,7 @@ def compare_transfer(
     study = TransferStudy.open(TransferPlan.read(plan), data, out)
     failed: dict[str, str] = {}
     if not table_only:
-        side_by_side = jobs or (JOBS_ON_A_GPU if chosen.type == "cuda" else os.cpu_count() or 1)
-        failed = study.run(jobs=side_by_side, device=chosen.type, say=typer.echo)
+        failed = study.run(jobs=jobs or default_jobs(chosen), device=chosen.type, say=typer.echo)
     rows = finished_rows(study)
     if rows:
         for path in write(study, rows=rows):

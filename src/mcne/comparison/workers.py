@@ -1,7 +1,8 @@
-"""Processes that do tasks side by side, and end when they are asked to."""
+"""Processes that do tasks side by side, each on one of the GPUs, if there are any, and end when they are asked to."""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -16,6 +17,7 @@ from mcne.errors import CaptureError, DataError, Interrupted, MCNEError
 from mcne.training.loop import hold_signals
 
 LOOK = 0.5  # seconds between two looks whether someone asked to stop
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 PATIENCE = 20.0  # seconds that trainings under way have for their checkpoints
 
 Key = TypeVar("Key")
@@ -41,8 +43,9 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
 
     with hold_signals() as stop:
         try:
-            for _ in range(min(jobs, len(left))):
-                workers.append(_Worker.start())
+            gpus: list[str | None] = [*_gpus()] or [None]
+            for number in range(min(jobs, len(left))):
+                workers.append(_Worker.start(gpus[number % len(gpus)]))
                 give(workers[-1])
             while busy:
                 ready = wait([worker.pipe for worker in busy], timeout=LOOK)
@@ -75,10 +78,10 @@ class _Worker:
     pipe: Connection
 
     @classmethod
-    def start(cls) -> _Worker:
+    def start(cls, gpu: str | None) -> _Worker:
         context = get_context("spawn")  # a fork would have locks that no thread of it ever releases
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        process = context.Process(target=_work, args=(theirs, gpu), daemon=True)
         with _interrupts_blocked():
             process.start()
         theirs.close()  # so that the end of the process is the end of the pipe
@@ -109,8 +112,18 @@ class _Died:
         )
 
 
-def _work(pipe: Connection) -> None:
-    """A process's life: tasks until there are no more, or until it is asked to stop."""
+def _gpus() -> list[str]:
+    """Those that processes started from here would see, as CUDA names them."""
+    import torch
+
+    named = os.environ.get(VISIBLE)
+    return named.split(",") if named else [str(number) for number in range(torch.cuda.device_count())]
+
+
+def _work(pipe: Connection, gpu: str | None) -> None:
+    """A process's life: tasks until there are no more, or until it is asked to stop. It sees one GPU alone."""
+    if gpu is not None:
+        os.environ[VISIBLE] = gpu
     while True:
         try:
             task: Task = pipe.recv()
