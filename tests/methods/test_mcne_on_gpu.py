@@ -205,12 +205,13 @@ def test_a_stopped_training_goes_on_as_if_it_never_was() -> None:
         assert all(torch.equal(own[name], other[name]) for name in own)
 
 
-@pytest.mark.usefixtures("interpreted")
-def test_what_the_gpu_cannot_draw_is_drawn_on_the_host() -> None:
+def test_what_the_gpu_cannot_draw_is_drawn_on_the_host(interpreted: pytest.MonkeyPatch) -> None:
+    interpreted.setattr(backend, "_warned", set())
     everything = make(MCNE, GPU, l2_form="parameters")
     assert not everything.is_capturable
     assert not make(MCNE, GPU, neighbor_samples=(3, 4096)).is_capturable
-    assert not make(MCNE, GPU, negatives=4096).is_capturable
+    with pytest.warns(UserWarning, match="do not hold 4,096 negatives in rows of 6 numbers"):
+        assert not make(MCNE, GPU, negatives=4096).is_capturable
     assert not make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3)).neighborhoods.device_sampler.is_small
     everything.update(everything.loss(everything.prepare(0, 0)))
 
