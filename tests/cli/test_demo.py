@@ -12,6 +12,7 @@ import pytest
 from in_process import Run, command_line
 
 from mcne.cli import demo as demo_command
+from mcne.compile_clock import CLOCK
 from mcne.report import maps
 from mcne.training.journal import RunJournal
 
@@ -76,3 +77,14 @@ def test_it_leaves_a_report_and_names_it_in_one_line(run: Run, tmp_path: Path) -
     assert "mcne on synthetic" in page
     assert 'aria-label="Figure: map of users"' in page
     assert "15 random users" in page
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.0, False), (3.21, True)])
+def test_it_tells_what_was_compiled(
+    seconds: float, said: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CLOCK, "since", lambda _moment: seconds)
+    result = run("demo", "--out", tmp_path / "demo")
+    assert result.code == 0, result
+    assert result.out.count(" s, 3.2 of them to compile, once\n") == 2 * said
+    assert ("to compile" in result.out) == said

@@ -90,12 +90,13 @@ def _network(console: Console, path: Path) -> tuple[SocialDataset, Planted, Spli
 def _train(console: Console, method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
     from mcne import runs
     from mcne.cli.train import outcome
+    from mcne.compile_clock import CLOCK
 
     given = SETTINGS[method]
     _head(console, f"Training {method}")
     if given:
         console.print(", ".join(f"{name} {value}" for name, value in given.items()), markup=False)
-    started = time.monotonic()
+    started = time.perf_counter()
     with _reporter(console, method, dataset, epochs=int(given.get("epochs", 0))) as reporter:
         run = runs.train(
             method,
@@ -109,7 +110,9 @@ def _train(console: Console, method: str, dataset: SocialDataset, split: Split, 
             places={"dataset": "../../network", "split": SPLIT},
             reporter=reporter,
         )
-    _say(console, f"{outcome(run)}; {time.monotonic() - started:.1f} s")
+    seconds, compiling = time.perf_counter() - started, CLOCK.since(started)
+    once = f", {compiling:.1f} of them to compile, once" if compiling else ""
+    _say(console, f"{outcome(run)}; {seconds:.1f} s{once}")
     return run
 
 
