@@ -1,6 +1,6 @@
 """``python -m benchmarks.same_bytes --data ciao``: whether two trainings with the same seed end in the same bytes.
 
-Methods that learn by steps are trained twice for a few epochs, as it is or with the setting ``deterministic``, so
+Methods that learn by steps are trained twice for a few epochs, as they are or with the setting ``deterministic``, so
 that it can be seen what that costs.
 """
 
@@ -18,21 +18,26 @@ from mcne.data.split import random_split
 from mcne.training.journal import SilentReporter
 from mcne.training.loop import Record
 
-METHODS = (
-    *(
-        "mcne",
-        "mcne-a",
-        "mcne-f",
-        "soft-gate",
-        "shared-bottom",
-        "mcne-random-masks",
-        "mcne-constant-masks",
-        "bpr",
-        "libfm",
-        "nfm",
-    ),
-    *("node2vec", "node2vec-b", "line", "line-b", "graphsage", "pinsage", "lightgcn", "lightgcn-trust"),
-)
+METHODS = [
+    "mcne",
+    "mcne-a",
+    "mcne-f",
+    "mcne-random-masks",
+    "mcne-constant-masks",
+    "soft-gate",
+    "shared-bottom",
+    "bpr",
+    "libfm",
+    "nfm",
+    "node2vec",
+    "node2vec-b",
+    "line",
+    "line-b",
+    "graphsage",
+    "pinsage",
+    "lightgcn",
+    "lightgcn-trust",
+]
 VARIANTS: dict[str, dict[str, Any]] = {
     "mcne, literal messages": {"message": "literal"},
     "mcne, l2 of parameters": {"l2_form": "parameters"},

@@ -238,6 +238,23 @@ def test_files_are_promised_only_for_what_goes_there(tmp_path: Path, monkeypatch
         decide("lightgcn", replace(needed_by("lightgcn"), held=1 << 40), CPU, path=tmp_path)
 
 
+@pytest.mark.parametrize("spare", [0, -1])
+def test_a_gpu_needs_room_for_everything_and_cublas(
+    spare: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Estimate(*(k << 30 for k in (1, 2, 3, 4, 5, 6, 7, 8)), grows_with=("widths", "batch_size"))
+    wanted = (1 + 2 + 3 + 7 + max(4, 5 + 6) << 30) + (64 << 20)  # data, tables, held, best; a step or scoring
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (wanted + spare, 1 << 40))
+    if spare < 0:
+        with pytest.raises(UsageError, match=r"mcne needs about 24\.1 GiB on the GPU of memory"):
+            decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
+        return
+    fits = decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
+    assert fits.line.startswith("GPU memory: about 24.1 GiB of 24.1 GiB")
+    assert fits.line.endswith(", cuBLAS 64.0 MiB)")
+    assert fits.memory_for_tables is None
+
+
 def test_tables_are_counted_to_the_byte() -> None:
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
     split = random_split(dataset, seed=0)

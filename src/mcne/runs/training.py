@@ -145,7 +145,7 @@ class _Work:
         from mcne.layers.spill import room
         from mcne.training.determinism import one_order
 
-        with one_order(self.device, is_asked=self.settings.deterministic):  # before anything opens the GPU
+        with one_order(self.device, is_asked=self.settings.deterministic):
             needed = self.needed()
             found = None if needed is None else decide(self.spec.method, needed, self.device, path=self.path)
             if found is not None and (found.memory_for_tables is not None or self.tells_memory):
