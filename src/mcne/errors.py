@@ -57,11 +57,19 @@ class CaptureError(MCNEError):
 def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
     """Say that ``value`` is not among ``allowed`` and offer the nearest: ``unknown color 'gren'; did you …``."""
     names = [str(name) for name in allowed]
-    folded = {name.casefold(): name for name in names}
-    near = difflib.get_close_matches(str(value).casefold(), folded, n=1)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    near = _nearest(str(value).casefold(), {name.casefold(): name for name in names})
+    hint = f"; did you mean {near!r}?" if near else ""
     listed = ", ".join(names[:30]) + (f", … {len(names) - 30} more" if len(names) > 30 else "")
     return f"unknown {what} {str(value)!r}{hint} ({listed})"
+
+
+def _nearest(value: str, names: dict[str, str]) -> str | None:
+    """The name that looks like it, the one it is short for (``lr``), or, of two letters, one that shares either."""
+    alike = difflib.get_close_matches(value, names, n=1)
+    short_for = [name for name in names if "".join(word[:1] for word in name.split("_")) == value]
+    sharing = difflib.get_close_matches(value, names, n=1, cutoff=0.5) if len(value) == 2 else []
+    near = [*alike, *short_for, *sharing]
+    return names[near[0]] if near else None
 
 
 class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong

@@ -184,6 +184,12 @@ def test_unknown_keys_name_the_nearest(toml: Path) -> None:
         parse([BPRConfig, TrainingSettings], {"zzz": 3})
 
 
+@pytest.mark.parametrize(("key", "meant"), [("lr", "learning_rate"), ("l3", "l2"), ("L1", "l2")])
+def test_short_keys_name_the_nearest_too(key: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown setting '{key}'; did you mean '{meant}'"):
+        parse([BPRConfig, TrainingSettings], {key: 3})
+
+
 def test_settings_of_another_method_are_unknown() -> None:
     with pytest.raises(UsageError, match="unknown setting 'neighbor_samples'"):
         parse([BPRConfig, TrainingSettings], {"neighbor_samples": [5, 5]})
