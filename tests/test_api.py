@@ -269,7 +269,7 @@ def test_load_opens_runs_and_saved_embeddings(data: SocialDataset, model: mcne.M
 def test_load_of_anything_else(data: SocialDataset, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such directory"):
         mcne.load(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="this is no mcne embeddings"):
+    with pytest.raises(DataError, match="this is no run and no saved embeddings"):
         mcne.load(tmp_path)
     data.save(tmp_path / "data")
     with pytest.raises(ArtifactError, match="holds mcne dataset"):

@@ -24,8 +24,9 @@ from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation
 from mcne.embeddings.ranking import Ranking, RawId, RawIds
-from mcne.errors import Interrupted, UsageError, unknown
+from mcne.errors import DataError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
+from mcne.storage import MANIFEST
 
 if TYPE_CHECKING:
     from mcne.training.journal import Reporter
@@ -42,6 +43,11 @@ def load(path: str | Path) -> ConditionalEmbeddings:
     path = Path(path)
     if (path / runs.SPEC).is_file():
         return runs.Run.open(path).embeddings
+    if path.is_dir() and not (path / MANIFEST).is_file():
+        raise DataError(
+            f"{path}: neither {runs.SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of it "
+            "was copied; make a run with mcne train"
+        )
     return ConditionalEmbeddings.load(path)
 
 

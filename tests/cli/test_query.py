@@ -324,6 +324,7 @@ def test_the_dataset_must_be_the_one_of_the_training(run: Run, trained: Path, tm
 def test_a_dataset_is_no_run(run: Run, trained: Path) -> None:
     fails(run("evaluate", trained / "data"), 4, "no run.json, so this is no run")
     fails(run("similar", trained / "data", "--user", 1), 5, "holds mcne dataset; expected: mcne embeddings")
+    fails(run("similar", trained, "--user", 1), 4, "neither run.json nor manifest.json", "make a run with mcne train")
 
 
 # doctor

@@ -29,7 +29,7 @@ def test_a_sweep_from_data_to_a_figure(run: Run, data: Path, tmp_path: Path) -> 
     assert lines[0] == "repetitions: 0 of 2 cells are done"
     assert re.fullmatch(r"1/2 final_width=4, repetition 0: joint, validation NDCG@5 \d+\.\d\d, \d+ s", lines[1])
     assert lines[-2:] == [f"wrote {out / 'sweep.md'}", f"wrote {out / 'sweep.json'}"]
-    again = run("sweep", "mcne", "--data", data, "--out", out, *SMALL, *options, "--json")
+    again = run("sweep", "--data", data, "--out", out, *SMALL, *options, "--json")
     assert again.err.splitlines()[0] == "repetitions: 2 of 2 cells are done"
     assert json.loads(again.out) == json.loads((out / "sweep.json").read_text())
     (curve,) = json.loads(again.out)["curves"]

@@ -12,11 +12,11 @@ from mcne.cli.train import METHODS_HELP, Devices
 
 
 def sweep(
-    what: Annotated[
-        str, typer.Argument(help=f"{METHODS_HELP} Or a TOML file with method, settings and values.", metavar="METHOD")
-    ],
     data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
     out: Annotated[Path, typer.Option("--out", help="The sweep's directory; what is done there stays done.")],
+    what: Annotated[
+        str, typer.Argument(help=f"{METHODS_HELP} Or a TOML file with method, settings and values.", metavar="METHOD")
+    ] = "mcne",
     setting: Annotated[
         list[str] | None,
         typer.Option(
