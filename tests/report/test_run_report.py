@@ -19,6 +19,8 @@ from report_runs import EVIL, SCRIPT, train
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import mask_numbers
 from mcne.analysis.separation import Separation
+from mcne.comparison.execution import Comparison
+from mcne.comparison.kinds import Kind
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import random_split
@@ -26,7 +28,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.evaluation.significance import BehaviorScores, UserScores
+from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
 from mcne.plots import style
 from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
@@ -37,6 +39,8 @@ from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, me
 from mcne.report.run_page import report_of_run
 from mcne.runs import Run
 from mcne.runs.record import TRANSFER
+from mcne.sweep.request import Sweep
+from mcne.sweep.results import collect, write
 from mcne.training.journal import SilentReporter
 from mcne.transfer.run import transfer
 
@@ -113,6 +117,42 @@ def test_metrics_are_those_of_evaluate_as_json(page: ReportReader, plain: Path) 
                 (mean, shown), (low, _), (high, _) = cell.numbers
                 assert (mean, shown) == (means[metric], f"{100 * means[metric]:.1f}")
                 assert low <= mean <= high
+
+
+def test_tests_against_the_others_are_those_of_a_paired_bootstrap(page: ReportReader, plain: Path) -> None:
+    opened = {name: Run.open(plain / name) for name in ("mcne", "bpr", "popularity")}
+    evaluated = {name: evaluate(run.embeddings, *run.data()) for name, run in opened.items()}
+    rows = page.tables["mcne against the others, mean over behaviors"].rows[1:]
+    assert [(row[0].text, row[1].text) for row in rows] == [
+        (other, title) for title in METRICS.values() for other in ("bpr", "popularity")
+    ]
+    for row, (metric, other) in zip(rows, [(m, o) for m in METRICS for o in ("bpr", "popularity")], strict=True):
+        scores = {name: averaged([each], metric) for name, each in evaluated.items()}
+        one = compare(scores["mcne"], {name: scores[name] for name in ("bpr", "popularity")})[other].overall
+        told = [value for cell in row[2:] for value, _ in cell.numbers]
+        assert told == [
+            one.difference, one.low, one.high, one.adjusted_p, one.effect_size, one.better, one.worse,
+        ]  # fmt: skip
+        means = [evaluated[name].summary()["mean"][metric] for name in ("mcne", other)]
+        assert one.difference == pytest.approx(means[0] - means[1], abs=1e-12)
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_sweep_is_shown_on_the_page_of_a_run(plain: Path, tmp_path: Path) -> None:
+    network = plain.parent / "network"
+    asked = Sweep.of_pairs("popularity", ["epochs=1,2"], repetitions=1, split="random")
+    comparison = Comparison.open(asked.plan(), network, tmp_path / "sweep", kind=Kind.sweep)
+    comparison.run(jobs=1, device="cpu", say=lambda _line: None)
+    found = collect(asked, comparison, None)
+    write(found, tmp_path / "sweep")
+    report = report_of_run(Run.open(plain / "mcne"), with_map=False, sweeps=[tmp_path / "sweep"])
+    page = checked_page(report.html())
+    table = page.tables["epochs: test part, mean over behaviors ± standard deviation, percent"]
+    written = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["curves"][0]["points"]
+    assert [row[0].text for row in table.rows[1:]] == ["1", "2"]
+    for row, point in zip(table.rows[1:], written, strict=True):
+        assert [cell.numbers[0][0] for cell in row[1:3]] == [point["mean"][metric]["mean"] for metric in METRICS]
+    assert "sensitivity-1" in [drawing.name for drawing in report.drawings]
 
 
 def test_every_metric_of_the_run_is_there(page: ReportReader, plain: Path) -> None:

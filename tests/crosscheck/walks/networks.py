@@ -107,7 +107,8 @@ def of_ours(method: str, graph: Graph, settings: dict[str, Any], *, steps: int, 
         model.tables.learning_rate = rate * (1 - step / steps)
         model.update(model.loss(model.prepare(step, 0)))  # an epoch has one step
     learned = model.learned()
-    return learned["users"].numpy(), learned["contexts"].numpy()
+    users = learned["users"]
+    return users.numpy(), learned.get("contexts", users).numpy()  # of the first order of LINE users are contexts
 
 
 def figures(network: Network, vectors: Vectors, pairs: Pairs) -> Figures:
@@ -137,6 +138,7 @@ def over_seeds(
     ours: Callable[[Graph, int], Vectors],
     theirs: Callable[[Graph, int], tuple[Vectors, Pairs]],
     tolerances: Figures,
+    networks: Callable[[int], list[Network]] = networks,
 ) -> bool:
     """Whether both sides agree on all networks. The control is ours, taught by links that mean nothing."""
     measured: dict[str, dict[str, list[Figures]]] = {}
