@@ -51,6 +51,7 @@ reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DI
 	$(BIN)/mcne compare experiments/epinions.toml --data reproduced/epinions --out reproduced/results/epinions
 	$(BIN)/mcne compare experiments/ciao-temporal.toml --data reproduced/ciao-times --out reproduced/results/ciao-temporal
 	$(BIN)/mcne compare experiments/ciao-masks.toml --data reproduced/ciao --out reproduced/results/ciao-masks
+	@for name in ciao epinions; do $(BIN)/mcne compare experiments/variants/$$name.toml --data reproduced/$$name --out reproduced/results/variants/$$name || exit 1; done
 	@for name in ciao epinions; do $(BIN)/mcne sweep experiments/sweep/$$name.toml --data reproduced/$$name --out reproduced/results/sweep-$$name || exit 1; done
 	$(BIN)/mcne structure --data reproduced/ciao --out reproduced/results/structure-ciao --repetitions 5 --set epochs=200 --set patience=30 --set mcne.l2=0.02 --set mcne.learning_rate=0.0005
 	$(BIN)/mcne structure --data reproduced/epinions --out reproduced/results/structure-epinions --repetitions 3 --set epochs=200 --set patience=30 --set mcne.l2=0.04 --set mcne.learning_rate=0.002

@@ -30,12 +30,12 @@ def _read(directory: Path, kind: str) -> list[Numbers]:
 
 
 def _masks(trainings: list[Numbers]) -> list[str]:
-    kept = [_flips(each) / each["entries"] for each in trainings]
+    flips = [_flips(each) / each["entries"] for each in trainings]
     levels = list(zip(*(each["levels"] for each in trainings), strict=True))
     pairs = [pair for each in trainings for level in each["levels"] for pair in level["overlaps"]]
     return [
         f"masks: epochs kept {[each['best_epoch'] for each in trainings]}",
-        f"masks: an entry has flipped by then {_rounded(kept)} times",
+        f"masks: an entry has flipped by then {_rounded(flips)} times",
         f"masks: density of levels {_rounded(mean(_densities(level)) for level in levels)} on average",
         f"masks: density of levels, by training {[_rounded(mean(_densities([one])) for one in of) for of in levels]}",
         f"masks: density of one mask {_range(d for level in levels for d in _densities(level))}",

@@ -43,7 +43,7 @@ def load(path: str | Path) -> ConditionalEmbeddings:
     path = Path(path)
     if (path / runs.SPEC).is_file():
         return runs.Run.open(path).embeddings
-    if path.is_dir() and not (path / MANIFEST).is_file():
+    if path.exists() and not (path / MANIFEST).is_file():
         raise DataError(
             f"{path}: neither {runs.SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of it "
             "was copied; make a run with mcne train"

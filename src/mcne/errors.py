@@ -64,11 +64,11 @@ def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
 
 
 def _nearest(value: str, names: dict[str, str]) -> str | None:
-    """The name that looks like it, the one it is short for (``lr``), or, of two letters, one that shares either."""
+    """The name that it is short for (``lr``), the one most like it, or of two letters one that shares a letter."""
+    short_for = [name for name in names if "_" in name and "".join(word[:1] for word in name.split("_")) == value]
     alike = difflib.get_close_matches(value, names, n=1)
-    short_for = [name for name in names if "".join(word[:1] for word in name.split("_")) == value]
-    sharing = difflib.get_close_matches(value, names, n=1, cutoff=0.5) if len(value) == 2 else []
-    near = [*alike, *short_for, *sharing]
+    short = [name for name in names if len(name) == len(value) == 2 and set(name) & set(value)]
+    near = [*short_for, *alike, *short]
     return names[near[0]] if near else None
 
 

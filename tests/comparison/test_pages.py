@@ -48,6 +48,7 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     assert shown in markdown
     assert shown in page
     assert "bpr against the others" in markdown
+    assert "a budget of 4 configurations, chosen on the validation part" in markdown
     titles = [table["title"] for table in json.loads(numbers)]
     assert len(titles) == len(set(titles)) == 11
     assert page.count("<section>") == 11
@@ -160,6 +161,15 @@ class Outline(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+
+
+def test_a_plan_without_search_says_so(finished: Comparison, tmp_path: Path) -> None:
+    alone = {name: each[:1] for name, each in finished.plan.candidates.items()}
+    summary = summarize(finished)
+    about = replace(summary, comparison=replace(finished, plan=replace(finished.plan, candidates=alone)))
+    assert (
+        "those of the plan, nothing is searched; the test part is scored once." in write(about, tmp_path)[0].read_text()
+    )
 
 
 def test_pages_are_whole_whatever_a_cell_says() -> None:

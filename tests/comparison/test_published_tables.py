@@ -68,3 +68,13 @@ def test_the_plan_that_is_timed_has_what_was_chosen_on_ciao() -> None:
     assert {row: [said(c) for c in each] for row, each in plan.candidates.items()} == {
         row: [chosen(cells)] for row, cells in costs.items()
     }
+
+
+@pytest.mark.parametrize("name", ["ciao", "epinions"])
+def test_the_plans_of_variants_have_what_was_chosen(name: str) -> None:
+    plan = Plan.read(ROOT / "experiments" / "variants" / f"{name}.toml")
+    (costs,) = (rows for rows in tables(name).values() if COSTS in next(iter(rows.values())))
+    assert {row: [said(c) for c in each] for row, each in plan.candidates.items()} == {
+        row: [chosen(costs[row])] for row in ("mcne-f", "mcne-a", "mcne")
+    }
+    assert plan.expected.keys() == plan.candidates.keys()

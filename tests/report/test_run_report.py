@@ -140,16 +140,17 @@ def test_tests_against_the_others_are_those_of_a_paired_bootstrap(page: ReportRe
 @pytest.mark.usefixtures("sketched")
 def test_a_sweep_is_shown_on_the_page_of_a_run(plain: Path, tmp_path: Path) -> None:
     network = plain.parent / "network"
-    asked = Sweep.of_pairs("popularity", ["epochs=1,2"], repetitions=1, split="random")
+    asked = Sweep.of_pairs("userknn", ["popularity_weight=0,0.5"], repetitions=1, split="random")
     comparison = Comparison.open(asked.plan(), network, tmp_path / "sweep", kind=Kind.sweep)
     comparison.run(jobs=1, device="cpu", say=lambda _line: None)
     found = collect(asked, comparison, None)
     write(found, tmp_path / "sweep")
     report = report_of_run(Run.open(plain / "mcne"), with_map=False, sweeps=[tmp_path / "sweep"])
     page = checked_page(report.html())
-    table = page.tables["epochs: test part, mean over behaviors ± standard deviation, percent"]
+    table = page.tables["popularity_weight: test part, mean over behaviors ± standard deviation, percent"]
     written = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["curves"][0]["points"]
-    assert [row[0].text for row in table.rows[1:]] == ["1", "2"]
+    assert [row[0].text for row in table.rows[1:]] == [str(point["value"]) for point in written]
+    assert written[0]["mean"] != written[1]["mean"]
     for row, point in zip(table.rows[1:], written, strict=True):
         assert [cell.numbers[0][0] for cell in row[1:3]] == [point["mean"][metric]["mean"] for metric in METRICS]
     assert "sensitivity-1" in [drawing.name for drawing in report.drawings]

@@ -184,9 +184,15 @@ def test_unknown_keys_name_the_nearest(toml: Path) -> None:
         parse([BPRConfig, TrainingSettings], {"zzz": 3})
 
 
-@pytest.mark.parametrize(("key", "meant"), [("lr", "learning_rate"), ("l3", "l2"), ("L1", "l2")])
+@pytest.mark.parametrize(("key", "meant"), [("lr", "learning_rate"), ("bs", "batch_size"), ("l3", "l2"), ("L1", "l2")])
 def test_short_keys_name_the_nearest_too(key: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"unknown setting '{key}'; did you mean '{meant}'"):
+        parse([BPRConfig, TrainingSettings], {key: 3})
+
+
+@pytest.mark.parametrize("key", ["dt", "e", "xy"])
+def test_short_keys_that_are_like_nothing_name_nothing(key: str) -> None:
+    with pytest.raises(UsageError, match=rf"unknown setting '{key}' \(width, "):
         parse([BPRConfig, TrainingSettings], {key: 3})
 
 

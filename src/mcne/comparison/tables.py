@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcne.comparison.files import taking_turns, write_json, write_parquet
+from mcne.comparison.plan import Plan
 from mcne.comparison.summary import Row, Spread, Summary
 from mcne.comparison.table import Table, html_page, markdown_page
 from mcne.evaluation.protocol import CUTOFFS
@@ -46,8 +47,7 @@ def write(summary: Summary, out: Path) -> list[Path]:
     about = [
         f"{data.name}: {data.n_users:,} users, {data.graph.n_links:,} links, dataset {data.fingerprint[:12]}; "
         f"{plan.repetitions} repetitions, split {plan.split} ({', '.join(splits)}).",
-        f"Every method has a budget of {plan.search} configurations, chosen on the validation part of the first split; "
-        "the test part is scored once, with what was chosen. Percent, mean ± standard deviation over repetitions.",
+        f"{_searched(plan)} Percent, mean ± standard deviation over repetitions.",
         f"Command: {plan.command}",
     ]
     pages = {"table.md": markdown_page(plan.title, about, made), "table.html": html_page(plan.title, about, made)}
@@ -57,6 +57,15 @@ def write(summary: Summary, out: Path) -> list[Path]:
         write_json(out / "table.json", [vars(table) | {"best": sorted(table.best)} for table in made])
         write_parquet(out / "users.parquet", summary.users())
     return [out / name for name in (*pages, "table.json", "users.parquet")]
+
+
+def _searched(plan: Plan) -> str:
+    if all(len(candidates) == 1 for candidates in plan.candidates.values()):
+        return "Settings are those of the plan, nothing is searched; the test part is scored once."
+    return (
+        f"Every method has a budget of {plan.search} configurations, chosen on the validation part of the first split; "
+        "the test part is scored once, with what was chosen."
+    )
 
 
 def _quality(summary: Summary, protocol: str) -> Table:

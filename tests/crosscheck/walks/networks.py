@@ -138,12 +138,12 @@ def over_seeds(
     ours: Callable[[Graph, int], Vectors],
     theirs: Callable[[Graph, int], tuple[Vectors, Pairs]],
     tolerances: Figures,
-    networks: Callable[[int], list[Network]] = networks,
+    made: Callable[[int], list[Network]] = networks,
 ) -> bool:
     """Whether both sides agree on all networks. The control is ours, taught by links that mean nothing."""
     measured: dict[str, dict[str, list[Figures]]] = {}
     for seed in SEEDS:
-        for network in networks(seed):
+        for network in made(seed):
             vectors, pairs = theirs(network.graph, seed)
             sides = {"ours": ours(network.graph, seed), "theirs": vectors}
             if seed == SEEDS[0]:
