@@ -168,7 +168,7 @@ def test_a_plan_without_search_says_so(finished: Comparison, tmp_path: Path) -> 
     summary = summarize(finished)
     about = replace(summary, comparison=replace(finished, plan=replace(finished.plan, candidates=alone)))
     assert (
-        "those of the plan, nothing is searched; the test part is scored once." in write(about, tmp_path)[0].read_text()
+        "Settings are given and not searched; the test part is scored once." in write(about, tmp_path)[0].read_text()
     )
 
 

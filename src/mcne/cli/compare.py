@@ -25,9 +25,16 @@ def default_jobs(device: torch.device) -> int:
 
 
 def compare(
-    plan: Annotated[Path, typer.Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")],
     data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
     out: Annotated[Path, typer.Option("--out", help="The comparison's directory; what is done there stays done.")],
+    plan: Annotated[
+        Path | None, typer.Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", help="In place of PLAN: these with default settings.", metavar="NAME,NAME,…"),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Random splits of --methods, each with its seed; 3.")] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Train this row of the plan alone (repeatable).")
     ] = None,
@@ -40,7 +47,7 @@ def compare(
     device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
     table_only: Annotated[bool, typer.Option("--table", help="Train nothing: the table of what is done.")] = False,
 ) -> None:
-    """Train and evaluate every method of a plan, and write table.md, table.html and table.json.
+    """Train and evaluate every method of a plan, or named by --methods, and write table.md, table.html and table.json.
 
     Interrupted anywhere, the same command goes on; finished cells are never trained again.
     """
@@ -48,10 +55,19 @@ def compare(
     from mcne.comparison.plan import Plan
     from mcne.comparison.summary import summarize
     from mcne.comparison.tables import write
-    from mcne.errors import DataError
+    from mcne.errors import DataError, UsageError
     from mcne.runs import choose_device
 
-    read = Plan.read(plan, only=tuple(only or ()))
+    if plan is None and methods is None:
+        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
+    if plan is not None and (methods, seeds) != (None, None):
+        raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
+    if plan is None and only:
+        raise UsageError("--only limits a plan; name in --methods what is to be trained")
+    if plan is None:
+        read = Plan.of_methods((methods or "").split(","), repetitions=seeds or 3)
+    else:
+        read = Plan.read(plan, only=tuple(only or ()))
     chosen = choose_device(device.value)
     comparison = Comparison.open(read, data, out)
     for other in merge or []:

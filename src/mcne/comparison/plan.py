@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,6 +117,28 @@ class Plan:
             paper={name: table.pairs("Books = [29.67, 35.75]") for name, table in paper.items()},
             expected=expected,
             trained=tuple(name for name in methods if not only or name in only),
+        )
+
+    @classmethod
+    def of_methods(cls, methods: Sequence[str], *, repetitions: int) -> Plan:
+        """Methods by name with their default settings, on random splits; tested against mcne, or the first."""
+        candidates = {name: (Candidate(name, "joint", {}),) for name in methods}
+        if len(candidates) < len(methods):
+            raise UsageError(f"--methods {','.join(methods)}: a method is there twice; name every one once")
+        for name in methods:
+            resolved(name, {})  # refuses what is no method
+        return cls(
+            title=f"{', '.join(candidates)} with default settings",
+            command=f"mcne compare --data DATA --methods {','.join(candidates)} --seeds {repetitions} --out DIR",
+            split="random",
+            repetitions=repetitions,
+            search=1,
+            protocols=("sampled",),
+            reference="mcne" if "mcne" in candidates else methods[0],
+            candidates=candidates,
+            paper={},
+            expected={},
+            trained=tuple(candidates),
         )
 
     def split_name(self, repetition: int) -> str:

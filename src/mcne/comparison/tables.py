@@ -61,7 +61,7 @@ def write(summary: Summary, out: Path) -> list[Path]:
 
 def _searched(plan: Plan) -> str:
     if all(len(candidates) == 1 for candidates in plan.candidates.values()):
-        return "Settings are those of the plan, nothing is searched; the test part is scored once."
+        return "Settings are given and not searched; the test part is scored once."
     return (
         f"Every method has a budget of {plan.search} configurations, chosen on the validation part of the first split; "
         "the test part is scored once, with what was chosen."

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from libreco.algorithms.torch_modules.pinsage_module import PinSageModel
-from libreco.sampling import bipartite_neighbors_with_weights
+from libreco.sampling import bipartite_neighbors_with_weights, negatives_from_unconsumed
 from libreco.torchops.loss import bpr_loss, compute_pair_scores, max_margin_loss
 from torch import Tensor
 
@@ -121,6 +121,22 @@ def train(given: Arrays) -> Arrays:
         return {"vectors": represent(model, np.arange(len(lists.start) - 1), lists).numpy()}
 
 
+def whole(given: Arrays) -> Arrays:
+    """Train from our weights on neighbors, an order of pairs and negatives of their own."""
+    found, order = visits(given), np.random.default_rng(int(given["seed"]))
+    user, item, n_users, n_items = given["pair.user"], given["pair.item"], int(given["n_users"]), int(given["n_items"])
+    had: dict[int, set[int]] = {}
+    for one, what in zip(user.tolist(), item.tolist(), strict=True):
+        had.setdefault(one, set()).add(what)
+    rows = np.concatenate([order.permutation(len(user)) for _ in range(int(given["epochs"]))])
+    triples = user[rows], item[rows]
+    negative = negatives_from_unconsumed(had, *(each.tolist() for each in triples), n_items, num_neg=1)
+    drawn = {"user": triples[0], "positive": n_users + triples[1], "negative": n_users + negative}
+    steps = np.arange(0, len(user), int(given["batch_size"]))
+    sizes = np.tile(np.diff(steps, append=len(user)), int(given["epochs"]))
+    return train(given | found | drawn | {"sizes": sizes})
+
+
 task, path = sys.argv[1], Path(sys.argv[2])
-found = {"step": step, "visits": visits, "train": train}[task](dict(np.load(path)))
+found = {"step": step, "visits": visits, "train": train, "whole": whole}[task](dict(np.load(path)))
 np.savez(path, **found)
