@@ -63,5 +63,5 @@ reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DI
 lock: $(READY) ## write the versions installed in .venv to requirements.lock
 	$(BIN)/python -m pip freeze --exclude-editable | sed -e 's/+cpu$$//' -e '/^triton==/s/$$/; sys_platform == "linux"/' > requirements.lock
 
-clean: ## remove the environment and everything made by the verbs above
-	rm -rf $(VENV) $(DEMO) bench-results reproduced .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the environment and what can be made again by the verbs above; figures measured and results reproduced stay
+	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis

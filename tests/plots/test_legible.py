@@ -28,7 +28,7 @@ from mcne.plots.masks import draw_masks
 from mcne.plots.style import INK, PAPER, Theme, save, shortened, styled
 from mcne.report import figures
 
-COUNTS = pytest.mark.parametrize(("n", "theme"), [(2, "light"), (3, "dark"), (12, "light")])
+COUNTS = pytest.mark.parametrize(("n", "theme"), [(2, "light"), (3, "dark"), (12, "light"), (12, "dark")])
 
 
 # masks

@@ -14,7 +14,7 @@ import pytest
 from later_behavior import NEW, Whole
 
 from mcne.comparison import transfer_study
-from mcne.comparison.transfer_plan import TransferPlan
+from mcne.comparison.transfer_plan import TransferPlan, Way
 from mcne.comparison.transfer_study import TransferStudy
 from mcne.comparison.transfer_table import finished_rows, write
 from mcne.data.dataset import SocialDataset
@@ -123,7 +123,7 @@ def test_a_base_is_trained_only_for_what_is_still_to_be_brought_to_it(
 def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -> None:
     study, _ = done
     rows = finished_rows(study)
-    page, table = (path.read_text() for path in write(study, rows=rows))
+    page, _, table = (path.read_text() for path in write(study, rows=rows))
     found: dict[str, Any] = json.loads(table)
     for row, said in zip(rows, found["rows"], strict=True):
         values = [result["test"]["recall@5"] for result in row.results]
@@ -138,12 +138,69 @@ def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -
     assert "transfer against the others" in page
 
 
+def section_of(page: str, title: str) -> list[str]:
+    """The lines of the table with a title."""
+    _, section = page.split(f"### {title}\n")
+    return [line for line in section.partition("### ")[0].splitlines() if line.startswith("|")]
+
+
+def test_tables_tell_what_was_searched_and_chosen(done: tuple[TransferStudy, list[str]]) -> None:
+    study, _ = done
+    rows = finished_rows(study)
+    page, html, table = (path.read_text() for path in write(study, rows=rows))
+    header, _, *lines = section_of(page, "What was searched and chosen")
+    assert header == "|  | searched | validation NDCG@5 | chosen | fixed | schedule |"
+    l2 = rows[0].results[0]["cell"]["given"]["l2"]
+    assert rows[0].results[0]["validation"] == max(found(study, way)["validation"] for way in rows[0].candidates)
+    expected = {
+        "transfer": ("2", f"l2={l2}", "control=none", "2 epochs, patience 10"),
+        "random": ("1", "–", "control=random-masks", "2 epochs, patience 10"),
+        "popularity": ("1", "–", "–", "no epochs"),
+        "together": ("1", "–", "width=4", "1 epochs, patience 10"),
+    }
+    assert [row.name for row in rows] == list(expected)
+    for line, row, (searched, *settings) in zip(lines, rows, expected.values(), strict=True):
+        cells = [row.name, searched, f"{100 * row.results[0]['validation']:.2f}", *settings]
+        assert line == f"| {' | '.join(cells)} |"
+        assert f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" in html
+    said = {row["name"]: row for row in json.loads(table)["rows"]}
+    assert {name: (row["searched"], row["chosen"], row["fixed"]) for name, row in said.items()} == {
+        "transfer": (2, {"l2": l2}, {"control": "none"}),
+        "random": (1, {}, {"control": "random-masks"}),
+        "popularity": (1, {}, {}),
+        "together": (1, {}, {"width": 4}),
+    }
+    assert [row["validation"] for row in said.values()] == [row.results[0]["validation"] for row in rows]
+    assert {row["diverged"] for row in said.values()} == {0}
+
+
+def test_a_search_that_diverged_and_a_first_split_that_is_missing_are_told(
+    done: tuple[TransferStudy, list[str]], tmp_path: Path
+) -> None:
+    study = replace(done[0], out=shutil.copytree(done[0].out, tmp_path / "out"))
+    chosen = study.choose()
+    (other,) = (way for way in study.plan.rows["transfer"] if way != chosen["transfer"])
+    diverged = found(study, other) | {"validation": None, "diverged": "not a number"}
+    (study.directory(other, 0) / "cell.json").write_text(json.dumps(diverged))
+    shutil.rmtree(study.directory(chosen["together"], 0))
+    page = write(study, rows=finished_rows(study))[0].read_text()
+    _, _, first, *_, last = section_of(page, "What was searched and chosen")
+    assert first.startswith("| transfer | 2, 1 diverged | ")
+    assert last.startswith("| together (1 of 2 splits) | 1 | – | – | width=4 |")
+
+
+def found(study: TransferStudy, way: Way) -> dict[str, Any]:
+    """A finished cell of the first repetition."""
+    result = study.result(way, 0)
+    assert result is not None
+    return result
+
+
 def test_what_the_plan_expects_stands_beside_what_was_found(done: tuple[TransferStudy, list[str]]) -> None:
     study, _ = done
     rows = finished_rows(study)
-    page, table = (path.read_text() for path in write(study, rows=rows))
-    _, section = page.split("### Beside the figures that the plan expects\n\n")
-    header, _, *lines = section.splitlines()
+    page, _, table = (path.read_text() for path in write(study, rows=rows))
+    header, _, *lines = section_of(page, "Beside the figures that the plan expects")
     assert header == "| row | expected R@5 | found | gap | expected N@5 | found | gap |"
     found = {row.name: row for row in rows}
     for line, (name, before) in zip(lines, [("transfer", (9.0, 7.5)), ("together", (80.0, 70.0))], strict=True):

@@ -103,8 +103,8 @@ def compare_transfer(
 ) -> None:
     """Bring a behavior to models trained without it, beside controls and methods from scratch.
 
-    Writes table.md and table.json. Interrupted anywhere, the same command goes on; what is finished is never trained
-    again.
+    Writes table.md, table.html and table.json. Interrupted anywhere, the same command goes on; what is finished is
+    never trained again.
     """
     from mcne.comparison.transfer_plan import TransferPlan
     from mcne.comparison.transfer_study import TransferStudy

@@ -22,6 +22,7 @@ PROTOCOL_TITLES = {
     "popular": "Against 100 items drawn by popularity",
 }
 TWO = ("recall@5", "ndcg@5")
+CHOICES = ("searched", "validation NDCG@5", "chosen", "fixed", "schedule")
 
 
 def tables(summary: Summary) -> list[Table]:
@@ -174,8 +175,7 @@ def _chance(test: Comparison) -> str:
 
 def _costs(summary: Summary) -> Table:
     """Parameters, seconds, and what was searched, chosen and fixed."""
-    header = ["method", "numbers learned", "train s", "evaluate s", "measured on", "searched", "validation NDCG@5"]
-    header += ["chosen", "fixed", "schedule"]
+    header = ("method", "numbers learned", "train s", "evaluate s", "measured on", *CHOICES)
     rows = []
     for row in summary.rows:
         parameters, train, evaluate = (row.cost(n) for n in ("parameters", "train_seconds", "evaluate_seconds"))
@@ -186,8 +186,7 @@ def _costs(summary: Summary) -> Table:
                 "–" if train is None else f"{train.mean:.1f}",
                 "–" if evaluate is None else f"{evaluate.mean:.1f}",
                 "; ".join(sorted({_measured_on(result) for result in row.results})),
-                f"{row.candidates}" + (f", {row.diverged} diverged" if row.diverged else ""),
-                "–" if row.validation is None else f"{100 * row.validation:.2f}",
+                *search_cells(row.candidates, row.diverged, row.validation),
                 *_settings(summary, row),
             )
         )
@@ -196,7 +195,7 @@ def _costs(summary: Summary) -> Table:
         "and its cores, so they are no measure of a method alone. Settings not named are the method's defaults; every "
         "cell.json holds all of them."
     )
-    return Table("Costs and choices", tuple(header), tuple(rows), note=note)
+    return Table("Costs and choices", header, tuple(rows), note=note)
 
 
 def _measured_on(result: Mapping[str, Any]) -> str:
@@ -208,20 +207,39 @@ def _measured_on(result: Mapping[str, Any]) -> str:
 
 def _settings(summary: Summary, row: Row) -> tuple[str, str, str]:
     """What was chosen of what was searched, what the plan has fixed, and how long was trained."""
-    candidates = summary.comparison.plan.candidates[row.name]
+    candidates = [candidate.given for candidate in summary.comparison.plan.candidates[row.name]]
     _, schedule = row.candidate.resolved
-    chosen: list[str] = [row.candidate.mode]
-    fixed = []
-    for name, value in row.candidate.given.items():
-        if any(candidate.given[name] != value for candidate in candidates):
-            chosen.append(f"{name}={value}")
-        elif name not in schedule:
-            fixed.append(f"{name}={value}")
-    epochs = row.results[0]["epochs"]
-    has_steps = any(epochs) if isinstance(epochs, list) else epochs
+    chosen, fixed = chosen_and_fixed(row.candidate.given, candidates, schedule)
+    told = ", ".join([row.candidate.mode, *([listed(chosen)] if chosen else [])])
+    return told, listed(fixed), schedule_cell(schedule, row.results[0]["epochs"])
+
+
+def search_cells(candidates: int, diverged: int, validation: float | None) -> tuple[str, str]:
+    """How many were searched, and what the chosen one reached."""
+    searched = f"{candidates}" + (f", {diverged} diverged" if diverged else "")
+    return searched, "–" if validation is None else f"{100 * validation:.2f}"
+
+
+def chosen_and_fixed(
+    given: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]], schedule: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of given settings those in which candidates differ, and the others that are not of the schedule."""
+    chosen = {name: value for name, value in given.items() if any(other[name] != value for other in candidates)}
+    fixed = {name: value for name, value in given.items() if name not in chosen and name not in schedule}
+    return chosen, fixed
+
+
+def listed(settings: Mapping[str, Any]) -> str:
+    """Settings for people; a dash of nothing."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "–"
+
+
+def schedule_cell(schedule: Mapping[str, Any], epochs: int | Sequence[int]) -> str:
+    """How long was trained at most; ``epochs`` are those of a result, none of a method that has no steps."""
+    if not (any(epochs) if isinstance(epochs, Sequence) else epochs):
+        return "no epochs"
     said = f"{schedule['epochs']} epochs, patience {schedule['patience']}"
-    said += f", validated every {schedule['evaluate_every']}" if schedule["evaluate_every"] > 1 else ""
-    return ", ".join(chosen), ", ".join(fixed) or "–", said if has_steps else "no epochs"
+    return said + (f", validated every {schedule['evaluate_every']}" if schedule["evaluate_every"] > 1 else "")
 
 
 def _unfinished(summary: Summary) -> list[Table]:

@@ -14,6 +14,7 @@ from mcne.comparison.given import Given
 from mcne.errors import UsageError, unknown
 from mcne.runs import resolved, settings_of
 from mcne.runs.record import TRANSFER
+from mcne.runs.settings import schedule_of
 from mcne.training.settings import TrainingSettings, parse, read_toml
 from mcne.transfer.learner import Control, TransferConfig
 
@@ -36,6 +37,14 @@ class Way:
     def is_transfer(self) -> bool:
         """Whether it takes a trained model."""
         return self.method == TRANSFER
+
+    def schedule(self) -> dict[str, Any]:
+        """How long it is trained, defaults included; a wrong setting is refused."""
+        if self.is_transfer:
+            _, settings = parse([TransferConfig, TrainingSettings], self.given)
+        else:
+            _, settings = settings_of(self.method, self.given)
+        return schedule_of(settings)
 
     def digest(self, base: Way) -> str:
         """The identity of what it computes from a seed and data; a transfer's depends on what it is brought to."""
@@ -128,10 +137,7 @@ def _ways(row: str, table: Given, training: Mapping[str, Any], most: int) -> tup
 def _checked(table: Given, way: Way) -> Way:
     """Refuse an unknown method and a wrong setting before anything is trained."""
     try:
-        if way.is_transfer:
-            parse([TransferConfig, TrainingSettings], way.given)
-        else:
-            settings_of(way.method, way.given)
+        way.schedule()  # refuses both
     except UsageError as error:
         raise UsageError(f"{table.path}, {table.name}: {error}") from error
     return way

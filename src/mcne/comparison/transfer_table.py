@@ -1,4 +1,4 @@
-"""What a transfer study has found, as Markdown and JSON: quality beside what was trained for it and how long."""
+"""What a transfer study has found, as Markdown, HTML and JSON: quality beside what was trained, chosen, how long."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from typing import Any
 from mcne.comparison.cell import is_done, read_result
 from mcne.comparison.files import write_json
 from mcne.comparison.summary import Spread
-from mcne.comparison.table import Table, markdown_page
-from mcne.comparison.tables import beside_the_expected, percent
+from mcne.comparison.table import Table, html_page, markdown_page
+from mcne.comparison.tables import (
+    CHOICES,
+    beside_the_expected,
+    chosen_and_fixed,
+    listed,
+    percent,
+    schedule_cell,
+    search_cells,
+)
 from mcne.comparison.transfer_plan import Way
 from mcne.comparison.transfer_study import TransferStudy
 from mcne.evaluation.significance import Comparison, averaged, compare
@@ -25,6 +33,12 @@ NOTE = (
     "metrics builds the ideal from the hits found, for comparison with the paper's figures."
 )
 
+CHOICES_NOTE = (
+    "Chosen by validation on the first split, for all splits; a row that learns all behaviors is validated on their "
+    "mean, the others on the new one. Settings not named are the method's defaults, of a transfer those of what it is "
+    "brought to."
+)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -32,6 +46,9 @@ class Row:
 
     name: str
     way: Way
+    candidates: tuple[Way, ...]  # searched
+    diverged: int  # … of them
+    validation: float | None  # of the chosen one, on the first split
     planned: int
     results: tuple[Mapping[str, Any], ...]
 
@@ -57,18 +74,24 @@ class Row:
             (first["parameters"], None) if counted is None else (counted["masks"] + counted["items"], counted["masks"])
         )
 
+    def settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What was chosen of what was searched, and what the plan has fixed."""
+        return chosen_and_fixed(self.way.given, [way.given for way in self.candidates], self.way.schedule())
+
     def to_json(self) -> dict[str, Any]:
         """Everything that the tables say of it, and each split's own figures."""
-        numbers, masks = self.numbers()
+        (numbers, masks), (chosen, fixed) = self.numbers(), self.settings()
         metrics = {name: None if (found := self.metric(name)) is None else asdict(found) for name in METRICS}
         splits = [{name: result["test"][name] for name in METRICS} for result in self.results]
         seconds = [result["train_seconds"] for result in self.results]
         said = {"name": self.name, "way": asdict(self.way), "numbers_trained": numbers, "of_masks": masks}
+        said |= {"searched": len(self.candidates), "diverged": self.diverged, "validation": self.validation}
+        said |= {"chosen": chosen, "fixed": fixed, "schedule": self.way.schedule()}
         return said | {"metrics": metrics, "splits": splits, "train_seconds": seconds}
 
 
 def write(study: TransferStudy, *, rows: Sequence[Row]) -> list[Path]:
-    """Leave ``table.md`` and ``table.json`` in the study's directory."""
+    """Leave ``table.md``, ``table.html`` and ``table.json`` in the study's directory."""
     tests = _tests(study, rows)
     plan, dataset = study.plan, study.dataset
     known = ", ".join(name for name in dataset.behavior_names if name != plan.behavior)
@@ -78,24 +101,32 @@ def write(study: TransferStudy, *, rows: Sequence[Row]) -> list[Path]:
     ]
     made = [_quality(study, rows), *_tested(plan.reference, tests)]
     made += beside_the_expected(plan.expected, [(row.name, row.label, [*map(row.metric, TESTED)]) for row in rows])
-    page = markdown_page(plan.title, about, made)
+    made.append(_choices(rows))
+    pages = {"table.md": markdown_page(plan.title, about, made), "table.html": html_page(plan.title, about, made)}
     data: dict[str, Any] = {"title": plan.title, "behavior": plan.behavior, "dataset": dataset.fingerprint}
     data |= {"rows": [row.to_json() for row in rows], "paper": dict(plan.paper), "expected": dict(plan.expected)}
     data |= {"tests": {metric: {name: asdict(test) for name, test in found.items()} for metric, found in tests.items()}}
-    overwrite(study.out / "table.md", page.encode())
+    for name, text in pages.items():
+        overwrite(study.out / name, text.encode())
     write_json(study.out / "table.json", data)
-    return [study.out / "table.md", study.out / "table.json"]
+    return [study.out / name for name in (*pages, "table.json")]
 
 
 def finished_rows(study: TransferStudy) -> list[Row]:
     """The rows of which something is done, in the plan's order."""
-    rows = []
-    for name, way in study.choose().items():
-        found = [study.result(way, repetition) for repetition in range(study.plan.repetitions)]
-        results = tuple(result for result in found if result is not None and "test" in result)
-        if results:
-            rows.append(Row(name, way, study.plan.repetitions, results))
-    return rows
+    rows = [_row(study, name, way) for name, way in study.choose().items()]
+    return [row for row in rows if row.results]
+
+
+def _row(study: TransferStudy, name: str, way: Way) -> Row:
+    """A row with what is finished."""
+    found = [study.result(way, repetition) for repetition in range(study.plan.repetitions)]
+    results = tuple(result for result in found if result is not None and "test" in result)
+    candidates = study.plan.rows[name]
+    searched = [study.result(each, 0) for each in candidates]
+    diverged = sum(result is not None and "diverged" in result for result in searched)
+    validation = None if found[0] is None else found[0]["validation"]
+    return Row(name, way, candidates, diverged, validation, study.plan.repetitions, results)
 
 
 def _before(study: TransferStudy) -> str:
@@ -126,6 +157,20 @@ def _quality(study: TransferStudy, rows: Sequence[Row]) -> Table:
             )
         )
     return Table(f"{study.plan.behavior}: what is trained, and how it ranks", header, tuple(cells), note=NOTE)
+
+
+def _choices(rows: Sequence[Row]) -> Table:
+    """What was searched, chosen and fixed."""
+    cells = tuple(
+        (
+            row.label,
+            *search_cells(len(row.candidates), row.diverged, row.validation),
+            *map(listed, row.settings()),
+            schedule_cell(row.way.schedule(), row.results[0]["epochs"]),
+        )
+        for row in rows
+    )
+    return Table("What was searched and chosen", ("", *CHOICES), cells, note=CHOICES_NOTE)
 
 
 def _tests(study: TransferStudy, rows: Sequence[Row]) -> dict[str, dict[str, Comparison]]:
