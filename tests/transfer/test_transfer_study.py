@@ -144,6 +144,13 @@ def section_of(page: str, title: str) -> list[str]:
     return [line for line in section.partition("### ")[0].splitlines() if line.startswith("|")]
 
 
+def first_of(study: TransferStudy, way: Way) -> dict[str, Any]:
+    """A finished cell of the first repetition."""
+    result = study.result(way, 0)
+    assert result is not None
+    return result
+
+
 def test_tables_tell_what_was_searched_and_chosen(done: tuple[TransferStudy, list[str]]) -> None:
     study, _ = done
     rows = finished_rows(study)
@@ -151,7 +158,7 @@ def test_tables_tell_what_was_searched_and_chosen(done: tuple[TransferStudy, lis
     header, _, *lines = section_of(page, "What was searched and chosen")
     assert header == "|  | searched | validation NDCG@5 | chosen | fixed | schedule |"
     l2 = rows[0].results[0]["cell"]["given"]["l2"]
-    assert rows[0].results[0]["validation"] == max(found(study, way)["validation"] for way in rows[0].candidates)
+    assert rows[0].results[0]["validation"] == max(first_of(study, way)["validation"] for way in rows[0].candidates)
     expected = {
         "transfer": ("2", f"l2={l2}", "control=none", "2 epochs, patience 10"),
         "random": ("1", "–", "control=random-masks", "2 epochs, patience 10"),
@@ -180,20 +187,13 @@ def test_a_search_that_diverged_and_a_first_split_that_is_missing_are_told(
     study = replace(done[0], out=shutil.copytree(done[0].out, tmp_path / "out"))
     chosen = study.choose()
     (other,) = (way for way in study.plan.rows["transfer"] if way != chosen["transfer"])
-    diverged = found(study, other) | {"validation": None, "diverged": "not a number"}
+    diverged = first_of(study, other) | {"validation": None, "diverged": "not a number"}
     (study.directory(other, 0) / "cell.json").write_text(json.dumps(diverged))
     shutil.rmtree(study.directory(chosen["together"], 0))
     page = write(study, rows=finished_rows(study))[0].read_text()
     _, _, first, *_, last = section_of(page, "What was searched and chosen")
     assert first.startswith("| transfer | 2, 1 diverged | ")
     assert last.startswith("| together (1 of 2 splits) | 1 | – | – | width=4 |")
-
-
-def found(study: TransferStudy, way: Way) -> dict[str, Any]:
-    """A finished cell of the first repetition."""
-    result = study.result(way, 0)
-    assert result is not None
-    return result
 
 
 def test_what_the_plan_expects_stands_beside_what_was_found(done: tuple[TransferStudy, list[str]]) -> None:

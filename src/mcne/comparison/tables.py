@@ -210,7 +210,7 @@ def _settings(summary: Summary, row: Row) -> tuple[str, str, str]:
     candidates = [candidate.given for candidate in summary.comparison.plan.candidates[row.name]]
     _, schedule = row.candidate.resolved
     chosen, fixed = chosen_and_fixed(row.candidate.given, candidates, schedule)
-    told = ", ".join([row.candidate.mode, *([listed(chosen)] if chosen else [])])
+    told = f"{row.candidate.mode}, {listed(chosen)}" if chosen else row.candidate.mode
     return told, listed(fixed), schedule_cell(schedule, row.results[0]["epochs"])
 
 

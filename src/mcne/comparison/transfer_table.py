@@ -32,7 +32,6 @@ NOTE = (
     "A transfer's numbers are its masks and its new items; what it was brought to was trained before. The last of the "
     "metrics builds the ideal from the hits found, for comparison with the paper's figures."
 )
-
 CHOICES_NOTE = (
     "Chosen by validation on the first split, for all splits; a row that learns all behaviors is validated on their "
     "mean, the others on the new one. Settings not named are the method's defaults, of a transfer those of what it is "

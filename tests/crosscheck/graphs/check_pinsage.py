@@ -1,4 +1,4 @@
-"""PinSage against LibRecommender's: its network, its losses and its walks, put to work on our graph.
+"""PinSage against LibRecommender's: its network, losses, walks and negatives, put to work on our graph.
 
 As a whole LibRecommender's PinSage is another model: its nodes are items alone, walks go from item to item, and users
 are means of items or have vectors that nothing is heard from. What it is made of knows nothing of that, so here our
@@ -15,15 +15,19 @@ a planted network of 1,000 users with trust between them and one behavior with 5
 3. **An epoch.** Both from our initial weights, on the 5 neighbors and the triples that ours draws, 24 steps with one
    negative, margin loss, PyTorch's Adam at 0.003 for both: the scores of all pairs, on three splits, within 1e-4. As a
    control, ours with its own optimizer, which moves the nodes of a step alone, must be told apart.
+4. **Whole trainings.** Both from our initial weights, 20 epochs of the same settings, on 12 splits: theirs with walks,
+   an order of pairs, negatives (``unconsumed``: uniform among what the user has not, as ours) and PyTorch's Adam, ours
+   as it is used. These trainings are chaotic: vectors that start 1e-6 longer end elsewhere after five epochs (by 0.4 of
+   the largest), and after 20 epochs Recall@10 of three trainings on one split that differ in no more than that, or in
+   the optimizer of 3., is 0.165, 0.171 and 0.178. So means are compared: the 95 % interval of the mean difference
+   on a split, by Student's t, must contain 0 for held-out Recall@10 and NDCG@10 (full ranking), and reach no
+   further than 0.015 to either side of that mean. As a control, of ours where every node hears the neighbors of
+   another one, the interval must not contain 0.
 
-Held-out figures after many epochs tell little, because these trainings are chaotic: vectors that start 1e-6 longer end
-elsewhere after five epochs (by 0.4 of the largest), and after 20 epochs Recall@10 of three trainings on one split that
-differ in no more than that, or in the optimizer of 3., is 0.165, 0.171 and 0.178. Over three splits theirs, with walks
-and negatives of its own, then had 0.189 ± 0.012 and ours 0.173 ± 0.014.
-
-Three differences of definition do not show here. To a node without links theirs sends the node itself, and ours
-nothing. A node with one link has none to theirs (it gets each link twice here, which changes no chance). And theirs
-walks anew for every step, ours once before training.
+Differences of definition that do not show here. To a node without links theirs sends the node itself, and ours
+nothing. A node with one link has none to theirs (it gets each link twice here, which changes no chance). Theirs
+walks anew for every step, ours once before training, and so do both here. Theirs starts from other weights (Glorot's,
+uniform, longer before a ReLU), and by default a negative is any item but the positive.
 
 Last result, LibRecommender 1.5.2: one step 3.2e-6 apart at most, control 2.0e-4 or more; walks 0.010 and, by place,
 0.0038, controls 0.041 and 0.0091 or more; an epoch 2.1e-6, control 0.13 or more. Agreed.
@@ -35,17 +39,20 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from shared import CPU, Case, case, largest_difference, train
+from scipy.stats import t as student
+from shared import CPU, METRICS, Case, Figures, Scores, case, largest_difference, train
 from torch import Tensor, nn
 
 from mcne.data.graph import Graph, undirected
 from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.methods.node_ranking import joint_graph
 from mcne.methods.pinsage import PinSage, PinSageConfig
 from mcne.sampling.visits import most_visited
 
@@ -57,6 +64,9 @@ AN_EPOCH = 1e-4
 STEP = PinSageConfig(widths=(32, 32, 32), neighbors=10, negatives=5, batch_size=256, l2=0.0)
 WALKS: dict[str, Any] = {"walks": 50_000, "length": 4, "restart": 0.5}
 TRAINED = replace(STEP, neighbors=5, negatives=1, batch_size=1024)
+WHOLE_SEEDS = range(12)
+EPOCHS = 20
+HALF_WIDTH = 0.015
 
 Arrays = dict[str, np.ndarray]
 
@@ -65,7 +75,8 @@ def compare() -> bool:
     dataset = generate(SyntheticConfig(users=1000, records_per_user=100))[0].only(0)
     agree = one_step(case(dataset, 0), "margin") & one_step(case(dataset, 0), "bpr")
     agree &= same_walks()
-    return agree & an_epoch([case(dataset, seed) for seed in SEEDS])
+    agree &= an_epoch([case(dataset, seed) for seed in SEEDS])
+    return agree & whole_trainings([case(dataset, seed) for seed in WHOLE_SEEDS])
 
 
 def of_librecommender(task: str, given: Mapping[str, Any]) -> Arrays:
@@ -200,7 +211,7 @@ def an_epoch(cases: list[Case]) -> bool:
     agree = True
     for seed, each in zip(SEEDS, cases, strict=True):
         same, control = (PinSage(each.data, TRAINED, seed=seed, device=CPU) for _ in range(2))
-        theirs = their_scores(same, each.data.n_users)
+        theirs = their_scores(same)
         same.tables = Adam(same.tables.tables, TRAINED.learning_rate)
         everyone = np.arange(each.data.n_users)
         mine, other = (train(model, 1).scores(0, everyone) for model in (same, control))
@@ -210,15 +221,67 @@ def an_epoch(cases: list[Case]) -> bool:
     return agree
 
 
-def their_scores(model: PinSage, n_users: int) -> np.ndarray:
+def their_scores(model: PinSage) -> np.ndarray:
     """All users and items after an epoch of LibRecommender's parts on what ``model`` starts from and draws."""
     steps = [model.ranking.draw(0, step) for step in range(model.n_steps)]
     given: dict[str, Any] = {
         at: np.concatenate([nodes[getattr(triples, at).numpy()].ravel() for nodes, (triples,) in steps])
         for at in ("user", "positive", "negative")
     }
-    given |= {name: getattr(model.config, name) for name in ("loss", "margin", "learning_rate")}
     given |= {"sizes": np.array([len(triples.user) for _, (triples,) in steps])}
-    given |= arrays(renamed(model.learned())) | heard(model, equally=False)
-    vectors = of_librecommender("train", given)["vectors"]
-    return vectors[:n_users] @ vectors[n_users:].T
+    return trained_there("train", model, given | heard(model, equally=False))
+
+
+def trained_there(task: str, model: PinSage, given: Mapping[str, Any]) -> np.ndarray:
+    """The scores of all users and items after a training of LibRecommender's parts from what ``model`` starts from."""
+    settings = {name: getattr(model.config, name) for name in ("loss", "margin", "learning_rate")}
+    vectors = of_librecommender(task, {**given, **settings, **arrays(renamed(model.learned()))})["vectors"]
+    users, items = np.split(vectors, [model.ranking.data.n_users])
+    return users @ items.T
+
+
+def whole_trainings(cases: list[Case]) -> bool:
+    with ThreadPoolExecutor(1) as beside:  # another process, on the other core
+        started = beside.map(their_figures, cases, WHOLE_SEEDS)
+        ours = [our_figures(each, seed) for each, seed in zip(cases, WHOLE_SEEDS, strict=True)]
+        control = [our_figures(each, seed, shuffled=True) for each, seed in zip(cases, WHOLE_SEEDS, strict=True)]
+        theirs = list(started)
+    print(f"  {EPOCHS} epochs, {len(cases)} splits: mean ± deviation, and difference with 95 % interval")
+    agree = True
+    for metric in METRICS:
+        gap, half = interval("ours", metric, ours, theirs)
+        wrong, wide = interval("neighbors shuffled", metric, control, theirs)
+        agree &= abs(gap) <= half <= HALF_WIDTH and abs(wrong) > wide
+    return agree
+
+
+def their_figures(case: Case, seed: int) -> Figures:
+    model = PinSage(case.data, TRAINED, seed=seed, device=CPU)
+    data, graph = model.ranking.data, joint_graph(model.ranking.data, trust=True)
+    ((user, item),), (n_items,) = data.pairs, data.n_items
+    given: dict[str, Any] = {"pair.user": user.astype(np.int64), "pair.item": item.astype(np.int64)}
+    given |= {"n_users": data.n_users, "n_items": n_items, "batch_size": TRAINED.batch_size, "epochs": EPOCHS}
+    given |= {"start": graph.indptr, "node": graph.indices, "size": TRAINED.neighbors, "seed": seed}
+    given |= {"walks": TRAINED.walks, "length": TRAINED.walk_length, "restart": TRAINED.restart}
+    return case.figures(Scores(trained_there("whole", model, given)))
+
+
+def our_figures(case: Case, seed: int, *, shuffled: bool = False) -> Figures:
+    model = PinSage(case.data, TRAINED, seed=seed, device=CPU)
+    if shuffled:
+        learned, order = model.learned(), np.random.default_rng(seed).permutation(model.ranking.n_nodes)
+        model.load(learned | {name: learned[name][order] for name in ("visited.node", "visited.share")})
+    return case.figures(train(model, EPOCHS))
+
+
+def interval(label: str, metric: str, ours: list[Figures], theirs: list[Figures]) -> tuple[float, float]:
+    """Print both sides and their difference on the same splits; its mean, and how far its interval reaches."""
+    mine, other = (np.array([figures[metric] for figures in each]) for each in (ours, theirs))
+    gap, error = (mine - other).mean(), (mine - other).std(ddof=1) / len(mine) ** 0.5
+    half = student.ppf(0.975, len(mine) - 1) * error
+    print(
+        f"  {label:18} {metric:9} {mine.mean():.4f} ± {mine.std(ddof=1):.4f}, theirs {other.mean():.4f} ± "
+        f"{other.std(ddof=1):.4f}, difference {gap:+.4f} ± {half:.4f}",
+        flush=True,
+    )
+    return float(gap), float(half)

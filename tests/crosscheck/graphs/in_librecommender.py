@@ -122,19 +122,19 @@ def train(given: Arrays) -> Arrays:
 
 
 def whole(given: Arrays) -> Arrays:
-    """Train from our weights on neighbors, an order of pairs and negatives of their own."""
-    found, order = visits(given), np.random.default_rng(int(given["seed"]))
-    user, item, n_users, n_items = given["pair.user"], given["pair.item"], int(given["n_users"]), int(given["n_items"])
-    had: dict[int, set[int]] = {}
-    for one, what in zip(user.tolist(), item.tolist(), strict=True):
-        had.setdefault(one, set()).add(what)
-    rows = np.concatenate([order.permutation(len(user)) for _ in range(int(given["epochs"]))])
-    triples = user[rows], item[rows]
-    negative = negatives_from_unconsumed(had, *(each.tolist() for each in triples), n_items, num_neg=1)
-    drawn = {"user": triples[0], "positive": n_users + triples[1], "negative": n_users + negative}
-    steps = np.arange(0, len(user), int(given["batch_size"]))
-    sizes = np.tile(np.diff(steps, append=len(user)), int(given["epochs"]))
-    return train(given | found | drawn | {"sizes": sizes})
+    """Train from our weights on neighbors, an order of pairs and negatives of their own, one for each pair."""
+    found = visits(given)  # seeds their negatives, too
+    order, epochs = np.random.default_rng(int(given["seed"])), int(given["epochs"])
+    n_pairs, n_users = len(given["pair.user"]), int(given["n_users"])
+    rows = np.concatenate([order.permutation(n_pairs) for _ in range(epochs)])
+    user, item = given["pair.user"][rows], given["pair.item"][rows]
+    has: dict[int, set[int]] = {}
+    for who, what in zip(given["pair.user"].tolist(), given["pair.item"].tolist(), strict=True):
+        has.setdefault(who, set()).add(what)
+    negative = negatives_from_unconsumed(has, user.tolist(), item.tolist(), int(given["n_items"]), num_neg=1)
+    sizes = np.diff(np.arange(0, n_pairs, int(given["batch_size"])), append=n_pairs)
+    drawn = {"user": user, "positive": n_users + item, "negative": n_users + negative}
+    return train(given | found | drawn | {"sizes": np.tile(sizes, epochs)})
 
 
 task, path = sys.argv[1], Path(sys.argv[2])
