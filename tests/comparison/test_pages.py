@@ -167,9 +167,7 @@ def test_a_plan_without_search_says_so(finished: Comparison, tmp_path: Path) -> 
     alone = {name: each[:1] for name, each in finished.plan.candidates.items()}
     summary = summarize(finished)
     about = replace(summary, comparison=replace(finished, plan=replace(finished.plan, candidates=alone)))
-    assert (
-        "Settings are given and not searched; the test part is scored once." in write(about, tmp_path)[0].read_text()
-    )
+    assert "Settings are given and not searched; the test part is scored once." in write(about, tmp_path)[0].read_text()
 
 
 def test_pages_are_whole_whatever_a_cell_says() -> None:
