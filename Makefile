@@ -55,7 +55,7 @@ reproduce: $(READY) ## every published table, from the raw files in MCNE_DATA_DI
 	@for name in ciao epinions; do $(BIN)/mcne sweep experiments/sweep/$$name.toml --data reproduced/$$name --out reproduced/results/sweep-$$name || exit 1; done
 	$(BIN)/mcne structure --data reproduced/ciao --out reproduced/results/structure-ciao --repetitions 5 --set epochs=200 --set patience=30 --set mcne.l2=0.02 --set mcne.learning_rate=0.0005
 	$(BIN)/mcne structure --data reproduced/epinions --out reproduced/results/structure-epinions --repetitions 3 --set epochs=200 --set patience=30 --set mcne.l2=0.04 --set mcne.learning_rate=0.002
-	@test -d reproduced/results/new-users || $(BIN)/mcne compare-new-users --data reproduced/ciao --out reproduced/results/new-users --seeds 10 --in-training --set l2=0.02 --set learning_rate=0.002 --set epochs=40 --set batch_size=512 --set patience=8
+	$(BIN)/mcne compare-new-users --data reproduced/ciao --out reproduced/results/new-users --seeds 10 --in-training --set l2=0.02 --set learning_rate=0.002 --set epochs=40 --set batch_size=512 --set patience=8
 	@test -d reproduced/ciao-food || $(BIN)/mcne data prepare ciao --raw $(MCNE_DATA_DIR)/ciao --extra-behaviors "Food & Drink" --out reproduced/ciao-food
 	@test -d reproduced/epinions-sports || $(BIN)/mcne data prepare epinions --raw $(MCNE_DATA_DIR)/epinions --extra-behaviors "Sports & Outdoors" --out reproduced/epinions-sports
 	$(BIN)/mcne compare-transfer experiments/transfer/ciao.toml --data reproduced/ciao-food --out reproduced/results/transfer-ciao
