@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from benchmarks import five_trainings
 
 KEPT = Path(__file__).parents[2] / "docs" / "tables" / "five-trainings"
