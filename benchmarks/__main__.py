@@ -13,9 +13,9 @@ os.environ |= {**VARIABLES, **os.environ}  # as the command line does
 
 from benchmarks import curves, history
 from benchmarks.registry import MEASUREMENTS
-from mcne.benchmarking.figure import Figure, Measurement, choose
-from mcne.benchmarking.machine import machine
 from mcne.errors import UsageError
+from mcne.training.bench.figure import Figure, Measurement, choose
+from mcne.training.bench.machine import machine
 
 
 def main() -> None:

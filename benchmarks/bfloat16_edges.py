@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mcne.kernels.groups import Groups, places
-from mcne.kernels.layers_triton import Edges
+from mcne.kernels.triton.layers import Edges
 
 SAMPLES, ROWS, ATTENTION = 20, 4, 64
 LAYERS = {"first": (4321, 1860, 256), "second": (4321, 384, 128)}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import torch
 
-from mcne.benchmarking.figure import NotMeasuredError
-from mcne.benchmarking.gpu import STEPS, gpu, launched_and_replayed
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.methods.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
+from mcne.training.bench.figure import NotMeasuredError
+from mcne.training.bench.gpu import STEPS, gpu, launched_and_replayed
 
 
 def main() -> None:

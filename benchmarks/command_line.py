@@ -6,8 +6,8 @@ import subprocess
 import sys
 from functools import partial
 
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.rounds import Contender, medians
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.rounds import Contender, medians
 
 ROUNDS = 15
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import torch
 
 from benchmarks.drawing import Panel, panels
-from mcne.benchmarking.machine import machine
-from mcne.benchmarking.rounds import Contender, medians
-from mcne.benchmarking.step import stepping
-from mcne.benchmarking.suite import CIAO_SIZED, all_for_training
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.mcne import MCNE, MCNEConfig
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.training.bench.machine import machine
+from mcne.training.bench.rounds import Contender, medians
+from mcne.training.bench.step import stepping
+from mcne.training.bench.suite import CIAO_SIZED, all_for_training
 
 USERS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 BATCHES = (32, 64, 128, 256, 512)

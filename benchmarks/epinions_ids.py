@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from mcne.data.dataset import Behavior
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.likeness import likeness
 from mcne.data.matfile import read_matrix
 from mcne.data.trust import EPINIONS
-from mcne.ids import Ids
 
 SPARE = 8  # ids that are read too low or too high are nobody's
 ALL = 10**9

@@ -18,7 +18,7 @@ os.environ |= {**VARIABLES, **os.environ}  # as the command line does
 from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.methods.registry import METHODS, refusal
+from mcne.models.registry import METHODS, refusal
 from mcne.training.journal import TIMES
 
 

@@ -13,10 +13,10 @@ import torch
 from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.runs.estimate import estimate
-from mcne.runs.fitting import WORKSPACES, gpu_bytes
-from mcne.runs.settings import settings_of
-from mcne.storage import human_bytes
+from mcne.files import human_bytes
+from mcne.models.memory import estimate
+from mcne.training.choices import settings_of
+from mcne.training.fitting import WORKSPACES, gpu_bytes
 
 METHODS = ("mcne", "mcne-a", "bpr", "libfm", "nfm", "node2vec", "line", "graphsage", "pinsage", "lightgcn-trust")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from benchmarks.raw import ciao
 from benchmarks.temporary_run import temporary_run
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.gpu import gpu
 from mcne.data.split import random_split
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.gpu import gpu
 from mcne.training.journal import SilentReporter
 from mcne.training.loop import Record
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mcne.benchmarking.figure import Figure
+from mcne.training.bench.figure import Figure
 
 RESULTS = Path("bench-results")
 SHOWN = 8

@@ -24,7 +24,7 @@ from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
-from mcne.training.settings import read_pairs
+from mcne.models.settings import read_pairs
 
 PERMUTATIONS = 10_000
 

@@ -12,10 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mcne.benchmarking.figure import Figure
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.storage import human_bytes
+from mcne.files import human_bytes
+from mcne.training.bench.figure import Figure
 
 USERS = 1_000_000
 AT_MOST = 2.2
@@ -25,16 +25,17 @@ import sys
 from pathlib import Path
 from mcne.cli.environment import set_environment
 set_environment()
-from mcne import runs
-from mcne.benchmarking.memory import peak_memory
+from mcne import training
+from mcne.data.split import split_of
+from mcne.training.bench.memory import peak_memory
 from mcne.data.dataset import SocialDataset
-from mcne.methods.mcne import MCNE
+from mcne.models.mcne import MCNE
 from mcne.training.journal import SilentReporter
 MCNE.n_steps = property(lambda model: 10)
 place = Path(sys.argv[1])
 data = SocialDataset.load(place / "data")
-runs.train("mcne", data, runs.split_of(place / "data", data, "random-0"), place / "run", given={"epochs": 2,
-    "checkpoint_seconds": 30}, seed=0, device=runs.choose_device("cpu"), resume=False, places={},
+training.train("mcne", data, split_of(place / "data", data, "random-0"), place / "run", given={"epochs": 2,
+    "checkpoint_seconds": 30}, seed=0, device=training.choose_device("cpu"), resume=False, places={},
     reporter=SilentReporter())
 print(peak_memory())
 """

@@ -20,9 +20,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.methods.mcne import MCNE, MCNEConfig
-from mcne.runs import choose_device
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.training import choose_device
 
 WARM_UP, STEPS, SHOWN = 10, 40, 40
 

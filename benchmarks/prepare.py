@@ -8,9 +8,9 @@ from pathlib import Path
 from scipy.io import loadmat
 
 from benchmarks.raw import raw_files
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.trust import EPINIONS, prepare
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.rounds import Contender, medians
 
 ROUNDS = 11
 FILES = ("rating.mat", "trustnetwork.mat")

@@ -6,9 +6,9 @@ import os
 from functools import cache
 from pathlib import Path
 
-from mcne.benchmarking.figure import NotMeasuredError
 from mcne.data.dataset import SocialDataset
 from mcne.data.trust import CIAO, prepare
+from mcne.training.bench.figure import NotMeasuredError
 
 
 def raw_files(name: str) -> Path:

@@ -7,14 +7,14 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.raw import ciao
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.rounds import Contender, medians
-from mcne.benchmarking.step import paper_model
-from mcne.benchmarking.suite import all_for_training
 from mcne.data.dataset import SocialDataset
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.mcne import MCNE
-from mcne.methods.neighborhoods import Batch
+from mcne.models.mcne import MCNE
+from mcne.models.neighborhoods import Batch
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.rounds import Contender, medians
+from mcne.training.bench.step import paper_model
+from mcne.training.bench.suite import all_for_training
 
 ROUNDS, WARM_UP = 15, 3
 SMALL, LARGE = 100_000, 1_000_000

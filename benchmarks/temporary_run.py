@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
     from mcne.data.split import Split
-    from mcne.runs import Run
+    from mcne.training import Run
     from mcne.training.journal import Reporter
 
 
@@ -27,7 +27,7 @@ def temporary_run(
     reporter: Reporter | None = None,
 ) -> Iterator[Run]:
     """The finished run of a method. It imports what trains only now, after a caller may have hidden a compiler."""
-    from mcne.runs import choose_device, train
+    from mcne.training import choose_device, train
     from mcne.training.journal import SilentReporter
 
     with tempfile.TemporaryDirectory() as directory:

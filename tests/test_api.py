@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 import mcne
-from mcne import runs
+from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.methods.mcne import MCNEConfig
+from mcne.models.mcne import MCNEConfig
+from mcne.models.settings import TrainingSettings
 from mcne.training import checkpoint
 from mcne.training.journal import RunJournal
-from mcne.training.settings import TrainingSettings
 
 TINY: dict[str, Any] = {
     "widths": (8, 8, 8),
@@ -99,7 +99,7 @@ def test_without_a_split_the_seed_makes_one(data: SocialDataset, model: mcne.MCN
 def test_a_run_from_python_is_a_run_for_the_commands(data: SocialDataset, model: mcne.MCNE, tmp_path: Path) -> None:
     mcne.MCNE(**TINY).fit(data, out=tmp_path / "run", progress=False)
     (tmp_path / "run").rename(tmp_path / "moved")
-    run = runs.Run.open(tmp_path / "moved")
+    run = training.Run.open(tmp_path / "moved")
     dataset, split = run.data()
     assert (dataset.fingerprint, run.spec.method) == (data.fingerprint, "mcne")
     assert evaluate(run.embeddings, dataset, split).summary() == model.evaluate().summary()

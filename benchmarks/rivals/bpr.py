@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 from benchmarks.rivals.process import Rival
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.bpr import BPR, Batch, BPRConfig
-from mcne.methods.dot_ranking import examples
-from mcne.training.contract import TrainingData
+from mcne.models.bpr import BPR, Batch, BPRConfig
+from mcne.models.contract import TrainingData
+from mcne.models.dot_ranking import examples
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.rounds import Contender, medians
 
 WIDTH = 64
 CORES = 2

@@ -20,12 +20,12 @@ import numpy as np
 import torch
 
 from benchmarks.rivals.process import Rival
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.graph import Graph
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.node2vec import Batch, Node2vec, Node2vecConfig
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.node2vec import Batch, Node2vec, Node2vecConfig
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.rounds import Contender, medians
 
 CORES = 2
 ROUNDS = 5

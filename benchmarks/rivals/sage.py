@@ -16,12 +16,12 @@ import torch
 
 from benchmarks.raw import ciao
 from benchmarks.rivals.process import Rival
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.rounds import Contender, medians
-from mcne.benchmarking.step import paper_model
-from mcne.benchmarking.suite import all_for_training
-from mcne.methods.mcne import MCNE
-from mcne.methods.neighborhoods import Batch
+from mcne.models.mcne import MCNE
+from mcne.models.neighborhoods import Batch
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.rounds import Contender, medians
+from mcne.training.bench.step import paper_model
+from mcne.training.bench.suite import all_for_training
 
 BATCHES = 8
 

@@ -11,11 +11,11 @@ import torch
 
 from benchmarks.raw import ciao
 from benchmarks.rivals.process import Rival
-from mcne.benchmarking.figure import Taken
-from mcne.benchmarking.ranking import BEST, all_scores, describe, scored, trained_scorer
-from mcne.benchmarking.rounds import Contender, medians
 from mcne.data.split import random_split
 from mcne.evaluation.protocol import evaluate
+from mcne.training.bench.figure import Taken
+from mcne.training.bench.ranking import BEST, all_scores, describe, scored, trained_scorer
+from mcne.training.bench.rounds import Contender, medians
 
 
 def against_faiss() -> Taken:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
-from mcne import runs
+from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -26,7 +26,7 @@ from mcne.embeddings.explanation import Explanation
 from mcne.embeddings.ranking import Ranking, RawId, RawIds
 from mcne.errors import DataError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
-from mcne.storage import MANIFEST
+from mcne.files import MANIFEST
 
 if TYPE_CHECKING:
     from mcne.training.journal import Reporter
@@ -41,12 +41,12 @@ NEVER = 1e9
 def load(path: str | Path) -> ConditionalEmbeddings:
     """What a finished run directory or a directory saved by ``embeddings.save`` holds, verified and memory-mapped."""
     path = Path(path)
-    if (path / runs.SPEC).is_file():
-        return runs.Run.open(path).embeddings
+    if (path / training.SPEC).is_file():
+        return training.Run.open(path).embeddings
     if path.exists() and not (path / MANIFEST).is_file():
         raise DataError(
-            f"{path}: neither {runs.SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of it "
-            "was copied; make a run with mcne train"
+            f"{path}: neither {training.SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of "
+            "it was copied; make a run with mcne train"
         )
     return ConditionalEmbeddings.load(path)
 
@@ -141,8 +141,8 @@ class MCNE:
         ``interactions`` are as in :meth:`SocialDataset.from_frames`, with the columns ``user_id`` and ``item_id``, and
         are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
         """
-        from mcne.transfer.alignment import beside
-        from mcne.transfer.run import transfer
+        from mcne.extend.alignment import beside
+        from mcne.extend.transfer import transfer
 
         trained, seed = self._fitted, _whole(self.seed)
         if not isinstance(name, str) or not name:
@@ -157,7 +157,7 @@ class MCNE:
                 behavior=name,
                 given=self._schedule(keep=out is not None),
                 seed=seed,
-                device=runs.choose_device(self.device),
+                device=training.choose_device(self.device),
                 resume=resume,
                 split_name="fitted",
                 reporter=self._reporter(progress),
@@ -172,7 +172,7 @@ class MCNE:
         and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
         of them. Nothing is trained again: earlier vectors, masks and items keep their bytes, and so does this model.
         """
-        from mcne.inductive import embed_users
+        from mcne.extend import embed_users
 
         return embed_users(self.embeddings, links=links, history=history, attributes=attributes)
 
@@ -255,21 +255,21 @@ class MCNE:
 
     def _train(
         self, data: SocialDataset, split: Split, path: Path, *, seed: int, keep: bool, resume: bool, progress: bool
-    ) -> runs.Run:
+    ) -> training.Run:
         if self.initial not in (known := get_args(Initial)):
             raise UsageError(f"setting initial: {unknown('value', self.initial, known)}")
         is_paper = self.initial == "free"
         method, others = "mcne" if is_paper else "mcne-plus", ("seed", "device", *(["initial"] if is_paper else []))
         given = {name: value for name, value in self.get_params().items() if name not in others}
-        runs.settings_of(method, given)  # a wrong one is a mistake even where it is not used
-        return runs.train(
+        training.settings_of(method, given)  # a wrong one is a mistake even where it is not used
+        return training.train(
             method,
             data,
             split,
             path,
             given=given if keep else given | {"checkpoint_seconds": NEVER},
             seed=seed,
-            device=runs.choose_device(self.device),
+            device=training.choose_device(self.device),
             resume=resume,
             places={"dataset": DATASET, "split": "fitted"},
             reporter=self._reporter(progress),
@@ -278,7 +278,7 @@ class MCNE:
 
     def _schedule(self, *, keep: bool) -> dict[str, Any]:
         """How long and how carefully to train."""
-        from mcne.training.settings import TrainingSettings
+        from mcne.models.settings import TrainingSettings
 
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
         return given if keep else given | {"checkpoint_seconds": NEVER}

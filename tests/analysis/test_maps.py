@@ -16,10 +16,10 @@ from mcne.analysis import maps
 from mcne.analysis.maps import ConditionalMap, aligned_to, conditional_map, random_masks, tsne
 from mcne.analysis.separation import kept_neighbors, nearest, separation, trustworthiness
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.space import BehaviorSpace
 from mcne.errors import ArtifactError, UsageError
-from mcne.ids import Ids
 
 
 def embeddings(vectors: NDArray[Any], masks: list[list[int]], *, method: str = "mcne") -> ConditionalEmbeddings:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mcne.data.graph import Graph, undirected
+from mcne.data.ids import Ids
 from mcne.embeddings import Attention, BehaviorSpace, ConditionalEmbeddings, Trunk
 from mcne.embeddings.forward import levels
 from mcne.embeddings.trunk import MessageKind
-from mcne.ids import Ids
 
 NAMES = ("Books", "Movies", "Travel", "Food", "Music", "Games", "Beauty", "Sports", "Cars", "Garden", "Fashion", "Art")
 

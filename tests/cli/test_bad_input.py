@@ -28,7 +28,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.io import savemat
 
-from mcne import storage
+from mcne import files
 from mcne.cli.main import main
 from mcne.data import dataset as datasets
 from mcne.data import split as splits
@@ -1242,12 +1242,12 @@ def test_newer_formats(desk: Desk) -> None:
     made = network(desk)
     desk.ok("data", "split", made, "--name", "mine")
     for path, kind in ((made / "splits" / "mine", splits.KIND), (made, datasets.KIND)):
-        old = storage.read(path, kind, 1)
+        old = files.read(path, kind, 1)
         arrays = {name: np.array(array) for name, array in old.arrays.items()}
         for file in path.iterdir():
             if file.is_file():
                 file.unlink()
-        storage.write(desk.path / "newer", kind, 2, meta=old.meta, provenance=old.provenance, arrays=arrays)
+        files.write(desk.path / "newer", kind, 2, meta=old.meta, provenance=old.provenance, arrays=arrays)
         for file in (desk.path / "newer").iterdir():
             file.rename(path / file.name)
         (desk.path / "newer").rmdir()
@@ -1290,7 +1290,7 @@ def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("number", [1, 2, 9, 15])
 def test_a_disk_that_fills_up_meanwhile(number: int, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = network(desk)
-    written, write_all = 0, storage._write_all
+    written, write_all = 0, files._write_all
 
     def full(file: Any, chunk: bytes | memoryview) -> int:
         nonlocal written
@@ -1299,7 +1299,7 @@ def test_a_disk_that_fills_up_meanwhile(number: int, desk: Desk, monkeypatch: py
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write_all(file, chunk)
 
-    monkeypatch.setattr(storage, "_write_all", full)
+    monkeypatch.setattr(files, "_write_all", full)
     command = ("data", "prepare", "files", "--interactions", desk.path / "network.csv", "--out", desk.out)
     desk.refuses(*command, code=6, says=(f"{desk.out}: No space left on device (", "bytes needed", "free some space"))
     written = 0
@@ -1353,15 +1353,15 @@ def test_a_disk_that_really_refuses(desk: Desk) -> None:
 
 SLOW = """
 import sys, time
-from mcne import storage
+from mcne import files
 from mcne.cli.main import main
-write_array = storage._write_array
+write_array = files._write_array
 def slow(path, array):
     entry = write_array(path, array)
     print("writing", flush=True)
     time.sleep(60)
     return entry
-storage._write_array = slow
+files._write_array = slow
 sys.argv = ["mcne", *sys.argv[1:]]
 main()
 """

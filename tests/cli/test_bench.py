@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from mcne.benchmarking import suite
-from mcne.benchmarking.figure import Measurement, NotMeasuredError, Taken
 from mcne.cli.main import main
+from mcne.training.bench import suite
+from mcne.training.bench.figure import Measurement, NotMeasuredError, Taken
 
 
 def not_here() -> Taken:

@@ -14,7 +14,7 @@ import torch
 from in_process import Result, Run, command_line
 
 import mcne
-from mcne import runs
+from mcne import training
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.training.journal import SilentReporter
@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
     place = tmp_path_factory.mktemp("runs")
     for method, given in GIVEN.items():
-        runs.train(
+        training.train(
             method,
             dataset,
             random_split(dataset, seed=0),
@@ -55,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             reporter=SilentReporter(),
         )
     (place / "unfinished").mkdir()
-    (place / "unfinished" / runs.SPEC).write_bytes((place / "mcne" / runs.SPEC).read_bytes())
+    (place / "unfinished" / training.SPEC).write_bytes((place / "mcne" / training.SPEC).read_bytes())
     return place
 
 
@@ -194,7 +194,7 @@ def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) 
 def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, plot: Run) -> None:
     fails(plot("curves", trained / "popularity", "--out", tmp_path / "c.png"), 2, "popularity", "has no curves")
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
-    runs.train(
+    training.train(
         "bpr",
         dataset,
         random_split(dataset, seed=0),
@@ -259,7 +259,7 @@ def test_an_unknown_theme(kind: str, trained: Path, tmp_path: Path, plot: Run) -
 
 
 def test_damaged_metrics(trained: Path, tmp_path: Path, plot: Run) -> None:
-    for name in (runs.SPEC, "result.json"):
+    for name in (training.SPEC, "result.json"):
         (tmp_path / name).write_bytes((trained / "bpr" / name).read_bytes())
     (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "lo')
     fails(plot("curves", tmp_path, "--out", tmp_path / "f.png"), 5, "metrics.jsonl: damaged")

@@ -18,7 +18,7 @@ import torch
 from in_process import Result, Run
 
 import mcne
-from mcne import runs
+from mcne import training
 from mcne.cli import doctor as doctor_command
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
@@ -55,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     split = random_split(dataset, seed=0)
     split.save(place / "data" / "splits" / "random-0")
     for method, given in GIVEN.items():
-        runs.train(
+        training.train(
             method,
             dataset,
             split,
@@ -101,7 +101,7 @@ def fails(result: Result, code: int, *says: str) -> None:
 @pytest.mark.parametrize("protocol", ["sampled", "popular", "full"])
 def test_evaluate_as_json_is_the_summary_of_the_test_part(protocol: Any, trained: Path, ok: Ok) -> None:
     found = json.loads(ok("evaluate", "mcne", "--protocol", protocol, "--json"))
-    opened = runs.Run.open(trained / "mcne")
+    opened = training.Run.open(trained / "mcne")
     assert found == evaluate(opened.embeddings, *opened.data(), part="test", protocol=protocol).summary()
     assert (found["part"], found["protocol"], list(found["behaviors"])) == (
         "test", protocol, ["read [/b]", "single", "watch"],

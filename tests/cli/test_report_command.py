@@ -12,7 +12,7 @@ import pytest
 import torch
 from in_process import Run
 
-from mcne import runs
+from mcne import training
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import figures
@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     split = random_split(dataset, seed=0)
     dataset.save(root / "network")
     split.save(root / "network" / DIRECTORY / "random-0")
-    runs.train(
+    training.train(
         "bpr",
         dataset,
         split,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from in_process import Result, Run
 
-from mcne import runs
+from mcne import training
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.training.journal import SilentReporter
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0]
     dataset.save(path / "data")
     for method, given in (("mcne", SMALL), ("bpr", {"epochs": 1, "width": 8})):
-        runs.train(
+        training.train(
             method,
             dataset,
             random_split(dataset, seed=0),
@@ -117,7 +117,7 @@ def test_the_network_is_drawn_kept_and_drawn_again(run: Run, place: Path, tmp_pa
 
 
 def test_a_user_and_a_link(run: Run, place: Path, tmp_path: Path) -> None:
-    neighbor = runs.Run.open(place / "mcne").embeddings.graph.neighbors(0)[0] + 1  # ids begin at 1
+    neighbor = training.Run.open(place / "mcne").embeddings.graph.neighbors(0)[0] + 1  # ids begin at 1
     shown = run("plot", "attention", place / "mcne", "--user", 1, "--out", tmp_path / "user.png")
     assert shown.code == 0, shown
     assert "hears, mean" in shown.out

@@ -26,19 +26,19 @@ import torch
 from in_process import Result, Run
 from rich.console import Console
 
-from mcne import runs
+from mcne import training
 from mcne.cli import demo as demo_command
 from mcne.cli import train as train_command
 from mcne.cli.progress import shown
-from mcne.compile_clock import CompileClock
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DataError
-from mcne.methods.registry import METHODS
-from mcne.runs import Run as FinishedRun
+from mcne.kernels.compile_clock import CompileClock
+from mcne.models.contract import TrainingData
+from mcne.models.registry import METHODS
+from mcne.training import Run as FinishedRun
 from mcne.training import determinism, journal
-from mcne.training.contract import TrainingData
 from mcne.training.journal import SilentReporter
 from mcne.training.loop import Position
 
@@ -607,7 +607,7 @@ def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch)
     now, compiling = iter((1000.0, 1009.5, 1010.0)), CompileClock()
     monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
     monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
-    monkeypatch.setattr("mcne.compile_clock.perf_counter", lambda: 1009.0)
+    monkeypatch.setattr("mcne.kernels.compile_clock.perf_counter", lambda: 1009.0)
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=80, height=30, color_system=None)
     with shown(console, title="mcne", epochs=1) as reporter:
@@ -643,7 +643,7 @@ def test_separate_models_are_those_of_each_behavior_alone(train: Run, run: Run, 
     metrics = []
     for k, name in enumerate(dataset.behavior_names):
         one = dataset.only(k)
-        alone = runs.train(
+        alone = training.train(
             "bpr",
             one,
             split.only(k, one),
@@ -757,7 +757,7 @@ def test_the_demo_replaces_nothing(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_settings_of_the_demo_are_known() -> None:
-    from mcne.runs import settings_of
+    from mcne.training import settings_of
 
     assert list(demo_command.SETTINGS) == ["popularity", "bpr", "mcne"]
     for method, given in demo_command.SETTINGS.items():

@@ -14,7 +14,7 @@ import pytest
 import torch
 from in_process import Result, Run
 
-from mcne import load, runs
+from mcne import load, training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.training.journal import SilentReporter
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     network(("read", "watch", "play")).save(place / "data")
     before = network(("read", "watch"))
     for method, given in (("mcne", MCNE), ("bpr", {"width": 4, "epochs": 1})):
-        runs.train(
+        training.train(
             method,
             before,
             random_split(before, seed=0),

@@ -20,15 +20,15 @@ from torch import Tensor
 
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
+from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, random_split, supplied_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
-from mcne.ids import Ids
-from mcne.methods.registry import entry
+from mcne.models.contract import Embedder, Learner, Method, TrainingData
+from mcne.models.registry import entry
+from mcne.models.settings import parse
 from mcne.training import checkpoint
-from mcne.training.contract import Embedder, Learner, Method, TrainingData
-from mcne.training.settings import parse
 
 CPU = torch.device("cpu")
 Network = tuple[SocialDataset, Split]

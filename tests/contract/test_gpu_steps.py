@@ -11,12 +11,12 @@ from torch import Tensor
 
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.split import random_split
-from mcne.ids import Ids
 from mcne.kernels import backend
-from mcne.methods.registry import entry
-from mcne.training.contract import Capturable, TrainingData
-from mcne.training.settings import parse
+from mcne.models.contract import Capturable, TrainingData
+from mcne.models.registry import entry
+from mcne.models.settings import parse
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 

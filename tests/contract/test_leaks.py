@@ -10,10 +10,10 @@ import pytest
 from cases import CASES
 from suite import CPU, Network, network, with_parts
 
-from mcne import runs
+from mcne import training
 from mcne.data.dataset import Behavior
 from mcne.data.split import TEST, TRAIN, VALIDATION, supplied_split
-from mcne.methods.registry import METHODS
+from mcne.models.registry import METHODS
 from mcne.training.journal import SilentReporter
 
 FIRST_CASES = {method: next(case for case in CASES.values() if case.method == method) for method in METHODS}
@@ -43,12 +43,12 @@ def networks() -> tuple[Network, Network]:
     return made[0], made[1]
 
 
-def trained(method: str, one: Network, path: Path, mode: runs.Mode) -> tuple[bytes, list[bytes]]:
+def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple[bytes, list[bytes]]:
     """What a run recorded on its way, and all its scores."""
     dataset, split = one
     given = FIRST_CASES[method].settings
     learns = {"epochs": 3, "patience": 1}
-    run = runs.train(
+    run = training.train(
         method,
         dataset,
         split,

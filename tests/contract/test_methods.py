@@ -6,8 +6,8 @@ import pytest
 from cases import CASES
 from suite import ODD_NETWORKS, EmbedderContract, LearnerContract, MethodContract, training_data
 
-from mcne.methods.registry import METHODS
-from mcne.training.contract import Embedder, Learner
+from mcne.models.contract import Embedder, Learner
+from mcne.models.registry import METHODS
 
 CLOSED_FORM = ("userknn", "userknn of few", "itemknn", "itemknn of few", "ease")
 EMBEDDERS = {name: case for name, case in CASES.items() if isinstance(case.make(training_data()), Embedder)}

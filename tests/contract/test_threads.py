@@ -17,9 +17,9 @@ import torch
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.registry import METHODS
-from mcne.training.contract import Learner, TrainingData
-from mcne.training.settings import parse
+from mcne.models.contract import Learner, TrainingData
+from mcne.models.registry import METHODS
+from mcne.models.settings import parse
 
 STEPS = 3
 WITH_LAPACK = "ease"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, UserFilter, assemble
 from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.ids import Ids
 from mcne.data.report import Ledger
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.data.trust import PAPER_FILTER
 from mcne.errors import DataError
-from mcne.ids import Ids
 
 FEW = settings(max_examples=150, deadline=None)
 NAMES = {1: "Books", 2: "Beauty", 3: "Travel", 4: "Food"}

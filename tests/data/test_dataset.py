@@ -13,8 +13,8 @@ import pytest
 from mcne import SocialDataset as PublicDataset
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
+from mcne.data.ids import Ids
 from mcne.errors import ArtifactError, UsageError
-from mcne.ids import Ids
 
 
 def rows(*values: int) -> np.ndarray:

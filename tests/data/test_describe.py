@@ -18,8 +18,8 @@ from mcne.cli.description import bar, show
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.describe import describe, describe_split, distribution
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, supplied_split
-from mcne.ids import Ids
 
 LONG_NAMES = (
     "Books", "Musical Instruments", "Travel", "Food & Drink", "Hotels & Travel", "Games", "Household Appliances",

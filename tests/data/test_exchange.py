@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.exchange import FORMATS, export
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.errors import DataError, UsageError
-from mcne.ids import Ids
 
 FEW = settings(max_examples=25, deadline=None)
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mcne.data import likeness as module
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
+from mcne.data.ids import Ids
 from mcne.data.likeness import Likeness, likeness
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.ids import Ids
 
 Pairs = list[tuple[int, int]]
 

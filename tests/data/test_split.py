@@ -20,11 +20,11 @@ from scipy import stats
 from mcne.data import split as module
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split, supplied_split, temporal_split
 from mcne.data.split_files import read_parts
 from mcne.errors import ArtifactError, DataError, UsageError
-from mcne.ids import Ids
 
 FEW = settings(max_examples=60, deadline=None)
 KINDS = ("uniform", "popular")

@@ -19,7 +19,7 @@ import pytest
 from mcne.data.assemble import UserFilter
 from mcne.data.dataset import SocialDataset
 from mcne.errors import DataError, UsageError
-from mcne.storage import sha256_of_file
+from mcne.files import sha256_of_file
 
 Tables = dict[str, pa.Table]
 

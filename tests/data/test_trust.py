@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from mcne.data.assemble import UserFilter
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.likeness import likeness
 from mcne.data.matfile import read_matrix
 from mcne.data.trust import CIAO, EPINIONS, TrustStudy, prepare
 from mcne.errors import DataError, UsageError
-from mcne.ids import Ids
 
 TABLE_1 = {
     "ciao": (4_321, 121_408, {"Beauty": (9_243, 23_091), "Books": (12_409, 21_105), "Travel": (11_899, 20_857)}),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.embeddings import Attention, BehaviorSpace, ConditionalEmbeddings, Trunk
-from mcne.ids import Ids
 
 RandomEmbeddings = Callable[..., ConditionalEmbeddings]
 

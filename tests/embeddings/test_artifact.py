@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from mcne.data.dataset import Behavior
+from mcne.data.ids import Ids
 from mcne.embeddings import BehaviorSpace, ConditionalEmbeddings, Trunk
 from mcne.errors import ArtifactError, UsageError
-from mcne.ids import Ids
 
 NAN = np.float32("nan")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from mcne.data.ids import Ids
 from mcne.embeddings import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.export import file_names
 from mcne.errors import DataError, UsageError
-from mcne.ids import Ids
 
 
 def names(files: list[Path]) -> list[str]:

@@ -12,13 +12,13 @@ import torch
 from analysis.trunks import random_embeddings, random_graph
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import Graph
+from mcne.data.ids import Ids
 from mcne.data.split import random_split
 from mcne.embeddings import Attention, Trunk, forward
 from mcne.embeddings.forward import Without, levels, link_weights, message_lengths
 from mcne.errors import UsageError
-from mcne.ids import Ids
-from mcne.methods.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
 
 VARIANTS: list[dict[str, Any]] = [
     {},

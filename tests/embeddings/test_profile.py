@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mcne.data.dataset import Attribute
+from mcne.data.ids import Ids
 from mcne.embeddings.profile import Column, Encoding, Profile
-from mcne.ids import Ids
 
 ATTRIBUTES = {
     "age": Attribute(np.array([10.0, np.nan, 30.0, 20.0])),

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings, Ranking
 from mcne.embeddings.ranking import Table, inverse_norms
 from mcne.errors import UsageError
-from mcne.ids import Ids
 
 
 def pairs(ranking: Ranking) -> list[tuple[int | str, float]]:

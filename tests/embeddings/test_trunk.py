@@ -13,7 +13,7 @@ import torch
 
 from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk
 from mcne.embeddings.trunk import MessageKind
-from mcne.kernels import reference
+from mcne.kernels.plain import edges
 
 
 def random_trunk(seed: int, message: MessageKind, *, size: float = 1.0) -> Trunk:
@@ -56,7 +56,7 @@ def test_weights_are_those_of_the_kernel(message: MessageKind, layer: int) -> No
     halves = torch.tensor(attention[layer].project).chunk(2, dim=1)
     first, second = (conditional @ half.T for half in halves)  # [users, B, t]
     near, far = (receiver, sender) if message == "literal" else (sender, receiver)
-    expected = reference.attention(first[near], second[far], torch.tensor(attention[layer].score))
+    expected = edges.attention(first[near], second[far], torch.tensor(attention[layer].score))
     np.testing.assert_allclose(trunk.weights(layer, sender, receiver), expected.numpy(), rtol=1e-4, atol=1e-6)
 
 

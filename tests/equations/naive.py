@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from mcne.kernels.edges import TensorHop
-from mcne.layers.mask import BinaryMask
-from mcne.layers.network import ConditionalNetwork
+from mcne.models.mask import BinaryMask
+from mcne.models.network import ConditionalNetwork
 
 Hearing = tuple[int, list[int]]  # who receives, and the neighbors it hears, as rows of the level below
 Triple = tuple[int, int, int]  # i, p and n: a user, an item that it has touched, one that it has not

@@ -20,18 +20,18 @@ from torch.func import functional_call
 
 from equations import naive
 from mcne.data.graph import Graph, undirected
-from mcne.kernels import reference
 from mcne.kernels.edges import TensorHop
-from mcne.layers import tensors as tensors_module
-from mcne.layers.losses import bpr_loss, parameter_l2, scored_l2
-from mcne.layers.mask import BinaryMask, FixedMask, disjoint_blocks
-from mcne.layers.message import Links, MessageLayer
-from mcne.layers.network import ConditionalNetwork
-from mcne.layers.tensors import normal_table, to_device, to_numpy
-from mcne.methods.bpr import BPR, Batch, BPRConfig
-from mcne.methods.dot_ranking import Triples
+from mcne.kernels.plain import edges
+from mcne.models import tensors as tensors_module
+from mcne.models.bpr import BPR, Batch, BPRConfig
+from mcne.models.contract import TrainingData
+from mcne.models.dot_ranking import Triples
+from mcne.models.losses import bpr_loss, parameter_l2, scored_l2
+from mcne.models.mask import BinaryMask, FixedMask, disjoint_blocks
+from mcne.models.message import Links, MessageLayer
+from mcne.models.network import ConditionalNetwork
+from mcne.models.tensors import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
-from mcne.training.contract import TrainingData
 
 KINDS = ("neighbor", "literal")
 VARIANTS = {"mcne": (True, True), "mcne-a": (False, True), "mcne-f": (False, False)}  # attention, learned masks
@@ -90,7 +90,7 @@ def test_conditional_vectors_are_those_that_the_paper_prints() -> None:
         assert naive.conditional(u, torch.tensor(mask)).tolist() == printed
         # the factored form never makes them: with a single behavior the message is the conditional vector itself
         weights, messages = torch.ones(1, 1, 1), u[None, None]
-        assert reference.aggregate(weights, messages, torch.tensor([mask])).tolist() == [printed]
+        assert edges.aggregate(weights, messages, torch.tensor([mask])).tolist() == [printed]
 
 
 def test_masks_start_uniform_between_minus_and_plus_one_half() -> None:
@@ -199,7 +199,7 @@ def test_attention_by_hand() -> None:
     close(torch.stack(model.attention(0, second, first)), [1 / 3, 2 / 3])
     project = torch.tensor(PROJECT)
     halves = [(u * torch.tensor(MASKS)) @ half.T for u, half in zip((first, second), project.chunk(2, 1), strict=True)]
-    close(reference.attention(*halves, torch.tensor(SCORE)), [3 / 5, 2 / 5])
+    close(edges.attention(*halves, torch.tensor(SCORE)), [3 / 5, 2 / 5])
 
 
 def test_message_by_hand() -> None:
@@ -208,7 +208,7 @@ def test_message_by_hand() -> None:
     close(model.send(0, users[1], users[0]), [9 / 5, -2 / 5])
     close(model.send(0, users[2], users[0]), [2 / 3, -2 / 3])
     weights, messages = torch.tensor([[[3 / 5, 2 / 5], [1 / 3, 2 / 3]]]), torch.tensor([VECTORS[1:3]])
-    close(reference.aggregate(weights, messages, torch.tensor(MASKS)), [[37 / 30, -8 / 15]])
+    close(edges.aggregate(weights, messages, torch.tensor(MASKS)), [[37 / 30, -8 / 15]])
 
 
 @pytest.mark.parametrize(
@@ -381,8 +381,8 @@ def neighbor_lists(graph: Graph) -> list[list[int]]:
 def test_inference_is_the_naive_model_over_all_neighbors(
     message: str, variant: str, edges_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcne.kernels.reference.LINKS_AT_ONCE", edges_at_once)
-    monkeypatch.setattr("mcne.layers.message.USERS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr("mcne.kernels.plain.edges.LINKS_AT_ONCE", edges_at_once)
+    monkeypatch.setattr("mcne.models.message.USERS_AT_ONCE", edges_at_once)
     attention, learned_masks = VARIANTS[variant]
     network = make_network(3, (5, 4, 6), attention=attention, learned_masks=learned_masks, message=message)
     neighbors, vectors = neighbor_lists(random_graph(0, 12, 12)), normal(2, 12, 5)
@@ -503,10 +503,10 @@ def test_the_row_of_other_behaviors_takes_part_in_messages() -> None:
 
 def test_extreme_attention_scores_choose_one_behavior() -> None:
     sent, heard = torch.tensor([[[1e4], [-1e4], [0.0]]]), torch.zeros(1, 3, 1)
-    assert reference.attention(sent, heard, torch.tensor([1.0])).tolist() == [[1.0, 0.0, 0.0]]
-    assert reference.attention(sent, heard, torch.tensor([-1.0])).tolist() == [[0.0, 0.5, 0.5]]
+    assert edges.attention(sent, heard, torch.tensor([1.0])).tolist() == [[1.0, 0.0, 0.0]]
+    assert edges.attention(sent, heard, torch.tensor([-1.0])).tolist() == [[0.0, 0.5, 0.5]]
     sent.requires_grad_()
-    reference.attention(sent, heard, torch.tensor([1e9])).sum().backward()
+    edges.attention(sent, heard, torch.tensor([1e9])).sum().backward()
     assert torch.isfinite(sent.grad).all()
 
 
@@ -518,11 +518,11 @@ def leaf(seed: int, *shape: int) -> Tensor:
 
 
 def test_gradients_of_attention() -> None:
-    assert gradcheck(reference.attention, (leaf(0, 3, 2, 4, 5), leaf(1, 3, 1, 4, 5), leaf(2, 5)))
+    assert gradcheck(edges.attention, (leaf(0, 3, 2, 4, 5), leaf(1, 3, 1, 4, 5), leaf(2, 5)))
 
 
 def test_gradients_of_aggregation() -> None:
-    assert gradcheck(reference.aggregate, (leaf(0, 3, 2, 4), leaf(1, 3, 2, 5), leaf(2, 4, 5)))
+    assert gradcheck(edges.aggregate, (leaf(0, 3, 2, 4), leaf(1, 3, 2, 5), leaf(2, 4, 5)))
 
 
 @pytest.mark.parametrize("message", KINDS)

@@ -17,12 +17,12 @@ from scipy import stats
 
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split, supplied_split
 from mcne.errors import UsageError
 from mcne.evaluation import protocol as module
 from mcne.evaluation.metrics import METRICS
 from mcne.evaluation.protocol import Evaluation, evaluate
-from mcne.ids import Ids
 from mcne.randomness import Stream
 
 PROTOCOLS = ("sampled", "popular", "full")

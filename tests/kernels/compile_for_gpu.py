@@ -13,16 +13,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mcne.kernels import (
-    draws_triton,
-    edges_triton,
-    groups_triton,
-    hops_triton,
-    links_triton,
-    projections_triton,
-    rows_triton,
-    triples_triton,
-)
+from mcne.kernels.triton import draws, edges, groups, hops, links, projections, rows, triples
 
 SIZES: dict[str, Any] = {
     **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
@@ -96,8 +87,8 @@ def compile_for_gpu(kernel: Any, sizes: dict[str, Any]) -> None:
 
 
 for module in (
-    *(edges_triton, hops_triton, links_triton, projections_triton, groups_triton, rows_triton, triples_triton),
-    draws_triton,
+    *(edges, hops, links, projections, groups, rows, triples),
+    draws,
 ):
     for kernel in kernels(module):
         if kernel.fn.__module__ != module.__name__:

@@ -46,7 +46,7 @@ def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
 @pytest.mark.usefixtures("without_numba")
 def test_compiled_is_plain(dtype: torch.dtype, tolerance: float, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = moved(dtype, width)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.rows_numba", None)
+    monkeypatch.setitem(sys.modules, "mcne.kernels.numba.rows", None)
     monkeypatch.setattr(backend, "_warned", set())
     backend.compiled.cache_clear()
     with pytest.warns(UserWarning, match="slower without numba"):

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import torch
 
-from mcne.compile_clock import CompileClock
 from mcne.kernels import backend
 from mcne.kernels.backend import BLOCKS, in_blocks, warn_once
-from mcne.kernels.edges import hops_of
+from mcne.kernels.compile_clock import CompileClock
+from mcne.models.neighborhoods import hops_of
 from mcne.sampling.neighbors import Hop, Neighborhood
 
 
@@ -92,8 +92,8 @@ sys.modules["numba"] = None
 import torch
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.mcne import MCNE, MCNEConfig
-from mcne.training.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.contract import TrainingData
 dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
 data = TrainingData.of(dataset, random_split(dataset, seed=0))
 config = MCNEConfig(widths=(4, 4, 4), neighbor_samples=(3, 3), attention_width=4)
@@ -182,14 +182,15 @@ import time
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from mcne.compile_clock import CLOCK
-from mcne.kernels import backend, rows_triton
+from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels import backend
+from mcne.kernels.triton import rows
 backend._time_kernels()
 sizes = dict.fromkeys(("row_values", "width", "block_d"), "constexpr")
 signature = {"table": "*fp32", "rows": "*i64", "values": "*fp32"} | sizes
 started = time.perf_counter()
 for _ in range(2):
-    source = ASTSource(rows_triton._gather, signature, {(3,): 16, (4,): 16, (5,): 16})
+    source = ASTSource(rows._gather, signature, {(3,): 16, (4,): 16, (5,): 16})
     triton.compile(source, target=GPUTarget("cuda", 90, 32))
     print(CLOCK.since(started))
 print(time.perf_counter() - started)

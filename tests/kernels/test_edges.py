@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mcne.kernels import backend, reference
+from mcne.kernels import backend
 from mcne.kernels.edges import TensorHop, hear, hear_all, mean_of, shared_sum
-from mcne.kernels.reference import send_and_receive as plain
-from mcne.layers.message import MessageLayer
+from mcne.kernels.plain import edges
+from mcne.kernels.plain.edges import send_and_receive as plain
+from mcne.models.message import MessageLayer
 from mcne.randomness import Stream
 
 SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
@@ -216,7 +217,7 @@ def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
 
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors, at = layer_inputs(SHAPES["small"], torch.float32)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.layers_numba", None)
+    monkeypatch.setitem(sys.modules, "mcne.kernels.numba.layers", None)
     monkeypatch.setattr(backend, "_warned", set())
     backend.compiled.cache_clear()
     try:
@@ -256,9 +257,9 @@ def test_to_hear_all_is_plain_and_the_same_on_any_threads(
         found.append(hear_all(*given))
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
-    monkeypatch.setattr("mcne.kernels.reference.LINKS_AT_ONCE", 7)
-    torch.testing.assert_close(found[0], reference.hear_all(*given), rtol=tolerance, atol=tolerance)
+    monkeypatch.setattr("mcne.kernels.plain.edges.LINKS_AT_ONCE", 7)
+    torch.testing.assert_close(found[0], edges.hear_all(*given), rtol=tolerance, atol=tolerance)
     assert not found[0][degree == 0].any()
     gate = masks.mean(dim=0)
-    even = reference.hear_all(*given[:3], torch.zeros_like(score), *given[4:])
+    even = edges.hear_all(*given[:3], torch.zeros_like(score), *given[4:])
     torch.testing.assert_close(even, shared_sum(vectors, first, sender, share) * gate, rtol=tolerance, atol=tolerance)

@@ -15,25 +15,26 @@ from test_edges import SHAPES, inputs, scaled, with_gradients, written
 from torch import Tensor
 
 from mcne.kernels.groups import Groups, places
-from mcne.kernels.reference import hear_all as plainly_hear_all
-from mcne.kernels.reference import send_and_receive as plain
+from mcne.kernels.plain.edges import hear_all as plainly_hear_all
+from mcne.kernels.plain.edges import send_and_receive as plain
 from mcne.kernels.triples import AllTriples, rank_all
 from mcne.kernels.triples import plain as rank
-from mcne.layers.message import MessageLayer
+from mcne.models.message import MessageLayer
 from mcne.randomness import Stream
 from mcne.sampling.negatives import Unseen
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
-from mcne.kernels import draws_triton, groups_triton, links_triton, rows_triton
 from mcne.kernels.edges import TensorHop, hear_on_gpu
-from mcne.kernels.edges_triton import fits
-from mcne.kernels.groups_triton import NOBODY, distinct, distinct_few, groups_of_rows
-from mcne.kernels.hops_triton import Mean, Receivers
-from mcne.kernels.layers_triton import Edges
 from mcne.kernels.projections import masked_halves
-from mcne.kernels.projections_triton import MaskedHalves
 from mcne.kernels.rows import adam_rows
+from mcne.kernels.triton import draws, groups, links
+from mcne.kernels.triton import rows as row_kernels
+from mcne.kernels.triton.edges import fits
+from mcne.kernels.triton.groups import NOBODY, distinct, distinct_few, groups_of_rows
+from mcne.kernels.triton.hops import Mean, Receivers
+from mcne.kernels.triton.layers import Edges
+from mcne.kernels.triton.projections import MaskedHalves
 
 HAS_GPU = torch.cuda.is_available()
 GPU = torch.device("cuda" if HAS_GPU else "cpu")
@@ -216,7 +217,7 @@ def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
 def test_who_hears_all_neighbors(
     degrees: list[int], sizes: tuple[int, int, int], at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links_triton, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(links, "NUMBERS_AT_ONCE", at_once)
     n_d, n_b, n_t = sizes
     random, (n, m, n_links) = torch.Generator().manual_seed(sum(degrees)), (len(degrees), 9, sum(degrees))
     shapes = ((m, n_d), (m, n_b, n_t), (n, n_b, n_t), (n_t,), (n_b, n_d))
@@ -230,7 +231,7 @@ def test_who_hears_all_neighbors(
     found = []
     for _ in range(2):
         messages = before.to(GPU, copy=True)
-        links_triton.hear_all(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages)
+        links.hear_all(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages)
         found.append(messages.cpu())
     close(found[0], exact, 1e-5)
     assert torch.equal(*found)
@@ -252,7 +253,7 @@ def test_distinct_keys_and_their_places(keys: list[int]) -> None:
     none = 12  # and so drawn as well
     for few in (0, 4096):  # sorted, and counted
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(groups_triton, "FEW", few)
+            patch.setattr(groups, "FEW", few)
             _check_distinct(keys, none)
 
 
@@ -284,8 +285,8 @@ def test_two_kinds_of_keys_at_once(first: list[int], second: list[int]) -> None:
 @settings(deadline=None, max_examples=30)
 def test_places_of_rows_in_several_lists(lists: list[list[int]]) -> None:
     keys = torch.tensor([5 * at + key for at, each in enumerate(lists) for key in each], dtype=torch.int16, device=GPU)
-    for each, groups in zip(lists, groups_of_rows(keys, [len(each) for each in lists], n_rows=4), strict=True):
-        order, start, stop = (part.tolist() for part in (groups.order, groups.start, groups.stop))
+    for each, own in zip(lists, groups_of_rows(keys, [len(each) for each in lists], n_rows=4), strict=True):
+        order, start, stop = (part.tolist() for part in (own.order, own.start, own.stop))
         for row in range(4):
             assert order[start[row] : stop[row]] == [at for at, key in enumerate(each) if key == row]
 
@@ -360,15 +361,15 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
         gradient = torch.randn(22, width, generator=random)
         numbers = {"learning_rate": 0.02, "betas": (0.9, 0.999), "epsilon": 1e-8, "steps": torch.tensor(step)}
         with_nobody = torch.cat([rows, torch.tensor([NOBODY, NOBODY])])
-        rows_triton.adam(
+        row_kernels.adam(
             *ours, with_nobody.to(GPU), gradient.to(GPU), **(numbers | {"steps": torch.tensor(step).to(GPU)})
         )
         adam_rows(*wanted, rows, gradient[:20].double(), **numbers)
-        taken = rows_triton.gather(ours[0], with_nobody.to(GPU)).cpu()
+        taken = row_kernels.gather(ours[0], with_nobody.to(GPU)).cpu()
         assert torch.equal(taken[:20], ours[0].cpu()[rows])
         assert not taken[20:].any()
         by_columns = ours[0].T.contiguous().T
-        assert torch.equal(rows_triton.gather(by_columns, with_nobody.to(GPU)).cpu(), taken)
+        assert torch.equal(row_kernels.gather(by_columns, with_nobody.to(GPU)).cpu(), taken)
     for own, theirs in zip(ours, wanted, strict=True):
         torch.testing.assert_close(own.cpu().double(), theirs, rtol=1e-5, atol=1e-6)
 
@@ -376,9 +377,9 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
 def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
     moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
-    turned = torch.zeros(1, rows_triton.pieces(4), dtype=torch.int64, device=GPU)
+    turned = torch.zeros(1, row_kernels.pieces(4), dtype=torch.int64, device=GPU)
     numbers = {"learning_rate": 0.1, "betas": (0.9, 0.999), "epsilon": 1e-8, "turned": turned}
-    rows_triton.adam_all(
+    row_kernels.adam_all(
         *([each] for each in (moved, *moments, gradient.to(GPU))), steps=[torch.tensor(1.0, device=GPU)], **numbers
     )
     torch.testing.assert_close(moved.cpu(), torch.tensor([1.0, -1.0, float("nan"), 0.5]), equal_nan=True)
@@ -408,7 +409,7 @@ def test_negatives_are_uniform_over_what_a_user_has_not_touched() -> None:
     rows = torch.tensor([0] * 200 + [4] * 200, device=GPU)
     drawn = Counter[int]()
     for key in range(10):
-        who, what = draws_triton.triples(torch.tensor([key], device=GPU), rows, *tensors, negatives=3, depth=4)
+        who, what = draws.triples(torch.tensor([key], device=GPU), rows, *tensors, negatives=3, depth=4)
         assert who.tolist() == [0] * 200 + [2] * 200
         assert what[:, 0].tolist() == [1] * 200 + [7] * 200
         assert set(what[200:, 1:].flatten().tolist()) == {7}  # nothing is left: the positive
@@ -425,7 +426,7 @@ def test_neighbors_are_drawn_by_their_shares(weights: list[float] | None) -> Non
     cumulative = torch.from_numpy(np.cumsum([0.0, *shares / shares.sum(), 1.0]))
     drawn = Counter[int]()
     for key in range(10):
-        keys, heard = draws_triton.neighbors(
+        keys, heard = draws.neighbors(
             torch.tensor([key], device=GPU),
             torch.tensor([0, 1, 2, NOBODY] * 25, device=GPU),
             indptr.to(GPU),
@@ -451,7 +452,7 @@ def test_a_hub_is_drawn_from_by_shares_and_every_stream_draws_anew(is_weighted: 
     cumulative = torch.from_numpy(np.cumsum([0.0, *weights / weights.sum()])).to(GPU) if is_weighted else None
     drawn = {}
     for stream in (1, 2):
-        keys, _ = draws_triton.neighbors(
+        keys, _ = draws.neighbors(
             torch.tensor([7], device=GPU),
             torch.zeros(64, dtype=torch.int64, device=GPU),
             indptr.to(GPU),

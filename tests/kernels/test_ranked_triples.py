@@ -136,7 +136,7 @@ def test_the_number_of_threads_changes_no_byte() -> None:
 
 def test_without_numba_it_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     tables, rows = inputs(7, 9, 20, 3, 5, torch.float32)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.triples_numba", None)
+    monkeypatch.setitem(sys.modules, "mcne.kernels.numba.triples", None)
     monkeypatch.setattr(backend, "_warned", set())
     backend.compiled.cache_clear()
     try:

@@ -17,7 +17,7 @@ from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
-from mcne.runs import train
+from mcne.training import train
 from mcne.training.journal import SilentReporter
 
 NEAREST = 10

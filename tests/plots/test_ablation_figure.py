@@ -11,10 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from figure_texts import assert_legible
 
-from mcne.comparison.execution import Comparison
-from mcne.comparison.plan import Plan
-from mcne.comparison.summary import summarize
-from mcne.comparison.tables import PROTOCOL_TITLES, write
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation import significance
@@ -22,6 +18,10 @@ from mcne.plots import ablation
 from mcne.plots.ablation import MEAN, METRICS, Ablation, chance
 from mcne.plots.style import THEMES, Theme, save, shortened, styled
 from mcne.randomness import Stream
+from mcne.studies.execution import Comparison
+from mcne.studies.plan import Plan
+from mcne.studies.summary import summarize
+from mcne.studies.tables import PROTOCOL_TITLES, write
 
 NAMES = ("Hotels & Travel", "Books", "Online Stores & Services", *(f"Behavior {k}" for k in range(3, 12)))
 ROWS = ("mcne-f", "mcne-a", "mcne")

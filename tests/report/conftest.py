@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from report_runs import EVIL, PLAN, SCRIPT, trained
 
-from mcne.comparison.execution import Comparison
-from mcne.comparison.plan import Plan
-from mcne.comparison.summary import summarize
-from mcne.comparison.tables import write
 from mcne.data.dataset import SocialDataset
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.randomness import Stream
+from mcne.studies.execution import Comparison
+from mcne.studies.plan import Plan
+from mcne.studies.summary import summarize
+from mcne.studies.tables import write
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from mcne import runs
+from mcne import training
 from mcne.data.dataset import SocialDataset
+from mcne.data.split import split_of
 from mcne.training.journal import SilentReporter
 
 SMALL = {"widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 512, "epochs": 3}
@@ -30,12 +31,12 @@ settings = { width = 4, batch_size = 512 }
 """
 
 
-def train(method: str, data: Path, out: Path, given: Mapping[str, Any], mode: runs.Mode = "joint") -> runs.Run:
+def train(method: str, data: Path, out: Path, given: Mapping[str, Any], mode: training.Mode = "joint") -> training.Run:
     dataset = SocialDataset.load(data)
-    return runs.train(
+    return training.train(
         method,
         dataset,
-        runs.split_of(data, dataset, "random-0"),
+        split_of(data, dataset, "random-0"),
         out,
         given=given,
         seed=0,

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from report_reader import ReportReader, checked_page
 
-from mcne.comparison.execution import Comparison
-from mcne.comparison.plan import Plan
-from mcne.comparison.summary import summarize
-from mcne.comparison.tables import write
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation.significance import BehaviorScores, UserScores, compare
 from mcne.report import comparison_page, figures
 from mcne.report.comparison_page import report_of_comparison
 from mcne.report.quality import METRICS
 from mcne.report.writing import report_of
+from mcne.studies.execution import Comparison
+from mcne.studies.plan import Plan
+from mcne.studies.summary import summarize
+from mcne.studies.tables import write
 
 
 @pytest.fixture(scope="session")

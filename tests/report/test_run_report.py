@@ -19,8 +19,6 @@ from report_runs import EVIL, SCRIPT, train
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import mask_numbers
 from mcne.analysis.separation import Separation
-from mcne.comparison.execution import Comparison
-from mcne.comparison.kinds import Kind
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import random_split
@@ -29,6 +27,7 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
+from mcne.extend.transfer import transfer
 from mcne.plots import style
 from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
@@ -37,12 +36,13 @@ from mcne.report.model_card import model_card
 from mcne.report.page import Report
 from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, mean_name, measure
 from mcne.report.run_page import report_of_run
-from mcne.runs import Run
-from mcne.runs.record import TRANSFER
-from mcne.sweep.request import Sweep
-from mcne.sweep.results import collect, write
+from mcne.studies.execution import Comparison
+from mcne.studies.kinds import Kind
+from mcne.studies.sweep import Sweep
+from mcne.studies.sweep_results import collect, write
+from mcne.training import Run
 from mcne.training.journal import SilentReporter
-from mcne.transfer.run import transfer
+from mcne.training.run import TRANSFER
 
 
 @pytest.fixture(scope="session")

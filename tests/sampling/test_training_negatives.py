@@ -13,12 +13,12 @@ from scipy import stats
 
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import undirected
+from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, supplied_split
-from mcne.ids import Ids
+from mcne.models.contract import TrainingData
 from mcne.randomness import Stream
 from mcne.sampling.negatives import Unseen
 from mcne.sampling.triples import TripleSampler
-from mcne.training.contract import TrainingData
 
 
 class Chosen(Stream):

@@ -12,10 +12,10 @@ from torch import Tensor
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import CaptureError
-from mcne.methods.mcne import MCNE, MCNEConfig
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.training import capture
 from mcne.training.capture import CapturedSteps, captured_steps
-from mcne.training.contract import StepLoss, TrainingData
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from mcne import storage
+from mcne import files
 from mcne.errors import ArtifactError, DiskError
 from mcne.training import checkpoint
 from mcne.training.checkpoint import State
@@ -261,7 +261,7 @@ def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_other_artifacts_are_no_checkpoints(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    storage.write(tmp_path / SECOND, "mcne split", 1, meta={}, provenance={}, arrays={})
+    files.write(tmp_path / SECOND, "mcne split", 1, meta={}, provenance={}, arrays={})
     fallback, complaints = found(tmp_path)
     assert fallback == 1
     assert "holds mcne split; expected: mcne checkpoint" in complaints[0]
@@ -309,7 +309,7 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_previous_ones(
 ) -> None:
     for step in (1, 2):
         save(tmp_path, step)
-    before, write_all, said = tree(tmp_path), storage._write_all, list[str]()
+    before, write_all, said = tree(tmp_path), files._write_all, list[str]()
     for number in range(1, 100):
         written = 0
 
@@ -321,7 +321,7 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_previous_ones(
                 raise OSError(errno.ENOSPC, "No space left on device")
             return write_all(file, chunk)
 
-        monkeypatch.setattr(storage, "_write_all", full)
+        monkeypatch.setattr(files, "_write_all", full)
         try:
             save(tmp_path, 3)
             break

@@ -19,12 +19,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from mcne import compile_clock
+from mcne.embeddings.scorer import DotScorer
 from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
-from mcne.evaluation.dot import DotScorer
+from mcne.kernels import compile_clock
+from mcne.models.contract import Learner, Method, StepLoss
+from mcne.models.settings import TrainingSettings
 from mcne.training import checkpoint, loop
 from mcne.training.checkpoint import State
-from mcne.training.contract import Learner, Method, StepLoss
 from mcne.training.journal import (
     CHECKPOINTS,
     METRICS,
@@ -35,7 +36,6 @@ from mcne.training.journal import (
     describe_epoch,
 )
 from mcne.training.loop import Evaluated, Position, fit
-from mcne.training.settings import TrainingSettings
 
 CPU = torch.device("cpu")
 NAMES = ("Books", "Travel")

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from mcne.kernels import backend
-from mcne.training.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 
 
 def table(rows: int, width: int, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 import pytest
 import torch
 
-from mcne import runs
+from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
@@ -67,15 +67,15 @@ def train(
     behaviors: int = 2,
     reporter: SilentReporter | None = None,
     **changes: Any,
-) -> runs.Run:
+) -> training.Run:
     dataset, split = network(behaviors)
-    training = {"epochs": 4, "checkpoint_seconds": FOREVER} | changes
-    return runs.train(
+    schedule = {"epochs": 4, "checkpoint_seconds": FOREVER} | changes
+    return training.train(
         method,
         dataset,
         split,
         path,
-        given=SETTINGS[method] | training,
+        given=SETTINGS[method] | schedule,
         seed=1,
         device=CPU,
         resume=resume,
@@ -215,11 +215,11 @@ def test_stopped_after_the_best_epoch(tmp_path: Path) -> None:
     """What was best, and how long ago, is part of what comes back."""
     chosen = {"epochs": 40, "patience": 3, "learning_rate": 0.2}
 
-    def overfit(path: Path, **changes: Any) -> runs.Run:
+    def overfit(path: Path, **changes: Any) -> training.Run:
         dataset, split = network()
         given = SETTINGS["bpr"] | chosen | {"checkpoint_seconds": FOREVER}
         places = {"dataset": "here", "split": "random-0"}
-        return runs.train("bpr", dataset, split, path, given=given, seed=1, device=CPU, places=places, **changes)
+        return training.train("bpr", dataset, split, path, given=given, seed=1, device=CPU, places=places, **changes)
 
     overfit(tmp_path / "whole", resume=False, reporter=SilentReporter())
     said = json.loads((tmp_path / "whole" / "result.json").read_bytes())
@@ -263,7 +263,7 @@ def test_a_damaged_checkpoint_costs_steps_and_nothing_else(
 def test_a_diverged_training_stops_before_the_update_and_can_be_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mcne.methods.bpr import BPR
+    from mcne.models.bpr import BPR
 
     loss, learned = BPR.loss, []
 

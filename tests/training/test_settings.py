@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, get_type_hints
 import pytest
 
 from mcne.errors import UsageError
-from mcne.methods.bpr import BPRConfig
-from mcne.methods.mcne import MCNEConfig
-from mcne.methods.registry import METHODS
-from mcne.training.settings import (
+from mcne.models.bpr import BPRConfig
+from mcne.models.mcne import MCNEConfig
+from mcne.models.registry import METHODS
+from mcne.models.settings import (
     Amount,
     Count,
     Range,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from mcne.benchmarking.figure import Figure
+    from mcne.training.bench.figure import Figure
 
 
 def bench(
@@ -27,9 +27,9 @@ def bench(
 
     On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
     """
-    from mcne.benchmarking.figure import choose
-    from mcne.benchmarking.machine import machine
-    from mcne.benchmarking.suite import for_users
+    from mcne.training.bench.figure import choose
+    from mcne.training.bench.machine import machine
+    from mcne.training.bench.suite import for_users
 
     chosen = choose(for_users(), figures or [])
     if only_list:

@@ -51,12 +51,12 @@ def compare(
 
     Interrupted anywhere, the same command goes on; finished cells are never trained again.
     """
-    from mcne.comparison.execution import Comparison
-    from mcne.comparison.plan import Plan
-    from mcne.comparison.summary import summarize
-    from mcne.comparison.tables import write
     from mcne.errors import DataError, UsageError
-    from mcne.runs import choose_device
+    from mcne.studies.execution import Comparison
+    from mcne.studies.plan import Plan
+    from mcne.studies.summary import summarize
+    from mcne.studies.tables import write
+    from mcne.training import choose_device
 
     if plan is None and methods is None:
         raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcne.data.planted import Planted
     from mcne.data.split import Split
     from mcne.embeddings.artifact import ConditionalEmbeddings
-    from mcne.runs import Run
+    from mcne.training import Run
     from mcne.training.journal import Reporter
 
 USERS, SEED, SPLIT = 2000, 0, "random-0"
@@ -88,9 +88,9 @@ def _network(console: Console, path: Path) -> tuple[SocialDataset, Planted, Spli
 
 
 def _train(console: Console, method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
-    from mcne import runs
+    from mcne import training
     from mcne.cli.train import outcome
-    from mcne.compile_clock import CLOCK
+    from mcne.kernels.compile_clock import CLOCK
 
     given = SETTINGS[method]
     _head(console, f"Training {method}")
@@ -98,14 +98,14 @@ def _train(console: Console, method: str, dataset: SocialDataset, split: Split, 
         console.print(", ".join(f"{name} {value}" for name, value in given.items()), markup=False)
     started = time.perf_counter()
     with _reporter(console, method, dataset, epochs=int(given.get("epochs", 0))) as reporter:
-        run = runs.train(
+        run = training.train(
             method,
             dataset,
             split,
             out / "runs" / method,
             given=given,
             seed=SEED,
-            device=runs.choose_device("auto"),
+            device=training.choose_device("auto"),
             resume=False,
             places={"dataset": "../../network", "split": SPLIT},
             reporter=reporter,

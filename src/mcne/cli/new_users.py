@@ -35,7 +35,7 @@ def embed_users(
     What comes out can be asked like a run. Of users who were known, every vector stays as it is.
     """
     from mcne.api import load
-    from mcne.inductive import embed_users as embed
+    from mcne.extend import embed_users as embed
 
     known = load(run)
     embeddings = embed(known, links=links, history=history, attributes=attributes)
@@ -67,14 +67,14 @@ def compare_new_users(
     """
     from rich.console import Console
 
-    from mcne import runs
+    from mcne import training
     from mcne.cli.progress import shown
     from mcne.data.dataset import SocialDataset
-    from mcne.inductive.trial import Trial
+    from mcne.studies.new_users import Trial
     from mcne.training.journal import PlainReporter
 
     given = given_settings(config, setting or [])
-    _, settings = runs.settings_of(method, given)
+    _, settings = training.settings_of(method, given)
     talk = Console(stderr=True)
 
     def reporting(title: str) -> AbstractContextManager[Reporter]:
@@ -84,7 +84,7 @@ def compare_new_users(
         return nullcontext(PlainReporter(partial(typer.echo, err=True), epochs=settings.epochs))
 
     trial = Trial(method, given, share, in_training)
-    dataset, chosen = SocialDataset.load(data), runs.choose_device(device.value)
+    dataset, chosen = SocialDataset.load(data), training.choose_device(device.value)
     summary = trial.run(dataset, out, seeds=seeds, device=chosen, reporting=reporting)
     if as_json:
         typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))

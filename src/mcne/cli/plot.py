@@ -151,7 +151,7 @@ def _mask_numbers(path: Path) -> MaskNumbers:
     """Of a run with its training, of saved embeddings without."""
     from mcne.analysis.masks import mask_numbers
     from mcne.api import load
-    from mcne.runs import SPEC, Run
+    from mcne.training import SPEC, Run
 
     if not (path / SPEC).is_file():
         return mask_numbers(load(path))
@@ -256,7 +256,7 @@ def _curves(paths: Sequence[Path]) -> list[Curves]:
     """Of runs that are all joint."""
     from mcne.errors import UsageError
     from mcne.plots.curves import Curves
-    from mcne.runs import Run
+    from mcne.training import Run
 
     names = distinct_names(paths)
     opened = [Run.open(path) for path in paths]

@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mcne.compile_clock import CLOCK
 from mcne.evaluation.protocol import DECIDING_METRIC
+from mcne.kernels.compile_clock import CLOCK
 from mcne.training.journal import PlainReporter, Reporter
 from mcne.training.loop import Losses, Position
 

@@ -61,7 +61,7 @@ def evaluate(
 ) -> None:
     """How well a run ranks the test part of its split."""
     from mcne.evaluation.protocol import evaluate as measure
-    from mcne.runs import Run
+    from mcne.training import Run
 
     opened = Run.open(run)
     dataset, split = opened.data()

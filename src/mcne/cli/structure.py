@@ -39,9 +39,9 @@ def structure(
     """
     from mcne.data.dataset import SocialDataset
     from mcne.errors import DataError
-    from mcne.runs import choose_device
-    from mcne.structure.results import collect, lines, run, write
-    from mcne.structure.study import Study, settings_by_method
+    from mcne.studies.structure import Study, settings_by_method
+    from mcne.studies.structure_results import collect, lines, run, write
+    from mcne.training import choose_device
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     given = settings_by_method(names, setting or [])

@@ -45,12 +45,12 @@ def sweep(
 
     Interrupted anywhere, the same command goes on; finished trainings are never repeated. Draw it with mcne plot sweep.
     """
-    from mcne.comparison.execution import Comparison
-    from mcne.comparison.kinds import Kind, check_kind
     from mcne.errors import DataError
-    from mcne.runs import choose_device
-    from mcne.sweep.request import Sweep
-    from mcne.sweep.results import TIMING, check_place, collect, is_shared, names_of, write
+    from mcne.studies.execution import Comparison
+    from mcne.studies.kinds import Kind, check_kind
+    from mcne.studies.sweep import Sweep
+    from mcne.studies.sweep_results import TIMING, check_place, collect, is_shared, names_of, write
+    from mcne.training import choose_device
 
     if what.endswith(".toml"):
         asked = Sweep.of_file(Path(what), setting or [], repetitions=repetitions, split=split)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from mcne.runs import Run
+    from mcne.training import Run
 
 METHODS_HELP = (
     "popularity, userknn, itemknn, ease, bpr, libfm, nfm, node2vec, node2vec-b, line, line-b, graphsage, pinsage, "
@@ -53,18 +53,19 @@ def train(
     """
     from rich.console import Console
 
-    from mcne import runs
+    from mcne import training
     from mcne.cli.progress import shown
     from mcne.data.dataset import SocialDataset
+    from mcne.data.split import split_of
 
-    given = (runs.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
-    _, settings = runs.settings_of(method, given)
-    chosen = runs.choose_device(device.value)
+    given = (training.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
+    _, settings = training.settings_of(method, given)
+    chosen = training.choose_device(device.value)
     dataset = SocialDataset.load(data)
-    parts = runs.split_of(data, dataset, split)
+    parts = split_of(data, dataset, split)
     with shown(Console(), title=method, epochs=settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
-        run = runs.train(
+        run = training.train(
             method,
             dataset,
             parts,
@@ -99,6 +100,6 @@ def outcome(run: Run) -> str:
 
 def given_settings(config: Path | None, settings: list[str]) -> dict[str, Any]:
     """The settings of a file, overridden by those of the command line, of which the last counts."""
-    from mcne.training.settings import read_pairs, read_toml
+    from mcne.models.settings import read_pairs, read_toml
 
     return (read_toml(config) if config else {}) | read_pairs(settings)

@@ -57,20 +57,21 @@ def transfer(
     """
     from rich.console import Console
 
-    from mcne import api, runs
+    from mcne import api, training
     from mcne.cli.progress import shown
     from mcne.data.dataset import SocialDataset
-    from mcne.training.settings import read_pairs
-    from mcne.transfer import run as transfers
+    from mcne.data.split import split_of
+    from mcne.extend import transfer as transfers
+    from mcne.models.settings import read_pairs
 
     given = {"control": control.value, **read_pairs(setting or [])}
     base = api.load(run)
     config, settings = transfers.settings_of(base, given)
     transfers.trunk_of(base, config)
-    chosen = runs.choose_device(device.value)
+    chosen = training.choose_device(device.value)
     dataset = SocialDataset.load(data)
     dataset.behavior(behavior)
-    parts = runs.split_of(data, dataset, split)
+    parts = split_of(data, dataset, split)
     with shown(Console(), title=f"{behavior} to {base.method}", epochs=settings.epochs) as reporter:
         reporter.say(f"{behavior} of {dataset.name} to {base.method}, split {split}, seed {seed}, {chosen}")
         made = transfers.transfer(
@@ -106,11 +107,11 @@ def compare_transfer(
     Writes table.md, table.html and table.json. Interrupted anywhere, the same command goes on; what is finished is
     never trained again.
     """
-    from mcne.comparison.transfer_plan import TransferPlan
-    from mcne.comparison.transfer_study import TransferStudy
-    from mcne.comparison.transfer_table import finished_rows, write
     from mcne.errors import DataError
-    from mcne.runs import choose_device
+    from mcne.studies.transfer_plan import TransferPlan
+    from mcne.studies.transfer_study import TransferStudy
+    from mcne.studies.transfer_table import finished_rows, write
+    from mcne.training import choose_device
 
     chosen = choose_device(device.value)
     study = TransferStudy.open(TransferPlan.read(plan), data, out)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from mcne.data.compressed import run_starts
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
 from mcne.data.graph import Graph, undirected
+from mcne.data.ids import IdColumn, Ids, encode
 from mcne.data.likeness import likeness
 from mcne.data.report import Ledger, PreparationReport
 from mcne.errors import DataError
-from mcne.ids import IdColumn, Ids, encode
 
 Locate = Callable[[int, str], str]
 """Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""

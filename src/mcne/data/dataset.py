@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne import storage
+from mcne import files
 from mcne.data.compressed import offsets
 from mcne.data.graph import Graph
+from mcne.data.ids import Ids
 from mcne.data.report import PreparationReport
 from mcne.errors import UsageError, unknown
-from mcne.ids import Ids
 
 if TYPE_CHECKING:
     from mcne.data.assemble import SelfLinks, UserFilter
@@ -40,7 +40,7 @@ class Behavior:
     def __post_init__(self) -> None:
         for column in ("user", "item", "timestamp"):
             if getattr(self, column) is not None:
-                object.__setattr__(self, column, storage.frozen(getattr(self, column)))
+                object.__setattr__(self, column, files.frozen(getattr(self, column)))
 
     def __len__(self) -> int:
         return len(self.user)
@@ -86,7 +86,7 @@ class Attribute:
     categories: Ids | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", storage.frozen(self.values))
+        object.__setattr__(self, "values", files.frozen(self.values))
 
     def validate(self, name: str, n_users: int) -> None:
         """Raise ``ValueError`` unless the values fit their kind."""
@@ -205,7 +205,7 @@ class SocialDataset:
     @cached_property
     def fingerprint(self) -> str:
         """The identity of the content: equal exactly where everything but the name and the provenance is equal."""
-        return storage.fingerprint(KIND, VERSION, self._meta(), self._arrays())
+        return files.fingerprint(KIND, VERSION, self._meta(), self._arrays())
 
     def __repr__(self) -> str:
         weighted = "weighted" if self.graph.weights is not None else "unweighted"
@@ -228,7 +228,7 @@ class SocialDataset:
 
     def save(self, path: str | Path) -> str:
         """Write the dataset as a directory and return its fingerprint; an existing one is never replaced."""
-        return storage.write(
+        return files.write(
             Path(path),
             KIND,
             VERSION,
@@ -240,7 +240,7 @@ class SocialDataset:
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> SocialDataset:
         """Open a saved dataset, memory-mapped; ``verify`` checks every byte against its sha256."""
-        saved = storage.read(Path(path), KIND, VERSION, verify=verify)
+        saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays, meta = saved.arrays, saved.meta
         graph = Graph(arrays["graph.indptr"], arrays["graph.indices"], arrays.get("graph.weights"))
         behaviors = tuple(

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import DataError, UsageError, unknown
-from mcne.storage import place, written_aside
+from mcne.files import place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
 ATOMIC = {"interactions": "inter", "links": "net", "users": "user"}

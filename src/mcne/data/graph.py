@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mcne.data.compressed import INT32_MAX, offsets, run_starts
-from mcne.storage import frozen
+from mcne.files import frozen
 
 SYMMETRY_CHUNK = 1 << 22
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.compressed import offsets
+from mcne.files import frozen
 from mcne.randomness import Stream
-from mcne.storage import frozen
 
 COUNT = 100
 ROUNDS = 4

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne import storage
+from mcne import files
 
 KIND = "mcne planted truth"
 VERSION = 1
@@ -74,8 +74,8 @@ class Catalog:
     n_levels: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", storage.frozen(self.levels))
-        object.__setattr__(self, "ranking", storage.frozen(self.ranking))
+        object.__setattr__(self, "levels", files.frozen(self.levels))
+        object.__setattr__(self, "ranking", files.frozen(self.ranking))
 
     def __len__(self) -> int:
         return len(self.ranking)
@@ -104,8 +104,8 @@ class Planted:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factors", storage.frozen(self.factors))
-        object.__setattr__(self, "levels", storage.frozen(self.levels))
+        object.__setattr__(self, "factors", files.frozen(self.factors))
+        object.__setattr__(self, "levels", files.frozen(self.levels))
 
     @property
     def n_levels(self) -> int:
@@ -173,12 +173,12 @@ class Planted:
         for k, catalog in enumerate(self.catalogs):
             arrays |= {f"items.{k}.levels": catalog.levels, f"items.{k}.ranking": catalog.ranking}
         provenance = dict(self.provenance)
-        return storage.write(Path(path), KIND, VERSION, meta=meta, provenance=provenance, arrays=arrays)
+        return files.write(Path(path), KIND, VERSION, meta=meta, provenance=provenance, arrays=arrays)
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> Planted:
         """Open a saved truth, memory-mapped; ``verify`` checks every byte against its sha256."""
-        saved = storage.read(Path(path), KIND, VERSION, verify=verify)
+        saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays, meta = saved.arrays, saved.meta
         catalogs = tuple(
             Catalog(arrays[f"items.{k}.levels"], arrays[f"items.{k}.ranking"], meta["levels"])

@@ -6,7 +6,9 @@ and come from streams of their own. Popularity is counted in the training part a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne import storage
+from mcne import files
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.negatives import Negatives, draw_negatives
-from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.randomness import Stream
 
 KIND = "mcne split"
@@ -45,12 +47,12 @@ class Split:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(map(storage.frozen, self.parts)))
+        object.__setattr__(self, "parts", tuple(map(files.frozen, self.parts)))
 
     @cached_property
     def fingerprint(self) -> str:
         """The content hash: changes when the data, a part, a negative or a setting changes."""
-        return storage.fingerprint(KIND, VERSION, self._meta(), self._arrays())
+        return files.fingerprint(KIND, VERSION, self._meta(), self._arrays())
 
     def of(self, behavior: Behavior, k: int, part: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Users and items of one part of behavior ``k``."""
@@ -65,12 +67,12 @@ class Split:
     def save(self, path: str | Path) -> str:
         """Write the split and return its content hash; a different split of that name is never replaced."""
         provenance = {"notes": list(self.notes)}
-        return storage.write(Path(path), KIND, VERSION, meta=self._meta(), provenance=provenance, arrays=self._arrays())
+        return files.write(Path(path), KIND, VERSION, meta=self._meta(), provenance=provenance, arrays=self._arrays())
 
     @classmethod
     def load(cls, path: str | Path, dataset: SocialDataset, *, verify: bool = True) -> Split:
         """Open a saved split of this very dataset."""
-        saved = storage.read(Path(path), KIND, VERSION, verify=verify)
+        saved = files.read(Path(path), KIND, VERSION, verify=verify)
         if saved.meta["dataset"] != dataset.fingerprint:
             raise ArtifactError(
                 f"{path}: a split of dataset {saved.meta['dataset'][:12]}, but this is {dataset.fingerprint[:12]}; "
@@ -145,6 +147,28 @@ def split_names(directory: Path) -> list[str]:
     kept = directory / DIRECTORY
     found = kept.iterdir() if kept.is_dir() else []
     return sorted(path.name for path in found if path.is_dir() and not path.name.startswith("."))
+
+
+def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
+    """A split kept with a dataset; ``random-N`` is made with seed N where it is not there yet."""
+    kept, names = data / DIRECTORY, split_names(data)
+    kind, _, number = name.rpartition("-")
+    if name not in names:
+        if kind != "random" or not number.isdecimal():
+            known = unknown("split", name, [*names, "random-N"])
+            raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
+        _make_split(dataset, int(number), data, name)
+    return Split.load(kept / name, dataset)
+
+
+def _make_split(dataset: SocialDataset, seed: int, data: Path, name: str) -> None:
+    """Make a random split, unless another process that needs it too is faster."""
+    made = random_split(dataset, seed=seed)
+    while name not in split_names(data):
+        with suppress(files.BeingWrittenError, files.AppearedError):
+            made.save(data / DIRECTORY / name)
+            return
+        time.sleep(0.1)
 
 
 def _bounds(ratios: Sequence[float]) -> tuple[float, float]:
@@ -230,5 +254,5 @@ def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: 
     return draw_negatives(users, behavior.user[known], behavior.item[known], weights=weights, stream=stream)
 
 
-def _load_negatives(arrays: storage.Arrays, part: str, kind: str, k: int) -> Negatives:
+def _load_negatives(arrays: files.Arrays, part: str, kind: str, k: int) -> Negatives:
     return Negatives(arrays[f"{part}.{k}.users"], arrays[f"{part}.{k}.{kind}"])

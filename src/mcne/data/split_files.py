@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.dataset import SocialDataset
+from mcne.data.ids import Ids
 from mcne.data.source import Table, Wanted, read_table
 from mcne.data.split import PARTS
 from mcne.data.tables import rows_of
 from mcne.errors import DataError, unknown
-from mcne.ids import Ids
 
 UNASSIGNED = 255
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq", ".inter", ".inter.gz")

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, SelfLinks, UserFilter, assemble, take
 from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.ids import CANONICAL_INTEGER, IdColumn, Ids, encode
 from mcne.data.source import WIDE_TEXT, Table, Wanted, coded, is_text, read_table
 from mcne.errors import DataError, UsageError, unknown
-from mcne.ids import CANONICAL_INTEGER, IdColumn, Ids, encode
-from mcne.storage import sha256_of_file
+from mcne.files import sha256_of_file
 
 IdType = Literal["auto", "integer", "text"]
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")

@@ -18,7 +18,7 @@ from mcne.data.assemble import RawInteractions, RawLinks, UserFilter, assemble
 from mcne.data.dataset import SocialDataset
 from mcne.data.matfile import read_matrix
 from mcne.errors import DataError, UsageError, unknown
-from mcne.storage import sha256_of_file
+from mcne.files import sha256_of_file
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
 USER, ITEM, CATEGORY, TIME = 0, 1, 2, 5

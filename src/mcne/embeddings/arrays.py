@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.storage import frozen
+from mcne.files import frozen
 
 
 class NotFiniteError(ValueError):

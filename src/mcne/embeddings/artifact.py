@@ -12,15 +12,15 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne import storage
+from mcne import files
 from mcne.data.graph import Graph
+from mcne.data.ids import Ids
 from mcne.embeddings.arrays import checked
 from mcne.embeddings.explanation import Explanation, explain
 from mcne.embeddings.ranking import Ranking, RawId, RawIds, Table, answer, inner_products, inverse_norms, rows_of
 from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
-from mcne.ids import Ids
 
 KIND = "mcne embeddings"
 VERSION = 1
@@ -80,7 +80,7 @@ class ConditionalEmbeddings:
     @cached_property
     def fingerprint(self) -> str:
         """The identity of the content: equal exactly where everything but the provenance is equal."""
-        return storage.fingerprint(KIND, VERSION, self._meta(), self._arrays())
+        return files.fingerprint(KIND, VERSION, self._meta(), self._arrays())
 
     def __repr__(self) -> str:
         head = f"ConditionalEmbeddings of {self.method!r}: {self.n_users:,} users × {self.width} dimensions"
@@ -187,7 +187,7 @@ class ConditionalEmbeddings:
 
     def save(self, path: str | Path) -> str:
         """Write the artifact as a directory and return its fingerprint; an existing one is never replaced."""
-        return storage.write(
+        return files.write(
             Path(path),
             KIND,
             VERSION,
@@ -199,7 +199,7 @@ class ConditionalEmbeddings:
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> ConditionalEmbeddings:
         """Open a saved artifact, memory-mapped; ``verify`` checks every byte against its sha256."""
-        saved = storage.read(Path(path), KIND, VERSION, verify=verify)
+        saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays, trunk = saved.arrays, saved.meta["trunk"]
         embeddings = cls(
             Ids.from_arrays(arrays, "users"),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcne.data.ids import Ids
 from mcne.embeddings.ranking import ZERO_NORM
 from mcne.errors import UsageError
-from mcne.ids import Ids
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings

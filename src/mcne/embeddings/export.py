@@ -26,9 +26,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mcne.data.ids import Ids
 from mcne.errors import DataError, UsageError, unknown
-from mcne.ids import Ids
-from mcne.storage import written_aside
+from mcne.files import written_aside
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings

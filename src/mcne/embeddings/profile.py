@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mcne.data.compressed import offsets
 from mcne.data.dataset import Attribute
+from mcne.data.ids import Ids
 from mcne.embeddings.arrays import checked
-from mcne.ids import Ids
-from mcne.storage import Arrays
+from mcne.files import Arrays
 
 
 @dataclass(frozen=True, eq=False)

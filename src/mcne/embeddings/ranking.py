@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcne.data.ids import Ids
 from mcne.errors import UsageError
-from mcne.ids import Ids
-from mcne.storage import frozen
+from mcne.files import frozen
 
 RawId = int | str
 RawIds = Sequence[int] | Sequence[str] | NDArray[Any]

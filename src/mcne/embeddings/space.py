@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mcne.data.compressed import run_starts
 from mcne.data.dataset import Behavior
+from mcne.data.ids import Ids
 from mcne.embeddings.arrays import checked
-from mcne.ids import Ids
-from mcne.storage import Arrays, frozen
+from mcne.files import Arrays, frozen
 
 
 @dataclass(frozen=True, eq=False)

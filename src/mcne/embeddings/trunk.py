@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcne.embeddings.arrays import checked
 from mcne.embeddings.profile import Profile
-from mcne.storage import Arrays
+from mcne.files import Arrays
 
 MessageKind = Literal["neighbor", "literal"]
 

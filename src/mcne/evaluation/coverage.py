@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
+from mcne.embeddings.scorer import Scorer
 from mcne.evaluation import protocol
 from mcne.evaluation.protocol import CUTOFFS, Part, Task, catalog_scores, check_request
-from mcne.evaluation.scorer import Scorer
 from mcne.randomness import Stream
 
 

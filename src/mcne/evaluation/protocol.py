@@ -18,9 +18,9 @@ from mcne.data.compressed import offsets, run_starts
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
+from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
 from mcne.errors import UsageError, unknown
 from mcne.evaluation.metrics import METRICS, pooled_recall
-from mcne.evaluation.scorer import Scorer
 from mcne.randomness import Stream
 
 Part = Literal["validation", "test"]
@@ -31,7 +31,6 @@ DECIDING_METRIC = "ndcg@5"
 """On the validation part, averaged over behaviors, it chooses epochs and settings."""
 
 NEGATIVES = {"sampled": "uniform", "popular": "popular"}  # protocol -> the kind kept with the split
-SAMPLED_AT_ONCE = 1 << 16  # scores asked for in one call: a scorer may gather a vector for each
 FULL_AT_ONCE = 1 << 22  # few enough to stay in cache, enough for a fast product
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mcne.compile_clock import CLOCK
+from mcne.kernels.compile_clock import CLOCK
 
 BLOCKS = 16
 """Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
@@ -68,7 +68,7 @@ def _can_compile(device: str) -> bool:
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
     try:
         _time_kernels()
-        rows = importlib.import_module("mcne.kernels.rows_triton")
+        rows = importlib.import_module("mcne.kernels.triton.rows")
         rows.gather(torch.zeros(1, 1, device=device), torch.zeros(1, dtype=torch.int64, device=device))
     except Exception as error:  # of any kind: they come from Triton, the compiler and the driver
         warnings.warn(f"training on a GPU is several times slower, as Triton does not work here: {error}", stacklevel=3)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.kernels import reference
-from mcne.kernels.backend import compiled, in_blocks, on_gpu, warn_once
-from mcne.kernels.groups import Groups, places
-from mcne.sampling.neighbors import Hop, Neighborhood
+from mcne.kernels.backend import compiled, in_blocks, on_gpu
+from mcne.kernels.groups import Groups
+from mcne.kernels.plain import edges
 
 
 @dataclass(frozen=True)
@@ -26,45 +24,11 @@ class TensorHop:
     by_sender: Groups | None = None  # only for kernels on a GPU: places of sender that are heard, then of receiver
     is_of_all: bool = False  # whether the receivers are all of the level below, in its order
 
-    @classmethod
-    def of(cls, hop: Hop, device: torch.device, *, by_sender_of: int | None = None) -> TensorHop:
-        """A hop that was drawn on the host, grouped by sender if told of how many users the level below is."""
-        arrays = [hop.receiver, hop.sender, hop.heard]
-        if by_sender_of is not None:
-            heard_of = np.where(hop.heard[:, None], hop.sender, by_sender_of)
-            order, start, stop = places(np.concatenate([heard_of.ravel(), hop.receiver]), by_sender_of + 1)
-            arrays += [order, start[:-1], stop[:-1]]  # the last is nobody
-        receiver, sender, heard, *groups = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
-        return cls(receiver, sender, heard, Groups(*groups) if groups else None)
-
-
-def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple[TensorHop, ...]:
-    """The hops of a neighborhood that was drawn on the host; on a GPU grouped by sender, if a kernel takes as many
-    edges and the ``widest`` row."""
-    there, hops, below = on_gpu("edges_triton", device), list[TensorHop](), len(around.users)
-    for hop in around.hops:
-        is_grouped = there is not None and there.fits(hop.sender.shape[1:], widest)
-        if there is not None and not is_grouped:
-            _warn_of_plain_operations(there, hop.sender.shape[1], widest)
-        hops.append(TensorHop.of(hop, device, by_sender_of=below if is_grouped else None))
-        below = len(hop.receiver)
-    return tuple(hops)
-
-
-def _warn_of_plain_operations(kernels: ModuleType, samples: int, widest: int) -> None:
-    at_width, with_samples = (kernels.MOST_NUMBERS // kernels.block(each) for each in (widest, samples))
-    warn_once(
-        "samples",
-        f"training on a GPU is slower, as its kernels do not hold {samples:,} sampled neighbors in rows of {widest:,} "
-        f"numbers and plain operations take their place; they hold at most {at_width:,} neighbors in such rows, or "
-        f"rows of {with_samples:,} for as many (settings neighbor_samples and widths)",
-    )
-
 
 def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:
     """The receivers of a hop among ``vectors`` [m, d], [n, d]; on a GPU, any for nobody."""
     if hop.by_sender is not None:
-        from mcne.kernels.hops_triton import Receivers
+        from mcne.kernels.triton.hops import Receivers
 
         own: Tensor = Receivers.apply(vectors, hop.receiver, hop.by_sender, hop.sender.numel())  # type: ignore[no-untyped-call] # as PyTorch declares it
         return own
@@ -74,10 +38,10 @@ def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:
 def hear(
     vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
 ) -> Tensor | None:
-    """A layer with attention as a whole, by kernels: see :class:`mcne.layers.message`. Nothing where there are none."""
+    """A layer with attention as a whole, by kernels: see :class:`mcne.models.message`. Nothing where there are none."""
     if hop.by_sender is not None:
         return hear_on_gpu(vectors, masks, project, score, combine, hop)
-    if vectors.device.type == "cpu" and hop.sender.numel() and (module := compiled("layers_numba")) is not None:
+    if vectors.device.type == "cpu" and hop.sender.numel() and (module := compiled("numba.layers")) is not None:
         received: Tensor = module.MessageLayer.apply(vectors, masks, project, score, combine, hop)
         return received
     return None
@@ -86,8 +50,8 @@ def hear(
 def hear_on_gpu(
     vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
 ) -> Tensor:
-    """A layer with attention as a whole, on a GPU and of a hop that is grouped: see :class:`mcne.layers.message`."""
-    from mcne.kernels.layers_triton import MessageLayer
+    """A layer with attention as a whole, on a GPU and of a hop that is grouped: see :class:`mcne.models.message`."""
+    from mcne.kernels.triton.layers import MessageLayer
 
     received: Tensor = MessageLayer.apply(vectors, masks, project, score, combine, hop)  # type: ignore[no-untyped-call] # as PyTorch declares it
     return received
@@ -97,7 +61,7 @@ def mean_of(vectors: Tensor, sender: Tensor, heard: Tensor, by_sender: Groups | 
     """The mean of S neighbors' vectors, [n, d]: of ``vectors`` [m, d] the rows ``sender`` [n, S], any where ``heard``
     is false."""
     if by_sender is not None:
-        from mcne.kernels.hops_triton import Mean
+        from mcne.kernels.triton.hops import Mean
 
         mean: Tensor = Mean.apply(vectors, sender, heard, by_sender)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return mean
@@ -117,23 +81,23 @@ def hear_all(
     share: Tensor,
     before: Tensor | None = None,
 ) -> Tensor:
-    """What n receivers hear of all their neighbors, [n, d], as :func:`mcne.kernels.reference.send_and_receive`;
+    """What n receivers hear of all their neighbors, [n, d], as :func:`mcne.kernels.plain.edges.send_and_receive`;
     it has no gradient.
 
     Links are ordered by receiver: those of one begin at ``first`` [n + 1] and have a ``sender`` and a ``share`` [E].
     What they heard ``before`` [n, d] of other neighbors is added to in place, link by link: the bytes of all at once,
     but on a GPU, which takes several links at a time.
     """
-    if (there := on_gpu("links_triton", vectors.device)) is not None:
+    if (there := on_gpu("triton.links", vectors.device)) is not None:
         heard = vectors.new_zeros(len(here), vectors.shape[1]) if before is None else before
         there.hear_all(vectors, near, here, score, masks, first, sender, share, heard)
         return heard
-    if vectors.device.type == "cpu" and (module := compiled("edges_numba")) is not None:
+    if vectors.device.type == "cpu" and (module := compiled("numba.edges")) is not None:
         arrays = [each.contiguous().numpy() for each in (vectors, near, here, score, masks, first, sender, share)]
         messages = np.zeros((len(here), vectors.shape[1]), arrays[0].dtype) if before is None else before.numpy()
         in_blocks(len(here), lambda start, stop, _: module.hear_all(*arrays, messages, start, stop))
         return torch.from_numpy(messages)
-    return reference.hear_all(vectors, near, here, score, masks, first, sender, share, before)
+    return edges.hear_all(vectors, near, here, score, masks, first, sender, share, before)
 
 
 def shared_sum(vectors: Tensor, first: Tensor, sender: Tensor, share: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ class Groups:
 
 def places(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The groups of ``keys`` below ``n_keys``, whose places are those of the flattened keys: order, start and stop."""
-    if (module := compiled("groups_numba")) is not None:
+    if (module := compiled("numba.groups")) is not None:
         first, order = module.grouped(keys, n_keys)
         return order, first[:-1], first[1:]
     ends = np.cumsum(np.bincount(keys.ravel(), minlength=n_keys))

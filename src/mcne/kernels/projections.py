@@ -12,7 +12,7 @@ def masked_halves(project: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
 
     Since ``W (u ⊙ m_c) = (W diag m_c) u``, a single product with all vectors projects them under every mask.
     """
-    if (there := on_gpu("projections_triton", project.device)) is not None:
+    if (there := on_gpu("triton.projections", project.device)) is not None:
         found: tuple[Tensor, Tensor] = there.MaskedHalves.apply(project, masks)
         return found
     first, second = ((masks[:, None, :] * half).flatten(0, 1) for half in project.chunk(2, dim=1))

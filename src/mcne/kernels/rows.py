@@ -13,7 +13,7 @@ NUMBERS_AT_ONCE = 1 << 18
 
 def take_rows(table: Tensor, rows: Tensor) -> Tensor:
     """The ``rows`` [r] of a ``table`` [n, d]: [r, d]. On a GPU rows below 0 are nobody's, and zeros."""
-    if (there := on_gpu("rows_triton", table.device)) is not None:
+    if (there := on_gpu("triton.rows", table.device)) is not None:
         values: Tensor = there.gather(table, rows)
         return values
     return table.index_select(0, rows)
@@ -35,7 +35,7 @@ def adam_rows(
 
     ``steps`` [] counts this one too. On a GPU rows below 0 are nobody's.
     """
-    if (there := on_gpu("rows_triton", table.device)) is not None:
+    if (there := on_gpu("triton.rows", table.device)) is not None:
         there.adam(
             *(table, first, second, rows, gradient),
             steps=steps,
@@ -46,7 +46,7 @@ def adam_rows(
         return
     done = steps.double() if steps.is_cuda else int(steps)
     scale, rate = (1 - betas[1] ** done) ** 0.5, learning_rate / (1 - betas[0] ** done)
-    if table.device.type == "cpu" and (module := compiled("rows_numba")) is not None:
+    if table.device.type == "cpu" and (module := compiled("numba.rows")) is not None:
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
         numbers = [kind(number) for number in (*betas, *(1 - beta for beta in betas), scale, rate, epsilon)]

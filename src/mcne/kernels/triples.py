@@ -35,7 +35,7 @@ def rank_all(
 
     ``users`` [n, d] are unmasked, ``masks`` [C or more, d] those of the behaviors, ``items`` [m, d], ``bias`` [m, 1].
     """
-    from mcne.kernels.triples_triton import Rank
+    from mcne.kernels.triton.triples import Rank
 
     ranking, decay = Rank.apply(users, masks, items, bias, triples)  # type: ignore[no-untyped-call] # as PyTorch declares it
     return ranking, decay
@@ -50,7 +50,7 @@ def rank(
     ``users`` [n, d], ``items`` [m, d] and ``bias`` [m, 1] are what is scored, ``⟨u, z⟩ + b``; ``user`` [b],
     ``positive`` [b] and ``negative`` [b, N] are their rows.
     """
-    if users.device.type == "cpu" and negative.numel() and (module := compiled("triples_numba")) is not None:
+    if users.device.type == "cpu" and negative.numel() and (module := compiled("numba.triples")) is not None:
         no_bias = items.new_zeros(0, 1) if bias is None else bias
         both: Tensor = _Compiled.apply(users, items, no_bias, user, positive, negative, module)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return both[0], both[1]

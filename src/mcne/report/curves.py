@@ -7,8 +7,8 @@ from mcne.plots.curves import Curves, draw_curves
 from mcne.report.figures import Drawing, shown
 from mcne.report.markup import Html, Table, count, joined, number, percent, table
 from mcne.report.page import Section
-from mcne.runs import Run
-from mcne.runs.record import BEHAVIORS
+from mcne.training import Run
+from mcne.training.run import BEHAVIORS
 
 ANCHOR, TITLE = "learning", "Learning curves"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
 
-from mcne import storage
+from mcne import files
 from mcne.plots.style import THEMES, Theme, boxes_told, canvas, colors, save, shortened, styled, to_svg
 from mcne.report.markup import Html, element
 
@@ -58,7 +58,7 @@ def shown(drawing: Drawing, caption: str) -> Html:
 
 def save_all(drawings: Sequence[Drawing], directory: Path) -> None:
     """Every figure as PNG and as SVG in a new directory, all or none, on white paper."""
-    with storage.written_aside(storage.place(directory)) as aside:
+    with files.written_aside(files.place(directory)) as aside:
         for drawing in drawings:
             for suffix in FORMATS:
                 with styled("light"):

@@ -12,8 +12,8 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.report.markup import Html, element, listed, paragraph
-from mcne.runs import Run
-from mcne.runs.record import TRANSFER
+from mcne.training import Run
+from mcne.training.run import TRANSFER
 
 ABOUT = {
     "mcne": "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, "

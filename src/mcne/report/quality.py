@@ -28,8 +28,8 @@ from mcne.report.markup import (
     table,
     with_interval,
 )
-from mcne.runs import SPEC, Run
-from mcne.runs.record import RESULT
+from mcne.training import SPEC, Run
+from mcne.training.run import RESULT
 
 METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
 EVERY_METRIC = {

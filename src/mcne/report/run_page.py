@@ -19,8 +19,8 @@ from mcne.report.page import Report, Section, facts
 from mcne.report.quality import METRICS, Quality, measure, shown_quality
 from mcne.report.sensitivity import sensitivity
 from mcne.report.settings import origin_of, settings_of
-from mcne.runs import Run
-from mcne.runs.record import EMBEDDINGS
+from mcne.training import Run
+from mcne.training.run import EMBEDDINGS
 
 Data = tuple[SocialDataset, Split]
 

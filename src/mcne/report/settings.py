@@ -8,8 +8,8 @@ from typing import Any
 
 from mcne.data.dataset import SocialDataset
 from mcne.report.markup import Html, Table, code, joined, table
-from mcne.runs import Run
-from mcne.runs.record import read_spec
+from mcne.training import Run
+from mcne.training.run import read_spec
 
 NAMED = frozenset({"report", "fingerprint"})
 """What a provenance tells that the page has elsewhere."""

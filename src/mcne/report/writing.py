@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcne.comparison.kinds import Kind, kinds_of, kinds_of_results, named
 from mcne.errors import DataError, UsageError
 from mcne.report.comparison_page import is_comparison, report_of_comparison
 from mcne.report.page import Report
 from mcne.report.run_page import report_of_run
-from mcne.runs import SPEC, Run
+from mcne.studies.kinds import Kind, kinds_of, kinds_of_results, named
+from mcne.training import SPEC, Run
 
 LARGEST = 2_000_000
 """Bytes that a page may have, so that it can be sent and opened anywhere."""

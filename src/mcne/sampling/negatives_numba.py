@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mcne.compilation import compiled
+from mcne.kernels.compilation import compiled
 
 
 @compiled

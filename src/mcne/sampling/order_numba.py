@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.compilation import compiled
+from mcne.kernels.compilation import compiled
 
 KEYS_PER_BUCKET = 4
 """Enough that finding the bucket of a key stays in cache, few enough that a bucket is soon sorted."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mcne.errors import CaptureError
-from mcne.training.contract import Capturable, Learner, StepLoss
+from mcne.models.contract import Capturable, Learner, StepLoss
 
 WARM_UP = 3
 """Steps that are run one by one at first, so that libraries have made what they make on first use."""

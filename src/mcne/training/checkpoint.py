@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mcne import storage
+from mcne import files
 from mcne.errors import ArtifactError, DataError
-from mcne.layers.spill import read_in_order
+from mcne.models.spill import read_in_order
 
 KIND = "mcne checkpoint"
 VERSION = 1
@@ -50,7 +50,7 @@ def save(directory: Path, position: Mapping[str, Any], state: State, *, run: str
     _remove([path for path in _found(directory) if path.name >= target.name])
     meta = {"run": run, "position": dict(position)}
     with read_in_order():
-        storage.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
+        files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
     _remove(_found(directory)[:-keep])
     _remove(list(directory.glob(f".{PREFIX}*.partial")))  # of killed processes
 
@@ -63,8 +63,8 @@ def newest(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoi
     complaints = []
     for path in reversed(_found(directory)):
         try:
-            version = storage.read_manifest(path, KIND)["version"]
-            saved = storage.read(path, KIND, version)
+            version = files.read_manifest(path, KIND)["version"]
+            saved = files.read(path, KIND, version)
         except (ArtifactError, DataError) as error:
             complaints.append(str(error))
             continue

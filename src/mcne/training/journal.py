@@ -18,10 +18,10 @@ import torch
 
 from mcne.errors import ArtifactError, DiskError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
+from mcne.models.settings import TrainingSettings
 from mcne.training import checkpoint
 from mcne.training.checkpoint import State
 from mcne.training.loop import Losses, Position, Record
-from mcne.training.settings import TrainingSettings
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 NOWHERE_TO_KEEP = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"

@@ -23,13 +23,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from mcne.compile_clock import CLOCK
 from mcne.errors import DivergedError, Interrupted
-from mcne.layers.spill import Kept
+from mcne.kernels.compile_clock import CLOCK
+from mcne.models.contract import Learner, Method
+from mcne.models.settings import TrainingSettings
+from mcne.models.spill import Kept
 from mcne.training.capture import captured_steps
 from mcne.training.checkpoint import State
-from mcne.training.contract import Learner, Method
-from mcne.training.settings import TrainingSettings
 
 Record = dict[str, Any]
 Losses = Callable[[], Mapping[str, float]]

@@ -31,9 +31,9 @@ from shared import CPU, Case, Figures, Scores, case, largest_difference, movies,
 from torch import Tensor
 
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.lightgcn import LightGCN, LightGCNConfig, LightGCNTrust
-from mcne.methods.node_ranking import triple_scores
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.lightgcn import LightGCN, LightGCNConfig, LightGCNTrust
+from mcne.models.node_ranking import triple_scores
 
 TOLERANCES = {"vectors": 1e-6, "scores": 1e-6, "loss": 1e-5, "gradient": 1e-5}
 SEEDS = (0, 1, 2)

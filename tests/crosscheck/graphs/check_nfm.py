@@ -36,7 +36,7 @@ import torch
 from shared import CPU, Case, Figures, Scores, case, largest_difference, movies, of_recbole, train, within
 from torch import Tensor, nn
 
-from mcne.methods.nfm import NFM, NFMConfig
+from mcne.models.nfm import NFM, NFMConfig
 
 SCRIPT = Path(__file__).resolve().with_name("nfm_in_recbole.py")
 ONE_STEP = 1e-5

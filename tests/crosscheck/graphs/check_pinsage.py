@@ -54,8 +54,8 @@ from torch import Tensor, nn
 
 from mcne.data.graph import Graph, undirected
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.methods.node_ranking import joint_graph
-from mcne.methods.pinsage import PinSage, PinSageConfig
+from mcne.models.node_ranking import joint_graph
+from mcne.models.pinsage import PinSage, PinSageConfig
 from mcne.sampling.visits import most_visited
 
 SCRIPT = Path(__file__).resolve().with_name("in_librecommender.py")

@@ -29,8 +29,8 @@ from torch.nn import functional
 
 from mcne.data.graph import undirected
 from mcne.kernels.edges import TensorHop
-from mcne.methods.graphsage import GraphSage, GraphSageConfig
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.graphsage import GraphSage, GraphSageConfig
 
 TOLERANCE = 1e-5
 LINKED, ALONE, LINKS = 1800, 200, 10_000

@@ -38,8 +38,8 @@ from shared import CPU, Case, Figures, Scores, beauty, case, for_cornac, movies,
 from torch import Tensor
 
 from mcne.data.graph import Graph
-from mcne.methods.bpr import BPR, BPRConfig
-from mcne.training.contract import TrainingData
+from mcne.models.bpr import BPR, BPRConfig
+from mcne.models.contract import TrainingData
 
 WIDTH = 64
 SEEDS = (0, 1, 2)

@@ -17,8 +17,8 @@ import numpy as np
 from shared import CPU, beauty, case, for_cornac, largest_difference, movies, of_cornac
 
 from mcne.data.graph import Graph
-from mcne.methods.ease import EASE, EASEConfig
-from mcne.training.contract import TrainingData
+from mcne.models.contract import TrainingData
+from mcne.models.ease import EASE, EASEConfig
 
 TOLERANCE = 1e-4
 USERS = 300

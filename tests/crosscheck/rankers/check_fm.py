@@ -56,7 +56,7 @@ from shared import CPU, Case, beauty, case, largest_difference, movies
 from torch import Tensor
 
 from mcne.data.split import TEST
-from mcne.methods.libfm import LibFM, LibFMConfig
+from mcne.models.libfm import LibFM, LibFMConfig
 
 SEED = 0
 ZEROS = 5

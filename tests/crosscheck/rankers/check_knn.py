@@ -35,10 +35,10 @@ import numpy as np
 from scipy import sparse
 from shared import CPU, Case, case, for_cornac, largest_difference, movies, of_cornac, of_recbole
 
-from mcne.methods.closed_form import inverse_frequency
-from mcne.methods.item_knn import ItemKNN, ItemKNNConfig
-from mcne.methods.user_knn import UserKNN, UserKNNConfig
-from mcne.training.contract import TrainingData
+from mcne.models.closed_form import inverse_frequency
+from mcne.models.contract import TrainingData
+from mcne.models.item_knn import ItemKNN, ItemKNNConfig
+from mcne.models.user_knn import UserKNN, UserKNNConfig
 
 TOLERANCE = 1e-4
 NEAR = 1e-5

@@ -24,7 +24,7 @@ import numpy as np
 from check_bpr import WIDTH, by_sgd
 from shared import CPU, Figures, Scores, case, for_cornac, movies, of_cornac, of_recbole, train, within
 
-from mcne.methods.bpr import BPR, BPRConfig
+from mcne.models.bpr import BPR, BPRConfig
 
 SEEDS = (0, 1, 2)
 BANDED = ("RecBole", "ours as RecBole", "cornac", "ours as cornac")

@@ -21,8 +21,8 @@ sys.path.insert(0, str(HERE.parents[1]))
 from shared import CPU, beauty  # noqa: E402
 
 from mcne.data.graph import Graph, undirected  # noqa: E402
-from mcne.methods.registry import entry  # noqa: E402
-from mcne.training.contract import TrainingData  # noqa: E402
+from mcne.models.contract import TrainingData  # noqa: E402
+from mcne.models.registry import entry  # noqa: E402
 
 SEEDS = (0, 1, 2)
 HELD_OUT = 0.1

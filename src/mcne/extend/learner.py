@@ -1,0 +1,235 @@
+"""A new behavior on a trained network: its masks and its items learn, and nothing else does (reading 15).
+
+Everything learned before is frozen. On every link the message is the neighbor's vector under the new mask, ``u_j ⊙ m``,
+without attention; the weights ``W^{k+1}`` and the activations of Eq. 6 are those of the trained network. The masks of
+lower levels give the new behavior a user matrix of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.trunk import Trunk
+from mcne.kernels.rows import take_rows
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.dot_ranking import DotRanking, step_loss
+from mcne.models.mask import BinaryMask, Mask, OpenMask, RandomMask
+from mcne.models.message import GraphLinks
+from mcne.models.neighborhoods import Batch, Neighborhoods
+from mcne.models.network import ConditionalNetwork
+from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.settings import Amount, Count, Rate
+from mcne.models.spill import copied
+from mcne.models.tensors import to_numpy
+from mcne.randomness import Stream
+
+ITEMS = "items.0"
+"""The table of the new behavior's items, as :class:`DotRanking` names it."""
+
+Control = Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"]
+"""What learns: masks and items; masks, with items that were learned against the whole vector; items, under random
+masks, under masks that are one everywhere, or against the whole vectors that the trained network has given."""
+
+
+@dataclass(frozen=True)
+class TransferConfig:
+    """Settings, by default those of the trained network as far as it knows them; otherwise as in MCNE."""
+
+    neighbor_samples: tuple[Count, ...] = (20, 20)
+    negatives: Count = 5
+    batch_size: Count = 128
+    learning_rate: Rate = 0.003
+    l2: Amount = 0.001
+    control: Control = "none"
+
+
+class Transfer:
+    """One behavior behind the training contract; ``items`` are its item vectors where only masks are to learn."""
+
+    def __init__(
+        self,
+        base: ConditionalEmbeddings,
+        trunk: Trunk,
+        data: TrainingData,
+        config: TransferConfig,
+        *,
+        items: NDArray[np.float32] | None,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.base, self.data, self.config, self.device = base, data, config, device
+        self._seed, self._weighted = seed, trunk.weighted
+        # Whole vectors are a network without layers.
+        is_whole = config.control == "whole-vector"
+        initial = base.vectors if is_whole else trunk.levels[0]
+        self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
+        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or ()).to(device)
+        self.items = DotRanking(
+            data,
+            width=base.width,
+            bias=False,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=seed,
+            device=device,
+        )
+        own = self.items.tables() if items is None else {ITEMS: torch.tensor(np.ascontiguousarray(items))}
+        self._fixed = {name: table.to(device) for name, table in own.items()} if items is not None else {}
+        self.tables = None if items is not None else self._row_adam(own)
+        masks = self.learned_masks().values()
+        self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
+        widest = max(mask().shape[1] for mask in self.network.masks)
+        samples = () if is_whole else config.neighbor_samples
+        self.neighborhoods = Neighborhoods(self.items, samples, weighted=trunk.weighted, widest=widest)
+
+    @property
+    def is_capturable(self) -> bool:
+        """Where steps are drawn on the GPU."""
+        return self.neighborhoods.is_capturable
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch."""
+        return self.items.n_steps
+
+    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
+        """Draw the triples and the neighborhood of their users, or say what to draw on the GPU."""
+        return self.neighborhoods.prepare(epoch, step)
+
+    def loss(self, batch: Batch | Tensor) -> StepLoss:
+        """Eq. 7 of the new behavior, plus the L2 of what it scores (reading 8)."""
+        if self.tables is not None:
+            self.tables.forget()
+        batch = self.neighborhoods.drawn(batch)
+        last = self.network(take_rows(self.users, batch.users), batch.hops)  # [n_K, d_K], before the last mask
+        ranking, scored = self.items.loss(self._rows, batch.triples, last, self.network.masks[-1]())
+        return step_loss(ranking, self.config.l2 * scored, batch.triples)
+
+    def update(self, loss: StepLoss) -> None:
+        """Descend; masks that learn stay in their range, and it is counted how many entries turn over."""
+        if self._adam is not None:
+            self._adam.zero_grad()
+        torch.autograd.backward(loss.total)
+        if self.tables is not None:
+            self.tables.step()
+        if self._adam is not None:
+            self._adam.step()
+
+    def vitals(self) -> dict[str, float]:
+        """The density of the mask at each level, and how often an entry has turned over since the start."""
+        density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
+        return density | {"mask_flips": 0.0 if self._adam is None else float(self._adam.turned)}
+
+    def scorer(self) -> Scorer:
+        """Users by their last level under the new mask, items by their table."""
+        return self.items.scorer(self._item_tables, self.levels()[-1], self._masks()[-1])
+
+    def levels(self) -> list[Tensor]:
+        """Every level of all users on the new behavior, hearing all their neighbors (reading 11)."""
+        return self.network.infer(self.users, self._links)
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """All that was there before, and the new behavior's space after it.
+
+        Masks of lower levels are told in the provenance: scores do not need them, people may.
+        """
+        masks = self._masks()
+        space = BehaviorSpace.of(
+            dataset.behaviors[0],
+            dataset.n_users,
+            mask=masks[-1][0],
+            item_vectors=to_numpy(copied(self._item_tables[ITEMS])),
+            user_vectors=to_numpy(self.levels()[-1]).copy(),
+        )
+        said = {"control": self.config.control, "masks": ["".join(map(str, mask[0].astype(int))) for mask in masks]}
+        added = {**self.base.provenance.get("added", {}), space.name: said}
+        return dataclasses.replace(
+            self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added}
+        )
+
+    def learned(self) -> dict[str, Tensor]:
+        """The real values behind the masks, and the items; of these, what learns."""
+        tables = {} if self.tables is None else dict(self.tables.tables)
+        return tables | {name: real.detach() for name, real in self.learned_masks().items()}
+
+    def memory(self) -> dict[str, Tensor]:
+        """What the optimizers remember, and the count of flips."""
+        rows = {} if self.tables is None else self.tables.memory()
+        return rows if self._adam is None else rows | adam_memory(self._adam) | {"flips": self._adam.turned}
+
+    @torch.no_grad()
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over masks and items."""
+        if self.tables is not None:
+            self.tables.load_tables(learned)
+        for name, real in self.learned_masks().items():
+            real.copy_(learned[name])
+
+    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
+        """Take over what the optimizers remembered."""
+        if self.tables is not None:
+            self.tables.load_memory(memory)
+        if self._adam is not None:
+            load_adam(self._adam, memory)
+            self._adam.load_turned(memory["flips"])
+
+    @property
+    def _item_tables(self) -> Mapping[str, Tensor]:
+        return self._fixed if self.tables is None else self.tables.tables
+
+    @cached_property
+    def _links(self) -> GraphLinks:
+        return GraphLinks(self.data.graph, weighted=self._weighted, device=self.device)
+
+    def _frozen_network(self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...]) -> ConditionalNetwork:
+        """The trained layers with one mask row at each level, which alone may learn."""
+        stream = Stream(self._seed, "initialize", "masks", *self.data.names)
+        network = ConditionalNetwork(
+            1,
+            (self.users.shape[1], *map(len, combine)),
+            attention_width=1,
+            attention=False,
+            masks=self._mask_maker(stream),
+            message=trunk.message,
+            last_activation=trunk.last_activation,
+            stream=stream,
+        )
+        for layer, weights in zip(network.message_layers(), combine, strict=True):
+            layer.combine.requires_grad_(False)
+            layer.combine.copy_(torch.tensor(weights))
+        return network
+
+    def _mask_maker(self, stream: Stream) -> Callable[[int, int], Mask]:
+        if self.config.control in ("open-masks", "whole-vector"):
+            return OpenMask
+        return partial(RandomMask if self.config.control == "random-masks" else BinaryMask, stream=stream)
+
+    def learned_masks(self) -> dict[str, torch.nn.Parameter]:
+        """The real values behind the masks, where they learn, K+1 × [1, d_k]."""
+        masks = enumerate(self.network.masks)
+        return {f"masks.{k}": mask.real for k, mask in masks if isinstance(mask, BinaryMask)}
+
+    def _masks(self) -> list[NDArray[np.bool_]]:
+        """The binary masks of every level, K+1 × [1, d_k]."""
+        return [to_numpy(mask).astype(bool) for mask in self.network.binary_masks()]
+
+    def _row_adam(self, tables: Mapping[str, Tensor]) -> RowAdam:
+        on_device = {name: table.to(self.device) for name, table in tables.items()}
+        return RowAdam(on_device, learning_rate=self.config.learning_rate, joined=self.items.joined)
+
+    def _rows(self, table: str, rows: Tensor) -> Tensor:
+        """Rows of the item table, by its own name or as the only one of all behaviors."""
+        return take_rows(self._fixed[ITEMS], rows) if self.tables is None else self.tables.rows(table, rows)

@@ -1,3 +1,0 @@
-"""New users for a trained network."""
-
-from mcne.inductive.embedding import embed_users as embed_users

@@ -1,0 +1,117 @@
+"""Triples ranked by inner products, compiled for the CPU: by user for scores, then by item.
+
+Triples come ordered by user, so that what belongs to them is read and written from front to back. Every gradient is
+summed up by one thread, in the order of the triples, and written once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.kernels.compilation import compiled
+from mcne.kernels.numba.groups import grouped as grouped
+
+Array = NDArray[Any]
+
+LARGE = 1e300
+"""Where a product of numbers up to 2 ends, lest it overflow, and its logarithm is taken."""
+
+
+@compiled
+def by_user(
+    users: Array,  # [n, d]
+    items: Array,  # [m, d]
+    bias: Array,  # [m], or none
+    item: Array,  # [b, 1 + N] rows of items, the positive first
+    first: Array,  # [n + 1] where the triples of a user begin
+    steps: Array,  # [b, 1 + N] out: the gradient of each score
+    of_users: Array,  # [n, d] out: the gradient of the mean over all triples
+    start: int,
+    stop: int,
+) -> Any:
+    """Eq. 7 of the users from ``start`` to ``stop``: the sum of ``−ln σ(s_p − s_n)``."""
+    zero, one = users.dtype.type(0), users.dtype.type(1)
+    width, per_triple = users.shape[1], item.shape[1]
+    each = users.dtype.type(1 / (len(item) * (per_triple - 1)))
+    own, of_own = np.empty(width, users.dtype), np.empty(width, users.dtype)  # copies, so that loops vectorize
+    has_bias, loss, product = len(bias) > 0, 0.0, 1.0
+    for u in range(start, stop):
+        own[:] = users[u]
+        of_own[:] = zero
+        for i in range(first[u], first[u + 1]):
+            step = steps[i]
+            for s in range(per_triple):  # scores first: none of these reads waits for another
+                other = items[item[i, s]]
+                score = bias[item[i, s]] if has_bias else zero
+                for k in range(width):
+                    score += own[k] * other[k]
+                step[s] = score
+            above, pull = step[0], zero
+            for s in range(1, per_triple):
+                difference = step[s] - above
+                decayed = np.exp(-abs(difference))
+                loss += max(difference, zero)
+                product *= 1.0 + decayed  # ln(1 + decayed), of many at once
+                if product > LARGE:
+                    loss += np.log(product)
+                    product = 1.0
+                step[s] = each * (one if difference > 0 else decayed) / (one + decayed)  # σ(s_n − s_p) of the mean
+                pull += step[s]
+            step[0] = -pull
+            for s in range(per_triple):
+                other, push = items[item[i, s]], step[s]
+                for k in range(width):
+                    of_own[k] += push * other[k]
+        of_users[u] = of_own
+    return loss + np.log(product)
+
+
+@compiled
+def by_item(
+    users: Array,
+    steps: Array,  # [b · (1 + N)]
+    first: Array,  # [m + 1] where the scores of an item begin
+    scores: Array,  # [b · (1 + N)] scores by item
+    owner: Array,  # [b · (1 + N)] and their users
+    of_items: Array,  # [m, d] out
+    of_bias: Array,  # [m] out, or none
+    start: int,
+    stop: int,
+) -> None:
+    """What the triples add to the gradients of the items from ``start`` to ``stop``."""
+    of_own = np.empty(users.shape[1], users.dtype)  # a copy, so that loops vectorize
+    for j in range(start, stop):
+        of_own[:] = 0
+        total = users.dtype.type(0)
+        for at in range(first[j], first[j + 1]):
+            step, other = steps[scores[at]], users[owner[at]]
+            total += step
+            for k in range(len(of_own)):
+                of_own[k] += step * other[k]
+        of_items[j] = of_own
+        if len(of_bias):
+            of_bias[j] = total
+
+
+@compiled
+def decay(rows: Array, share: Array) -> float:
+    """``Σ_j share_j ‖row_j‖²``."""
+    total = 0.0
+    for j in range(len(rows)):
+        square = share.dtype.type(0)
+        for k in range(rows.shape[1]):
+            square += rows[j, k] * rows[j, k]
+        total += share[j] * square
+    return total
+
+
+@compiled
+def combine(found: Array, gradient: Array, rows: Array, share: Array, ranking: Any, decaying: Any) -> None:
+    """``ranking · gradient + decaying · 2 share · rows`` comes out in ``found``."""
+    for j in range(len(rows)):
+        factor = 2 * decaying * share[j]
+        for k in range(rows.shape[1]):
+            found[j, k] = ranking * gradient[j, k] + factor * rows[j, k]

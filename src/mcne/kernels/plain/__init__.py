@@ -1,0 +1,1 @@
+"""The kernels as operations of PyTorch: what the compiled ones are equal to."""

@@ -1,0 +1,228 @@
+"""Negatives and neighbors drawn on a GPU, as :mod:`mcne.sampling` draws them on the host.
+
+Chance is Philox with a key of the step and a counter of the draw: what a step draws depends on its key alone.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mcne.kernels.triton.edges import block
+
+AT_ONCE = 128
+"""Draws of a program."""
+
+
+@triton.jit
+def _below(key, counter, high):
+    """A whole number in [0, high), 0 where there is none; numbers differ in chance by high / 2³² at most."""
+    bits = tl.randint(key, counter).to(tl.uint32, bitcast=True)
+    return tl.umulhi(bits, high.to(tl.uint32)).to(tl.int64)
+
+
+@triton.jit
+def _triples(
+    key,  # [1]
+    rows,  # [T] training pairs, of all behaviors one after the other
+    pair_user,  # [pairs]
+    pair_item,  # [pairs] items of all catalogs, one after the other
+    gaps,  # [pairs] unseen items of the catalog below each seen one
+    seen,  # [C, users + 1] where the pairs of a user begin
+    catalog,  # [C + 1] where the items of a behavior begin
+    user,  # [T] out
+    item,  # [T, 1 + N] out
+    n_triples,
+    per_behavior,
+    n_users,
+    n_n: tl.constexpr,
+    depth: tl.constexpr,  # of the bisection
+    block: tl.constexpr,
+    block_n: tl.constexpr,
+):
+    i, s = tl.program_id(0) * block + tl.arange(0, block), tl.arange(0, block_n)
+    is_here = i < n_triples
+    pair = tl.load(rows + i, mask=is_here, other=0)
+    who, liked = tl.load(pair_user + pair, mask=is_here, other=0), tl.load(pair_item + pair, mask=is_here, other=0)
+    behavior = tl.where(is_here, i // per_behavior, 0).to(tl.int64)
+    begin = tl.load(catalog + behavior)
+    low = tl.load(seen + behavior * (n_users + 1) + who)
+    high = tl.load(seen + behavior * (n_users + 1) + who + 1)
+    unseen = tl.load(catalog + behavior + 1) - begin - (high - low)
+    tl.store(user + i, who, mask=is_here)
+    tl.store(item + i * (n_n + 1), liked, mask=is_here)
+    draw = i[:, None] * n_n + s[None, :]  # [block, N]
+    k = _below(tl.load(key), draw, tl.broadcast_to(unseen[:, None], (block, block_n)))
+    first, last = tl.broadcast_to(low[:, None], (block, block_n)), tl.broadcast_to(high[:, None], (block, block_n))
+    for _ in range(depth):
+        middle = (first + last) // 2
+        is_open = first < last
+        is_below = is_open & (tl.load(gaps + middle, mask=is_open, other=0) <= k)
+        last = tl.where(is_open & (is_below == 0), middle, last)
+        first = tl.where(is_below, middle + 1, first)
+    drawn = tl.where((unseen > 0)[:, None], begin[:, None] + k + first - low[:, None], liked[:, None])
+    is_drawn = is_here[:, None] & (s < n_n)[None, :]
+    tl.store(item + i[:, None] * (n_n + 1) + 1 + s[None, :], drawn, mask=is_drawn)
+
+
+def triples(
+    key: Tensor,
+    rows: Tensor,
+    pair_user: Tensor,
+    pair_item: Tensor,
+    gaps: Tensor,
+    seen: Tensor,
+    catalog: Tensor,
+    *,
+    negatives: int,
+    depth: int,
+) -> tuple[Tensor, Tensor]:
+    """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched: parts of
+    one tensor, the one after the other."""
+    both = rows.new_empty(len(rows) * (2 + negatives))
+    user, item = both[: len(rows)], both[len(rows) :].view(len(rows), 1 + negatives)
+    wide = block(negatives)
+    tall = max(1, AT_ONCE // wide)
+    _triples[(triton.cdiv(len(rows), tall),)](
+        *(key, rows, pair_user, pair_item, gaps, seen, catalog, user, item),
+        *(len(rows), len(rows) // len(seen), seen.shape[1] - 1, negatives, depth, tall, wide),
+    )
+    return user, item
+
+
+@triton.jit
+def _neighbors(
+    key,  # [1]
+    users,  # [n] or nobody, below 0
+    indptr,  # [users + 1]
+    indices,  # [links]
+    cumulative,  # [links + 1] of shares, where draws are weighted
+    keys,  # [n · S + n] out: who is heard of, then the users themselves; n_users where nobody is
+    heard,  # [n] out: whether a user has neighbors
+    sender,  # [n, S] out, where rows are users: who is heard of, anybody where nobody is
+    receiver,  # [n] out, where rows are users
+    found,  # [users] out, where rows are users: all that are heard of or hear; others are not written
+    stream,
+    base,  # what is added to keys
+    n,
+    n_users,
+    n_s: tl.constexpr,
+    are_rows: tl.constexpr,  # whether rows are users
+    is_weighted: tl.constexpr,
+    depth: tl.constexpr,
+    block: tl.constexpr,
+    block_s: tl.constexpr,
+):
+    r, s = tl.program_id(0) * block + tl.arange(0, block), tl.arange(0, block_s)
+    is_here = r < n
+    who = tl.load(users + r, mask=is_here, other=-1)
+    is_somebody = who >= 0
+    start = tl.load(indptr + who, mask=is_somebody, other=0).to(tl.int64)
+    stop = tl.load(indptr + who + 1, mask=is_somebody, other=0).to(tl.int64)
+    has_any = stop > start
+    tl.store(heard + r, has_any, mask=is_here)
+    tl.store(keys + n * n_s + r, base + tl.where(is_somebody, who, n_users), mask=is_here)
+    chance = tl.load(key) + stream
+    draw = r[:, None] * n_s + s[None, :]  # [block, S]
+    begin, end = tl.broadcast_to(start[:, None], (block, block_s)), tl.broadcast_to(stop[:, None], (block, block_s))
+    if is_weighted:
+        floor = tl.load(cumulative + start)
+        total = tl.load(cumulative + stop) - floor
+        chances = tl.randint(chance, draw).to(tl.uint32, bitcast=True).to(tl.float64) * 2.3283064365386963e-10
+        wanted = floor[:, None] + chances * total[:, None]  # of 2³² numbers in [0, 1)
+        first, last = begin, end - 1  # the last link whose running sum is at most what is wanted
+        for _ in range(depth):
+            middle = (first + last + 1) // 2
+            is_open = first < last
+            is_above = is_open & (tl.load(cumulative + middle, mask=is_open, other=0.0) <= wanted)
+            last = tl.where(is_open & (is_above == 0), middle - 1, last)
+            first = tl.where(is_above, middle, first)
+        at = first
+    else:
+        at = begin + _below(chance, draw, end - begin)
+    is_drawn = is_here[:, None] & (s < n_s)[None, :]
+    is_heard = has_any[:, None] & is_drawn
+    drawn = tl.load(indices + at, mask=is_heard, other=0)
+    tl.store(keys + draw, base + tl.where(is_heard, drawn, n_users), mask=is_drawn)
+    if are_rows:
+        tl.store(sender + draw, drawn.to(tl.int64), mask=is_drawn)
+        tl.store(receiver + r, tl.where(is_somebody, who, 0), mask=is_here)
+        tl.store(found + who, who, mask=is_somebody)
+        tl.store(found + drawn, drawn.to(tl.int64), mask=is_heard)  # the same by whoever writes it
+
+
+def neighbors(
+    key: Tensor,
+    users: Tensor,
+    indptr: Tensor,
+    indices: Tensor,
+    cumulative: Tensor | None,
+    *,
+    stream: int,
+    count: int,
+    depth: int,
+) -> tuple[Tensor, Tensor]:
+    """Who ``users`` [n] hear, and after them the users themselves, [n · count + n]; and whether they hear, [n].
+
+    Nobody is written as the number of all users.
+    """
+    keys = users.new_empty(len(users) * (count + 1), dtype=torch.int32)
+    heard = users.new_empty(len(users), dtype=torch.bool)
+    given = (key, users, indptr, indices, cumulative)
+    _draw(*given, keys, heard, None, stream=stream, base=0, count=count, depth=depth)
+    return keys, heard
+
+
+def neighbors_as_rows(
+    key: Tensor,
+    users: Tensor,
+    indptr: Tensor,
+    indices: Tensor,
+    cumulative: Tensor | None,
+    keys: Tensor,
+    found: Tensor,
+    *,
+    stream: int,
+    base: int,
+    count: int,
+    depth: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where everybody has a row, which is the user's number: the receivers [n], their senders [n, count], and
+    whether they hear [n].
+
+    To ``keys`` [n · count + n] is written what :func:`neighbors` gives, ``base`` more; to ``found`` [users], which is
+    -1 everywhere, the users that hear or are heard of.
+    """
+    n = len(users)
+    rows = users.new_empty(n), users.new_empty(n, count)
+    heard = users.new_empty(n, dtype=torch.bool)
+    given = (key, users, indptr, indices, cumulative)
+    _draw(*given, keys, heard, (rows[1], rows[0], found), stream=stream, base=base, count=count, depth=depth)
+    return *rows, heard
+
+
+def _draw(
+    key: Tensor,
+    users: Tensor,
+    indptr: Tensor,
+    indices: Tensor,
+    cumulative: Tensor | None,
+    keys: Tensor,
+    heard: Tensor,
+    rows: tuple[Tensor, Tensor, Tensor] | None,
+    *,
+    stream: int,
+    base: int,
+    count: int,
+    depth: int,
+) -> None:
+    wide = block(count)
+    tall = max(1, AT_ONCE // wide)
+    _neighbors[(triton.cdiv(len(users), tall),)](
+        *(key, users, indptr, indices, indptr if cumulative is None else cumulative, keys, heard),
+        *((users, users, users) if rows is None else rows),
+        *(stream, base, len(users), len(indptr) - 1, count, rows is not None, cumulative is not None),
+        *(depth, tall, wide),
+    )

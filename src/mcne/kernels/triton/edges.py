@@ -1,0 +1,267 @@
+"""Send and receive along edges, for NVIDIA GPUs: one kernel forward, four backward.
+
+As on the CPU (:mod:`mcne.kernels.numba.edges`), what is between the operations of :mod:`mcne.kernels.plain.edges` never
+reaches memory, and the gradient is taken by receiver and then by sender: nothing is added to by two programs, so that
+every run gives the same bytes. What many rows add to is summed up in pieces, whose sums are added up at the end.
+
+Rows are gathered, so that what counts is how many are on their way at once: programs are small, and those of receivers
+who hear nobody end at once.
+
+Legend: m senders, n receivers, S edges to each, B behaviors, T attention width, D width of the vectors; blocks are
+powers of two that hold them, ``row_…`` is how far apart the rows of a matrix are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import triton
+import triton.language as tl
+
+NUMBERS_AT_ONCE = 1024
+"""Of a sender's edges, in programs of a single warp: more take registers from others."""
+
+COLUMNS_AT_ONCE = 128
+
+MOST_NUMBERS = 1 << 14
+"""Of a receiver's edges, S × D or S × T, or of a triple's items: more do not fit a program's registers."""
+
+
+def fits(samples: Sequence[int], widest: int) -> bool:
+    """Whether a program can hold all edges of a receiver."""
+    return block(max(samples)) * block(widest) <= MOST_NUMBERS
+
+
+def block(size: int) -> int:
+    """The power of two that holds ``size``."""
+    return int(triton.next_power_of_2(size))
+
+
+@triton.jit
+def forward(
+    vectors,  # [m, D]
+    near,  # [m, B, T]
+    here,  # [n, B, T]
+    score,  # [T]
+    masks,  # [B, D]
+    sender,  # [n, S]
+    heard,  # [n]
+    messages,  # [n, D] out
+    weights,  # [n, S, B] out, kept for the gradient; of those who hear
+    sums,  # [n, B, D] out, kept for the gradient; of those who hear
+    row_near: tl.constexpr,
+    row_here: tl.constexpr,
+    row_messages: tl.constexpr,
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    n_d: tl.constexpr,
+    block_s: tl.constexpr,
+    block_b: tl.constexpr,
+    block_t: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    """What a receiver hears of all its edges."""
+    r = tl.program_id(0).to(tl.int64)
+    s, b, t, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_t), tl.arange(0, block_d)
+    is_t, is_d, is_s = t < n_t, d < n_d, s < n_s
+    message = tl.zeros((block_d,), tl.float32)
+    if tl.load(heard + r):
+        j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)  # [S]
+        scores = tl.load(score + t, mask=is_t, other=0.0)
+        logits = tl.full((block_s, block_b), float("-inf"), tl.float32)
+        for c in range(n_b):
+            own = tl.load(here + r * row_here + c * n_t + t, mask=is_t, other=0.0)
+            at = (j * row_near + c * n_t)[:, None] + t[None, :]
+            theirs = tl.load(near + at, mask=is_s[:, None] & is_t[None, :], other=0.0)
+            logit = tl.sum(tl.maximum(theirs + own[None, :], 0.0) * scores[None, :], axis=1)  # [S]
+            logits = tl.where(b[None, :] == c, logit[:, None], logits)
+        raised = tl.exp(logits - tl.max(logits, axis=1)[:, None])
+        weight = tl.where(is_s[:, None], raised / tl.sum(raised, axis=1)[:, None], 0.0)  # [S, B]
+        is_kept = is_s[:, None] & (b < n_b)[None, :]
+        tl.store(weights + (r * n_s + s)[:, None] * n_b + b[None, :], weight, mask=is_kept)
+        sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+        for c in range(n_b):
+            of_behavior = tl.sum(tl.where(b[None, :] == c, weight, 0.0), axis=1)  # [S]
+            total = tl.sum(of_behavior[:, None] * sent, axis=0)  # [D]
+            tl.store(sums + (r * n_b + c) * n_d + d, total, mask=is_d)
+            message += total * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
+    tl.store(messages + r * row_messages + d, message / n_s, mask=is_d)
+
+
+@triton.jit
+def backward_of_logits(
+    gradient,  # [n, D] of messages
+    vectors,
+    masks,
+    sender,
+    heard,
+    weights,
+    of_logits,  # [n, S, B] out: the gradient before the softmax; of those who hear
+    row_gradient: tl.constexpr,
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_d: tl.constexpr,
+    block_s: tl.constexpr,
+    block_b: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    """How the weights of a receiver's edges should have been, before the softmax."""
+    r = tl.program_id(0).to(tl.int64)
+    s, b, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_d)
+    is_d, is_s = d < n_d, s < n_s
+    if tl.load(heard + r):
+        j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)
+        edge, is_kept = (r * n_s + s)[:, None] * n_b + b[None, :], is_s[:, None] & (b < n_b)[None, :]
+        each = tl.load(gradient + r * row_gradient + d, mask=is_d, other=0.0) / n_s  # [D]
+        sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+        sent *= each[None, :]
+        of_weight = tl.zeros((block_s, block_b), tl.float32)
+        for c in range(n_b):
+            mask = tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
+            of_weight = tl.where(b[None, :] == c, tl.sum(sent * mask[None, :], axis=1)[:, None], of_weight)
+        weight = tl.load(weights + edge, mask=is_kept, other=0.0)
+        of_logit = weight * (of_weight - tl.sum(weight * of_weight, axis=1)[:, None])  # [S, B]
+        tl.store(of_logits + edge, of_logit, mask=is_kept)
+
+
+@triton.jit
+def backward_by_receiver(
+    near,
+    here,
+    score,
+    sender,
+    heard,
+    of_logits,
+    of_here,  # [n, B, T] out
+    of_score,  # [P, T] out: to be summed up
+    n,
+    row_near: tl.constexpr,
+    row_here: tl.constexpr,
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    block_s: tl.constexpr,
+    block_t: tl.constexpr,
+):
+    """What edges say of the projections of their receivers, and of the score."""
+    piece = tl.program_id(0).to(tl.int64)
+    s, t = tl.arange(0, block_s), tl.arange(0, block_t)
+    is_t, is_s = t < n_t, s < n_s
+    scores, total = tl.load(score + t, mask=is_t, other=0.0), tl.zeros((block_t,), tl.float32)
+    for r in range(piece, n, tl.num_programs(0)):
+        is_heard = tl.load(heard + r)
+        is_edge = is_s & is_heard
+        both = is_edge[:, None] & is_t[None, :]
+        j = tl.load(sender + r * n_s + s, mask=is_edge, other=0).to(tl.int64)
+        for c in range(n_b):
+            through = tl.zeros((block_t,), tl.float32)
+            if is_heard:
+                step = tl.load(of_logits + (r * n_s + s) * n_b + c, mask=is_edge, other=0.0)  # [S]
+                own = tl.load(here + r * row_here + c * n_t + t, mask=is_t, other=0.0)
+                theirs = tl.load(near + (j * row_near + c * n_t)[:, None] + t[None, :], mask=both, other=0.0)
+                active = theirs + own[None, :]
+                through = tl.sum(tl.where(active > 0, step[:, None], 0.0), axis=0) * scores
+                total += tl.sum(step[:, None] * tl.maximum(active, 0.0), axis=0)
+            tl.store(of_here + r * row_here + c * n_t + t, through, mask=is_t)
+    tl.store(of_score + piece * n_t + t, total, mask=is_t)
+
+
+@triton.jit
+def backward_by_sender(
+    gradient,  # [n, D]
+    of_own,  # [n, D] of the receivers' own vectors
+    near,
+    here,
+    score,
+    masks,
+    order,  # [n · S + n] edges by sender, and after them, for a receiver, n · S and its number
+    start,  # [m] where the edges of a sender begin
+    stop,  # [m] and end
+    weights,
+    of_logits,
+    of_vectors,  # [m, D] out
+    of_near,  # [m, B, T] out
+    n_edges,
+    row_gradient: tl.constexpr,
+    row_near: tl.constexpr,
+    row_here: tl.constexpr,
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    n_d: tl.constexpr,
+    block_b: tl.constexpr,
+    block_e: tl.constexpr,  # edges of as many columns of vectors
+    block_c: tl.constexpr,
+    block_i: tl.constexpr,  # and of the projections for a behavior
+    block_t: tl.constexpr,
+):
+    """What edges say of their senders: some programs take columns of the vector, and others a behavior's projection."""
+    j, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    some, last = tl.load(start + j), tl.load(stop + j)
+    n_parts: tl.constexpr = (n_d + block_c - 1) // block_c
+    if part < n_parts:
+        e, d = tl.arange(0, block_e), part * block_c + tl.arange(0, block_c)
+        is_d, b = d < n_d, tl.arange(0, block_b)
+        is_b = (b < n_b)[None, :]
+        own = tl.load(order + last - 1, mask=last > some, other=0).to(tl.int64) - n_edges  # the receiver, or below 0
+        total = tl.zeros((block_c,), tl.float32)
+        edge = tl.load(order + some + e, mask=some + e < last, other=n_edges).to(tl.int64)
+        while some < last:
+            some += block_e
+            following = tl.load(order + some + e, mask=some + e < last, other=n_edges).to(tl.int64)
+            is_edge = edge < n_edges
+            weight = tl.load(weights + edge[:, None] * n_b + b[None, :], mask=is_edge[:, None] & is_b, other=0.0)
+            at = (edge // n_s * row_gradient)[:, None] + d[None, :]
+            given = tl.load(gradient + at, mask=is_edge[:, None] & is_d[None, :], other=0.0)
+            for c in range(n_b):
+                of_behavior = tl.sum(tl.where(b[None, :] == c, weight, 0.0), axis=1)  # [E]
+                mask = tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
+                total += tl.sum(of_behavior[:, None] * given, axis=0) * mask
+            edge = following
+        kept = tl.load(of_own + own * row_gradient + d, mask=is_d & (own >= 0), other=0.0)
+        tl.store(of_vectors + j * n_d + d, total / n_s + kept, mask=is_d)
+    else:
+        i, q = tl.arange(0, block_i), (part - n_parts) * n_t + tl.arange(0, block_t)
+        is_q = tl.arange(0, block_t) < n_t
+        mine = tl.load(near + j * row_near + q, mask=is_q, other=0.0)
+        through = tl.zeros((block_t,), tl.float32)
+        place = tl.load(order + some + i, mask=some + i < last, other=n_edges).to(tl.int64)
+        while some < last:
+            some += block_i
+            next_one = tl.load(order + some + i, mask=some + i < last, other=n_edges).to(tl.int64)
+            is_place = place < n_edges
+            there = (place // n_s * row_here)[:, None] + q[None, :]
+            theirs = tl.load(here + there, mask=is_place[:, None] & is_q[None, :], other=0.0)
+            step = tl.load(of_logits + place * n_b + part - n_parts, mask=is_place, other=0.0)
+            through += tl.sum(tl.where(theirs + mine[None, :] > 0, step[:, None], 0.0), axis=0)
+            place = next_one
+        scores = tl.load(score + tl.arange(0, block_t), mask=is_q, other=0.0)
+        tl.store(of_near + j * row_near + q, through * scores, mask=is_q)
+
+
+@triton.jit
+def backward_of_masks(
+    gradient,  # [n, D]
+    sums,  # [n, B, D]
+    heard,
+    of_masks,  # [P, B, D] out: to be summed up
+    n,
+    row_gradient: tl.constexpr,
+    n_s: tl.constexpr,
+    n_b: tl.constexpr,
+    n_d: tl.constexpr,
+    block_r: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    """What edges say of a mask: some receivers at a time."""
+    piece, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    i, d = tl.arange(0, block_r), tl.arange(0, block_d)
+    is_d = d < n_d
+    total = tl.zeros((block_d,), tl.float32)
+    for some in range(piece * block_r, n, tl.num_programs(0) * block_r):
+        r = some + i
+        both = tl.load(heard + r, mask=r < n, other=0)[:, None] & is_d[None, :]
+        sent = tl.load(sums + (r[:, None] * n_b + c) * n_d + d[None, :], mask=both, other=0.0)
+        total += tl.sum(sent * tl.load(gradient + r[:, None] * row_gradient + d[None, :], mask=both, other=0.0), axis=0)
+    tl.store(of_masks + (piece * n_b + c) * n_d + d, total / n_s, mask=is_d)

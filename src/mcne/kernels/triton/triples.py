@@ -1,0 +1,297 @@
+"""The triples of all behaviors ranked by masked inner products at once, for NVIDIA GPUs.
+
+Scores in one kernel; of the gradient, what each triple says of its user in one, and then what users, items and masks
+hear of all triples that they are part of in one each. Nothing is added to by two programs.
+
+Legend: n users, m items, T triples (b of each behavior, one behavior after the other), N negatives each, C behaviors,
+D width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mcne.kernels.triples import AllTriples
+from mcne.kernels.triton.edges import MOST_NUMBERS, block
+
+AT_ONCE = 16
+"""Triples of a user or an item."""
+
+COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
+"""What masks and behaviors hear of all triples is summed up by few programs, and so much at a time."""
+
+
+def fits(negatives: int, width: int) -> bool:
+    """Whether a program can hold all items of a triple."""
+    return block(1 + negatives) * block(width) <= MOST_NUMBERS
+
+
+@triton.jit
+def _score(
+    users,  # [n, D]
+    masks,  # [C, D], if there are any
+    items,  # [m, D]
+    bias,  # [m], if there is any
+    user,  # [T]
+    item,  # [T, 1 + N]
+    steps,  # [T, 1 + N] out: the gradient of each score in the mean of its behavior
+    parts,  # [T, 2] out: what a triple adds to the loss of its behavior, and to its L2
+    per_behavior,  # b
+    has_masks: tl.constexpr,
+    has_bias: tl.constexpr,
+    n_n: tl.constexpr,
+    n_d: tl.constexpr,
+    block_n: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    i = tl.program_id(0).to(tl.int64)
+    s, d = tl.arange(0, block_n), tl.arange(0, block_d)
+    is_n, is_d = s < n_n, d < n_d
+    row, behavior = tl.load(user + i), i // per_behavior
+    own = tl.load(users + row * n_d + d, mask=is_d, other=0.0)
+    if has_masks:
+        own *= tl.load(masks + behavior * n_d + d, mask=is_d, other=0.0)  # u|c
+    positive = tl.load(item + i * (n_n + 1))
+    liked = tl.load(items + positive * n_d + d, mask=is_d, other=0.0)
+    negative = tl.load(item + i * (n_n + 1) + 1 + s, mask=is_n, other=0)
+    others = tl.load(items + negative[:, None] * n_d + d[None, :], mask=is_n[:, None] & is_d[None, :], other=0.0)
+    difference = tl.sum(others * own[None, :], axis=1) - tl.sum(own * liked, axis=0)  # s_n − s_p
+    squares = tl.sum(own * own, axis=0) + tl.sum(liked * liked, axis=0)
+    squares += tl.sum(tl.sum(others * others, axis=1), axis=0) / n_n
+    if has_bias:
+        its, theirs = tl.load(bias + positive), tl.load(bias + negative, mask=is_n, other=0.0)
+        difference += theirs - its
+        squares += its * its + tl.sum(theirs * theirs, axis=0) / n_n
+    decayed = tl.exp(-tl.abs(difference))
+    soft = tl.maximum(difference, 0.0) + tl.log(1.0 + decayed)
+    push = tl.where(difference > 0, 1.0, decayed) / (1.0 + decayed) / (n_n * per_behavior)
+    push = tl.where(is_n, push, 0.0)
+    tl.store(steps + i * (n_n + 1) + 1 + s, push, mask=is_n)
+    tl.store(steps + i * (n_n + 1), -tl.sum(push, axis=0))
+    tl.store(parts + 2 * i, tl.sum(tl.where(is_n, soft, 0.0), axis=0) / (n_n * per_behavior))
+    tl.store(parts + 2 * i + 1, squares / per_behavior)
+
+
+@triton.jit
+def _total(
+    parts,
+    ranking,  # [C] out: the loss of each behavior
+    decay,  # [] out: the mean of their L2
+    n_behaviors,
+    per_behavior,
+    block_b: tl.constexpr,
+    block_i: tl.constexpr,
+):
+    c, i = tl.arange(0, block_b), tl.arange(0, block_i)
+    losses, squares = tl.zeros((block_b,), tl.float32), tl.zeros((block_b,), tl.float32)
+    for some in range(0, per_behavior, block_i):
+        both = (c < n_behaviors)[:, None] & (some + i < per_behavior)[None, :]
+        at = 2 * (c[:, None] * per_behavior + some + i[None, :])
+        losses += tl.sum(tl.load(parts + at, mask=both, other=0.0), axis=1)
+        squares += tl.sum(tl.load(parts + at + 1, mask=both, other=0.0), axis=1)
+    tl.store(ranking + c, losses, mask=c < n_behaviors)
+    tl.store(decay, tl.sum(squares, axis=0) / n_behaviors)
+
+
+@triton.jit
+def _of_triples(
+    users,
+    masks,
+    items,
+    user,
+    item,
+    steps,
+    of_ranking,  # [C] the gradient of the loss of each behavior
+    of_decay,  # [] and of their mean L2
+    of_own,  # [T, D] out: of u|c
+    n_behaviors,
+    per_behavior,
+    has_masks: tl.constexpr,
+    n_n: tl.constexpr,
+    n_d: tl.constexpr,
+    block_n: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    i = tl.program_id(0).to(tl.int64)
+    s, d = tl.arange(0, block_n), tl.arange(0, block_d)
+    is_s, is_d = s < n_n + 1, d < n_d
+    row, behavior = tl.load(user + i), i // per_behavior
+    own = tl.load(users + row * n_d + d, mask=is_d, other=0.0)
+    if has_masks:
+        own *= tl.load(masks + behavior * n_d + d, mask=is_d, other=0.0)
+    scored = tl.load(item + i * (n_n + 1) + s, mask=is_s, other=0)
+    step = tl.load(steps + i * (n_n + 1) + s, mask=is_s, other=0.0)
+    vectors = tl.load(items + scored[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
+    found = tl.load(of_ranking + behavior) * tl.sum(step[:, None] * vectors, axis=0)
+    found += tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior) * own
+    tl.store(of_own + i * n_d + d, found, mask=is_d)
+
+
+@triton.jit
+def _of_users(
+    masks,
+    of_own,
+    order,  # [T] triples by user
+    start,  # [n]
+    stop,  # [n]
+    of_users,  # [n, D] out
+    per_behavior,
+    has_masks: tl.constexpr,
+    n_d: tl.constexpr,
+    block_i: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    i, d = tl.arange(0, block_i), tl.arange(0, block_d)
+    is_d = d < n_d
+    last = tl.load(stop + row)
+    total = tl.zeros((block_d,), tl.float32)
+    some = tl.load(start + row)
+    while some < last:
+        is_here = some + i < last
+        triple = tl.load(order + some + i, mask=is_here, other=0)
+        both = is_here[:, None] & is_d[None, :]
+        found = tl.load(of_own + triple[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        if has_masks:
+            found *= tl.load(masks + (triple // per_behavior)[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        total += tl.sum(found, axis=0)
+        some += block_i
+    tl.store(of_users + row * n_d + d, total, mask=is_d)
+
+
+@triton.jit
+def _of_items(
+    users,
+    masks,
+    items,
+    bias,
+    user,
+    steps,
+    of_ranking,
+    of_decay,
+    order,  # [T · (1 + N)] scores by item
+    start,  # [m]
+    stop,  # [m]
+    of_items,  # [m, D] out
+    of_bias,  # [m] out
+    n_behaviors,
+    per_behavior,
+    has_masks: tl.constexpr,
+    has_bias: tl.constexpr,
+    n_n: tl.constexpr,
+    n_d: tl.constexpr,
+    block_i: tl.constexpr,
+    block_d: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    i, d = tl.arange(0, block_i), tl.arange(0, block_d)
+    is_d = d < n_d
+    last = tl.load(stop + row)
+    total, shares = tl.zeros((block_d,), tl.float32), tl.zeros((block_i,), tl.float32)
+    pushes = tl.zeros((block_i,), tl.float32)
+    some = tl.load(start + row)
+    while some < last:
+        is_here = some + i < last
+        score = tl.load(order + some + i, mask=is_here, other=0)
+        triple = score // (n_n + 1)
+        behavior, both = triple // per_behavior, is_here[:, None] & is_d[None, :]
+        step = tl.load(steps + score, mask=is_here, other=0.0) * tl.load(of_ranking + behavior)
+        who = tl.load(user + triple, mask=is_here, other=0)
+        own = tl.load(users + who[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        if has_masks:
+            own *= tl.load(masks + behavior[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        total += tl.sum(step[:, None] * own, axis=0)
+        pushes += step
+        shares += tl.where(is_here, tl.where(score % (n_n + 1) == 0, 1.0, 1.0 / n_n), 0.0)
+        some += block_i
+    decay = tl.sum(shares, axis=0) * tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior)
+    total += decay * tl.load(items + row * n_d + d, mask=is_d, other=0.0)
+    tl.store(of_items + row * n_d + d, total, mask=is_d)
+    if has_bias:
+        tl.store(of_bias + row, tl.sum(pushes, axis=0) + decay * tl.load(bias + row))
+
+
+@triton.jit
+def _of_masks(
+    users,
+    user,
+    of_own,
+    of_masks,  # [C or more, D] out: zeros of those that are no behavior's
+    n_behaviors,
+    per_behavior,
+    n_d: tl.constexpr,
+    block_i: tl.constexpr,
+    block_c: tl.constexpr,
+):
+    behavior = tl.program_id(0).to(tl.int64)
+    i, d = tl.arange(0, block_i), tl.program_id(1) * block_c + tl.arange(0, block_c)
+    is_d = d < n_d
+    total = tl.zeros((block_c,), tl.float32)
+    for some in range(0, tl.where(behavior < n_behaviors, per_behavior, 0), block_i):
+        is_here = some + i < per_behavior
+        triple = behavior * per_behavior + some + i
+        both = is_here[:, None] & is_d[None, :]
+        who = tl.load(user + triple, mask=is_here, other=0)
+        own = tl.load(users + who[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        total += tl.sum(own * tl.load(of_own + triple[:, None] * n_d + d[None, :], mask=both, other=0.0), axis=0)
+    tl.store(of_masks + behavior * n_d + d, total, mask=is_d)
+
+
+class Rank(torch.autograd.Function):
+    """:func:`mcne.kernels.triples.rank_all`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None, triples: AllTriples
+    ) -> tuple[Tensor, Tensor]:
+        """See the function."""
+        users, items = users.contiguous(), items.contiguous()
+        masks = None if masks is None else masks.contiguous()
+        (n_triples, per_triple), n_d, each = triples.item.shape, users.shape[1], triples.per_behavior
+        n_n, has, n_behaviors = per_triple - 1, (masks is not None, bias is not None), n_triples // each
+        steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
+        _score[(n_triples,)](
+            *(users, users if masks is None else masks, items, items if bias is None else bias),
+            *(triples.user, triples.item, steps, parts, each, *has, n_n, n_d, block(n_n), block(n_d)),
+        )
+        ranking, decay, wide = users.new_empty(n_behaviors), users.new_empty(()), block(n_behaviors)
+        _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
+        ctx.save_for_backward(users, masks, items, bias, steps)
+        ctx.triples, ctx.sizes, ctx.has = triples, (n_n, n_d), has
+        return ranking, decay
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """See the function."""
+        users, masks, items, bias, steps = ctx.saved_tensors
+        triples, (n_n, n_d), (has_masks, has_bias) = ctx.triples, ctx.sizes, ctx.has
+        user, item, by_user, by_item = triples.user, triples.item, triples.by_user, triples.by_item
+        some, given = users if masks is None else masks, [each.contiguous() for each in gradients]
+        counts = (len(user) // triples.per_behavior, triples.per_behavior)
+        of_own, of_users, of_items = users.new_empty(len(user), n_d), torch.empty_like(users), torch.empty_like(items)
+        of_bias = None if bias is None else torch.empty_like(bias)
+        _of_triples[(len(user),)](
+            *(users, some, items, user, item, steps, *given, of_own, *counts, has_masks),
+            *(n_n, n_d, block(n_n + 1), block(n_d)),
+        )
+        blocks = (max(1, min(AT_ONCE, MOST_NUMBERS // block(n_d))), block(n_d))
+        _of_users[(len(users),)](
+            *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, *blocks)
+        )
+        _of_items[(len(items),)](
+            *(users, some, items, items if bias is None else bias, user, steps, *given),
+            *(by_item.order, by_item.start, by_item.stop, of_items, items if of_bias is None else of_bias),
+            *(*counts, has_masks, has_bias, n_n, n_d, *blocks),
+        )
+        of_masks = None
+        if masks is not None:
+            of_masks = torch.empty_like(masks)
+            _of_masks[(len(masks), triton.cdiv(n_d, COLUMNS_AT_ONCE))](
+                *(users, user, of_own, of_masks, *counts, n_d, PARTS_AT_ONCE // COLUMNS_AT_ONCE, COLUMNS_AT_ONCE)
+            )
+        return of_users, of_masks, of_items, of_bias, None

@@ -1,1 +1,0 @@
-"""The parts of the model: masks, message passing, losses."""

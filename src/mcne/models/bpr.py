@@ -1,0 +1,73 @@
+"""BPR: one vector per user, one per item and behavior, ranked by inner product (Rendle et al., UAI 2009).
+
+The single-vector baseline: all behaviors share the user's vector. With ``bias`` every item also has a popularity
+of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.dot_ranking import DotRanking, Ranked, step_loss
+from mcne.models.factors import Factors
+from mcne.models.optimizer import RowAdam
+from mcne.models.settings import Amount, Count, Rate
+from mcne.models.tensors import INIT_STD, normal_table, to_device
+from mcne.randomness import Stream
+
+
+@dataclass(frozen=True)
+class BPRConfig:
+    """Settings; ``l2`` is per triple, on what the triple scores."""
+
+    width: Count = 100
+    bias: bool = True
+    negatives: Count = 5
+    batch_size: Count = 1024
+    learning_rate: Rate = 0.003
+    l2: Amount = 0.05
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A step's inputs."""
+
+    users: Tensor  # [n] distinct
+    triples: Ranked
+
+
+class BPR(Factors):
+    """Matrix factorization learned by ranking pairs."""
+
+    def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
+        self.data, self.config, self.device = data, config, device
+        self.items = DotRanking(
+            data,
+            width=config.width,
+            bias=config.bias,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=seed,
+            device=device,
+        )
+        stream = Stream(seed, "initialize", "users")
+        tables = {"users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)} | self.items.tables()
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
+        )
+
+    def prepare(self, epoch: int, step: int) -> Batch:
+        """Draw the triples of all behaviors."""
+        users, triples = self.items.draw_ranked(epoch, step)
+        return Batch(to_device(users, self.device), triples)
+
+    def loss(self, batch: Batch) -> StepLoss:
+        """BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
+        self.tables.forget()
+        users = self.tables.rows("users", batch.users)
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, users)
+        return step_loss(ranking, self.config.l2 * scored, batch.triples)

@@ -1,0 +1,134 @@
+"""What the training loop knows of a method, and what a method knows of the data: the training part alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.graph import Graph
+from mcne.data.split import TRAIN, Split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The graph, the training pairs and users' attributes. Nothing of validation or test is in it, so no method can
+    see any.
+    """
+
+    graph: Graph
+    names: tuple[str, ...]
+    n_items: tuple[int, ...]
+    pairs: tuple[tuple[NDArray[np.int32], NDArray[np.int32]], ...]  # users and items, sorted by user and then by item
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+    @property
+    def n_users(self) -> int:
+        """Users of the network."""
+        return self.graph.n_users
+
+    def only(self, behavior: int) -> TrainingData:
+        """The same network with one of its behaviors."""
+        one = slice(behavior, behavior + 1)
+        return replace(self, names=self.names[one], n_items=self.n_items[one], pairs=self.pairs[one])
+
+    @classmethod
+    def of(cls, dataset: SocialDataset, split: Split) -> TrainingData:
+        """The training part of a split."""
+        return cls(
+            dataset.graph,
+            tuple(dataset.behavior_names),
+            tuple(behavior.n_items for behavior in dataset.behaviors),
+            tuple(split.of(behavior, k, TRAIN) for k, behavior in enumerate(dataset.behaviors)),
+            dataset.attributes,
+        )
+
+
+@dataclass(frozen=True)
+class StepLoss:
+    """The loss to descend, and the ranking loss of each behavior for people to look at."""
+
+    total: Tensor  # []
+    per_behavior: Tensor  # [C], NaN-free unless the training diverged
+    examples: int  # positive pairs
+
+
+class Method(Protocol):
+    """A way to score items for users, ready when made unless it is a :class:`Learner`."""
+
+    def scorer(self) -> Scorer:
+        """What the method knows, as a scorer."""
+        ...
+
+    def learned(self) -> dict[str, Tensor]:
+        """Everything that scores depend on, apart from all computation: a copy would hold on to a step's graph."""
+        ...
+
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over what was learned."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Method, Protocol):
+    """A method whose scores are inner products of vectors: it can be served."""
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact that everything downstream reads."""
+        ...
+
+
+@runtime_checkable
+class Learner(Method, Protocol):
+    """A method that learns step by step.
+
+    :meth:`prepare` is a pure function of epoch and step and touches nothing, so that any number of workers may run
+    ahead. ``learned`` and ``memory`` hold everything that a resumed training needs beside epoch and step.
+    """
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch."""
+        ...
+
+    def prepare(self, epoch: int, step: int) -> Any:
+        """The inputs of a step, or what the device needs to draw them."""
+        ...
+
+    def loss(self, batch: Any) -> StepLoss:
+        """Forward."""
+        ...
+
+    def update(self, loss: StepLoss) -> None:
+        """Backward and the optimizer's step."""
+        ...
+
+    def vitals(self) -> Mapping[str, float]:
+        """What else to watch, such as the density of masks."""
+        ...
+
+    def memory(self) -> dict[str, Tensor]:
+        """What a resumed training needs beside what was learned: the optimizer's moments and counts."""
+        ...
+
+    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
+        """Take over a memory."""
+        ...
+
+
+@runtime_checkable
+class Capturable(Learner, Protocol):
+    """A learner whose steps can be captured once and replayed: see :mod:`mcne.training.capture`."""
+
+    @property
+    def is_capturable(self) -> bool:
+        """Whether :meth:`prepare` gives a tensor, and ``loss`` and ``update`` run the same operations for all tensors
+        of one shape, wait for nothing, and change tensors in place alone."""
+        ...

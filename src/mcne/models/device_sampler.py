@@ -1,0 +1,144 @@
+"""The triples and neighborhoods of a step, drawn on a GPU: the host says which step it is, and nothing else.
+
+As on the host (:mod:`mcne.sampling`), positives are shuffled and cycled, negatives are uniform over what a user has not
+touched, and every distinct user draws its neighbors once per layer. Positives are the same as there; negatives and
+neighbors are other draws from the same distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.compressed import offsets
+from mcne.data.graph import Graph
+from mcne.kernels.edges import TensorHop
+from mcne.kernels.triples import AllTriples
+from mcne.kernels.triton import draws
+from mcne.kernels.triton.groups import FEW, NOBODY, Distinct, distinct, distinct_few, groups_of_rows
+from mcne.randomness import Stream
+from mcne.sampling.negatives import Unseen
+from mcne.sampling.neighbors import cumulative_shares
+from mcne.sampling.positives import Positives
+
+Drawn = tuple[Tensor, tuple[TensorHop, ...], AllTriples]
+"""The users whose initial vectors are needed, the hops from them, the first layer first, and triples; -1 is nobody."""
+
+
+class DeviceSampler:
+    """Draws the steps of a training whose every behavior has training pairs.
+
+    Of a network that ``is_small`` every level has a row for each user, as a step may need them all; of others it has
+    rows for the distinct users that are needed.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+        *,
+        n_items: Sequence[int],
+        neighbor_samples: Sequence[int],
+        weighted: bool,
+        negatives: int,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        """Take each behavior's training pairs, sorted by user and then by item, and the sample sizes of the layers."""
+        self._seed, self._negatives, self._sizes = seed, negatives, tuple(neighbor_samples)
+        self._n_users, self._n_items = graph.n_users, sum(n_items)
+        counts = [len(user) for user, _ in pairs]
+        self._positives = Positives(counts, batch_size=batch_size, seed=seed)
+        self._first_pair = offsets(np.array(counts)).astype(np.int64)
+        catalog = offsets(np.array(n_items)).astype(np.int64)
+        unseen = [Unseen(*pair, n_users=graph.n_users, n_items=n) for pair, n in zip(pairs, n_items, strict=True)]
+        most_seen = max(int(np.diff(each.indptr).max(initial=0)) for each in unseen)
+        self._depth = most_seen.bit_length() + 1
+        self._widest = int(np.diff(graph.indptr).max(initial=0)).bit_length() + 1
+        self._arrays = [
+            torch.from_numpy(np.ascontiguousarray(each)).to(device)
+            for each in (
+                np.concatenate([user for user, _ in pairs]).astype(np.int64),
+                np.concatenate([item + catalog[k] for k, (_, item) in enumerate(pairs)]).astype(np.int64),
+                np.concatenate([each.gaps for each in unseen]),
+                np.stack([each.indptr + self._first_pair[k] for k, each in enumerate(unseen)]),
+                catalog,
+            )
+        ]
+        cumulative = torch.from_numpy(cumulative_shares(graph)).to(device) if weighted else None
+        indptr, indices = (torch.tensor(each, device=device) for each in (graph.indptr, graph.indices))
+        self._links = (indptr, indices, cumulative)
+        self.is_small = graph.n_users <= batch_size * len(pairs) * (self._sizes[-1] + 1)
+
+    def turn(self, epoch: int, step: int) -> NDArray[np.int64]:
+        """What the host says of a step: its key, and its training pairs, those of each behavior after another."""
+        key = Stream(self._seed, "device", epoch, step).bits(1).view(np.int64)
+        rows = [first + self._positives.rows(k, epoch, step) for k, first in enumerate(self._first_pair[:-1])]
+        return np.concatenate([key, *rows])
+
+    def draw(self, turn: Tensor) -> Drawn:
+        """The step of a turn, [1 + T]."""
+        key, rows = turn[:1], turn[1:]
+        user, item = draws.triples(key, rows, *self._arrays, negatives=self._negatives, depth=self._depth)
+        seeds, scored = self._distinct(user, item)
+        users, hops = self._hops_of_all(key, seeds.found) if self.is_small else self._hops(key, seeds.found)
+        triples = AllTriples(
+            *(scored.found, seeds.rows, scored.rows.view_as(item), seeds.groups, scored.groups),
+            len(rows) // (len(self._first_pair) - 1),
+        )
+        return users, tuple(hops), triples
+
+    def _distinct(self, user: Tensor, item: Tensor) -> tuple[Distinct, Distinct]:
+        """The distinct users and items of triples."""
+        lengths, none = (user.numel(), item.numel()), (self._n_users, self._n_items)
+        most = (min(lengths[0], none[0]), min(lengths[1], none[1]))
+        if lengths[1] <= FEW:
+            both = user.as_strided((sum(lengths),), (1,))  # as they were drawn, the one after the other
+            return distinct_few(both, lengths, most=most, none=none)
+        return (
+            distinct(user, most=most[0], none=none[0]),
+            distinct(item.flatten(), most=most[1], none=none[1]),
+        )
+
+    def _hops(self, key: Tensor, users: Tensor) -> tuple[Tensor, list[TensorHop]]:
+        """The users whose vectors are needed to tell those of ``users``, and the hops from them."""
+        hops = list[TensorHop]()
+        for layer in reversed(range(len(self._sizes))):
+            n, count = len(users), self._sizes[layer]
+            keys, heard = draws.neighbors(
+                *(key, users, *self._links), stream=layer + 1, count=count, depth=self._widest
+            )
+            below = distinct(keys, most=min(len(keys), self._n_users), none=self._n_users)
+            sender, receiver = below.rows[: n * count].view(n, count), below.rows[n * count :]
+            hops.insert(0, TensorHop(receiver, sender, heard, below.groups))
+            users = below.found
+        return users, hops
+
+    def _hops_of_all(self, key: Tensor, users: Tensor) -> tuple[Tensor, list[TensorHop]]:
+        """The same where everybody has a row: nothing is to be sorted before all is drawn, and then once."""
+        levels, n_users = list(reversed(range(len(self._sizes)))), self._n_users
+        lengths = [(self._sizes[k] + 1) * (n_users if at else len(users)) for at, k in enumerate(levels)]
+        fits_short = len(levels) * (n_users + 1) <= torch.iinfo(torch.int16).max
+        keys = users.new_empty(sum(lengths), dtype=torch.int16 if fits_short else torch.int32)  # less to sort by
+        found = users.new_full((len(levels), n_users), NOBODY)
+        drawn = []
+        for at, (layer, own) in enumerate(zip(levels, torch.split(keys, lengths), strict=True)):
+            drawn.append(
+                draws.neighbors_as_rows(
+                    *(key, users, *self._links, own, found[at]),
+                    stream=layer + 1,
+                    base=at * (n_users + 1),
+                    count=self._sizes[layer],
+                    depth=self._widest,
+                )
+            )
+            users = found[at]
+        groups = groups_of_rows(keys, lengths, n_rows=n_users)
+        hops = [TensorHop(*each, own, at > 0) for at, (each, own) in enumerate(zip(drawn, groups, strict=True))]
+        return users, hops[::-1]

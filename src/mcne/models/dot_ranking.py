@@ -1,0 +1,219 @@
+"""What methods share that rank items by inner products and learn them by BPR: item tables, triples, loss, artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.compressed import offsets
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import DotScorer, Scorer
+from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.trunk import Trunk
+from mcne.kernels.backend import is_gpu, on_gpu, warn_once
+from mcne.kernels.groups import Groups, places
+from mcne.kernels.products import gated
+from mcne.kernels.triples import AllTriples, rank, rank_all
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.device_scorer import DeviceScorer
+from mcne.models.spill import copied
+from mcne.models.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
+from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
+from mcne.sampling.positives import Positives
+from mcne.sampling.triples import TripleSampler
+
+Rows = Callable[[str, Tensor], Tensor]
+"""Rows of a table by name, as :meth:`mcne.models.optimizer.RowAdam.rows` gives them."""
+
+
+@dataclass(frozen=True)
+class Triples:
+    """The triples of one behavior in a step, on the device."""
+
+    user: Tensor  # [b] rows of the step's distinct users
+    items: Tensor  # [m] distinct items of the catalog
+    positive: Tensor  # [b] rows of items
+    negative: Tensor  # [b, N] rows of items
+
+
+Ranked = tuple[Triples, ...] | AllTriples
+"""The triples of a step, in the form that its device ranks them."""
+
+
+class DotRanking:
+    """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        *,
+        width: int,
+        bias: bool,
+        negatives: int,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.data, self.width, self.bias, self.device = data, width, bias, device
+        self.seed, self.negatives, self.batch_size = seed, negatives, batch_size
+        self._made: TripleSampler | None = None
+        self._making = Lock()
+
+    @cached_property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
+        return Positives([len(user) for user, _ in self.data.pairs], batch_size=self.batch_size, seed=self.seed).n_steps
+
+    @property
+    def _sampler(self) -> TripleSampler:
+        """Only where steps are drawn on the host; once, whichever of several workers asks first."""
+        with self._making:
+            if self._made is None:
+                self._made = TripleSampler(
+                    self.data.pairs,
+                    n_users=self.data.n_users,
+                    n_items=self.data.n_items,
+                    negatives=self.negatives,
+                    batch_size=self.batch_size,
+                    seed=self.seed,
+                )
+        return self._made
+
+    def tables(self) -> dict[str, Tensor]:
+        """The initial item tables."""
+        made = {}
+        for k, (name, size) in enumerate(zip(self.data.names, self.data.n_items, strict=True)):
+            stream = Stream(self.seed, "initialize", "items", name)
+            made[f"items.{k}"] = normal_table(size, self.width, std=INIT_STD, stream=stream)
+            if self.bias:
+                made[f"bias.{k}"] = torch.zeros(size, 1)
+        return made
+
+    def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[Triples, ...]]:
+        """The distinct users of a step, increasing, and the triples of every behavior."""
+        drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
+        users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
+        parts = [
+            array
+            for user, each in zip(rows, drawn, strict=True)
+            for array in (user, each.items, each.positive, each.negative)
+        ]
+        sent = to_device_at_once(parts, self.device)
+        return users, tuple(Triples(*sent[at : at + 4]) for at in range(0, len(sent), 4))
+
+    def draw_ranked(self, epoch: int, step: int) -> tuple[NDArray[np.int64], Ranked]:
+        """The same for :meth:`loss`; on a GPU all behaviors at once."""
+        if not self.joined:
+            return self.draw(epoch, step)
+        drawn = [self._sampler.draw(k, epoch, step) for k in range(len(self.data.names))]
+        users, rows = distinct(self.data.n_users, *(triples.user for triples in drawn))
+        catalog, first = (
+            offsets(np.array(sizes)) for sizes in (self.data.n_items, [len(each.items) for each in drawn])
+        )
+        items = np.concatenate([catalog[k] + each.items for k, each in enumerate(drawn)])
+        scored = [np.concatenate([each.positive[:, None], each.negative], axis=1) for each in drawn]
+        user, item = np.concatenate(rows), np.concatenate([first[k] + each for k, each in enumerate(scored)])
+        groups = (*places(user, len(users)), *places(item, len(items)))
+        at, who, what, *sent = to_device_at_once((items, user, item, *groups), self.device)
+        return users, AllTriples(at, who, what, Groups(*sent[:3]), Groups(*sent[3:]), len(rows[0]))
+
+    @cached_property
+    def joined(self) -> dict[str, list[str]]:
+        """Which tables are one where all behaviors are ranked at once: on a GPU, if each has something to rank."""
+        module = on_gpu("triton.triples", self.device)
+        is_joined = module is not None and module.fits(self.negatives, self.width)
+        if module is not None and not is_joined:
+            most = module.MOST_NUMBERS // module.block(self.width) - 1
+            warn_once(
+                "negatives",
+                f"training on a GPU is slower, as its kernels do not hold {self.negatives:,} negatives in rows of "
+                f"{self.width:,} numbers and plain operations take their place; they hold "
+                f"{f'at most {most:,}' if most > 0 else 'none in such rows'} (settings negatives and width or widths)",
+            )
+        is_joined = is_joined and all(len(user) for user, _ in self.data.pairs)
+        kinds = ("items", "bias") if self.bias else ("items",)
+        return {kind: [f"{kind}.{k}" for k in range(len(self.data.names))] for kind in kinds} if is_joined else {}
+
+    def loss(self, rows: Rows, triples: Ranked, users: Tensor, masks: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Eq. 7 of each behavior, [C], and the L2 of what was scored, averaged over behaviors, [] (reading 8).
+
+        ``users`` [n, d] are the vectors of the step's users, ``masks`` [C or more, d] what each behavior takes of
+        them.
+        """
+        if isinstance(triples, AllTriples):
+            bias = rows("bias", triples.items) if self.bias else None  # [m, 1]
+            return rank_all(users, masks, rows("items", triples.items), bias, triples)
+        ranking, decay = [], []
+        for k, at in enumerate(triples):
+            own = users if masks is None else gated(users, masks[k])  # u|c
+            items = rows(f"items.{k}", at.items)  # [m, d]
+            bias = rows(f"bias.{k}", at.items) if self.bias else None  # [m, 1]
+            each, penalty = rank(own, items, bias, user=at.user, positive=at.positive, negative=at.negative)
+            ranking.append(each)
+            decay.append(penalty)
+        return torch.stack(ranking), torch.stack(decay).mean()
+
+    def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
+        """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
+        every = np.ones((len(self.data.names), self.width), dtype=bool)
+        taken = every if masks is None else masks
+        if is_gpu(vectors.device):
+            behaviors = range(len(self.data.names))
+            of_items = tuple(tables[f"items.{k}"].detach() for k in behaviors)
+            added = tuple(tables[f"bias.{k}"].detach()[:, 0] for k in behaviors) if self.bias else None
+            return DeviceScorer(vectors.detach(), to_device(taken, vectors.device), of_items, added)
+        items, bias = self._arrays(tables)
+        return DotScorer(to_numpy(vectors), taken, items, bias)
+
+    def embeddings(
+        self,
+        tables: Mapping[str, Tensor],
+        vectors: Tensor,
+        *,
+        dataset: SocialDataset,
+        provenance: Mapping[str, Any],
+        masks: NDArray[np.bool_] | None = None,
+        trunk: Trunk | None = None,
+    ) -> ConditionalEmbeddings:
+        """The artifact of the same scores, which holds copies of all it is made of."""
+        every = np.ones((len(self.data.names), self.width), dtype=bool)
+        own = {name: copied(table) for name, table in tables.items() if name.startswith(("items.", "bias."))}
+        items, bias = self._arrays(own)
+        spaces = tuple(
+            BehaviorSpace.of(
+                behavior,
+                dataset.n_users,
+                mask=(every if masks is None else masks)[k],
+                item_vectors=items[k],
+                item_bias=None if bias is None else bias[k],
+            )
+            for k, behavior in enumerate(dataset.behaviors)
+        )
+        users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
+        return ConditionalEmbeddings(dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance)
+
+    def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+        """Item vectors and biases of all behaviors."""
+        behaviors = range(len(self.data.names))
+        items = tuple(to_numpy(tables[f"items.{k}"]) for k in behaviors)
+        return items, tuple(to_numpy(tables[f"bias.{k}"])[:, 0] for k in behaviors) if self.bias else None
+
+
+def examples(triples: Ranked) -> int:
+    """Positive pairs of a step."""
+    return len(triples.user) if isinstance(triples, AllTriples) else sum(len(each.user) for each in triples)
+
+
+def step_loss(ranking: Tensor, penalty: Tensor, triples: Ranked) -> StepLoss:
+    """The mean over behaviors plus a penalty (Eq. 8)."""
+    return StepLoss(ranking.mean() + penalty, ranking.detach(), examples(triples))

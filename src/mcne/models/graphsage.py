@@ -1,0 +1,219 @@
+"""GraphSage: users as the aggregate of whom they know (Hamilton et al., NIPS 2017), without supervision.
+
+MCNE's network with every mask open and no attention is GraphSage with the mean aggregator: sampled neighbors are
+averaged, set beside the user's own vector, multiplied and rectified; the last layer is not rectified, and what it gives
+is divided by its norm, as the authors' program does. Users have no attributes, so they start from free vectors.
+
+The network learns that a user is like those whom short walks from it visit, and unlike users drawn as noise (Eq. 1).
+The items are learned by BPR in the same steps, over user vectors that are detached and so frozen for it: see
+:mod:`mcne.models.node2vec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import UsageError
+from mcne.kernels.edges import TensorHop
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.dot_ranking import DotRanking, Ranked, step_loss
+from mcne.models.mask import OpenMask
+from mcne.models.message import GraphLinks
+from mcne.models.neighborhoods import hops_of
+from mcne.models.network import ConditionalNetwork
+from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.settings import Amount, Count, Rate
+from mcne.models.skip_gram import logistic_loss
+from mcne.models.tensors import INIT_STD, normal_table, take, to_device
+from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
+from mcne.sampling.neighbors import NeighborSampler
+from mcne.sampling.noise import Noise
+from mcne.sampling.walks import WalkCorpus, Walker
+
+
+@dataclass(frozen=True)
+class GraphSageConfig:
+    """Settings: the walks and negatives of the authors, the widths and samples of MCNE, and BPR's own for the items.
+
+    A walk of 5 users gives 4 pairs, so ``walk_batch`` 128 is the authors' batch of 512 pairs. They share negatives.
+    Ours: ``l2``, stronger than BPR's own, because over vectors of norm 1 items learn single users by heart.
+    """
+
+    widths: tuple[Count, ...] = (256, 128, 100)
+    neighbor_samples: tuple[Count, ...] = (20, 20)
+    weighted_neighbors: bool = False
+    walks_per_node: Count = 50
+    walk_length: Count = 5
+    walk_batch: Count = 128
+    network_negatives: Count = 20
+    bias: bool = True
+    negatives: Count = 5
+    batch_size: Count = 1024
+    learning_rate: Rate = 0.003
+    l2: Amount = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.neighbor_samples or len(self.widths) != len(self.neighbor_samples) + 1:
+            raise UsageError(
+                f"settings widths {list(self.widths)} and neighbor_samples {list(self.neighbor_samples)}: a width is "
+                "needed for every sample (1 or more), and one more for the vectors that it starts from"
+            )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A step's inputs."""
+
+    users: Tensor  # [n₀] users whose initial vectors are needed
+    hops: tuple[TensorHop, ...]
+    triples: Ranked  # of ranked
+    ranked: Tensor  # [r] rows of the last level's users
+    walks: Tensor  # [W, L] rows of the last level's users
+    noise: Tensor  # [N] rows of the last level's users
+
+
+class GraphSage:
+    """Users by sampled neighborhoods, items by BPR over them."""
+
+    def __init__(self, data: TrainingData, config: GraphSageConfig, *, seed: int, device: torch.device) -> None:
+        self.data, self.config, self.device = data, config, device
+        self._seed = seed
+        self.items = DotRanking(
+            data,
+            width=config.widths[-1],
+            bias=config.bias,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=seed,
+            device=device,
+        )
+        self.network = ConditionalNetwork(
+            1,
+            config.widths,
+            attention_width=0,
+            attention=False,
+            masks=OpenMask,
+            message="neighbor",
+            last_activation=False,
+            stream=Stream(seed, "initialize", "network"),
+        ).to(device)
+        stream = Stream(seed, "initialize", "users")
+        users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
+        tables = {"users": users} | self.items.tables()
+        self.tables = RowAdam(
+            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
+        )
+        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
+        weighted = config.weighted_neighbors
+        self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
+        self._noise = Noise(data.graph, weighted=weighted)
+        self._walks = WalkCorpus(
+            Walker(data.graph, weighted=weighted),
+            np.flatnonzero(data.graph.degrees),
+            walks_per_node=config.walks_per_node,
+            length=config.walk_length,
+            batch_size=config.walk_batch,
+            seed=seed,
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes."""
+        return self.items.n_steps
+
+    def prepare(self, epoch: int, step: int) -> Batch:
+        """Draw the triples of all behaviors, the next walks, noise, and the neighborhood of all their users."""
+        ranked, triples = self.items.draw_ranked(epoch, step)
+        walks = self._walks.batch(epoch * self.n_steps + step)
+        stream = Stream(self._seed, "network negatives", epoch, step)
+        noise = self._noise.draw(self.config.network_negatives if len(walks) else 0, stream)
+        seeds, rows = distinct(self.data.n_users, ranked, walks, noise)
+        around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
+        return Batch(
+            to_device(around.users, self.device),
+            hops_of(around, self.device, widest=max(self.config.widths)),
+            triples,
+            *(to_device(each, self.device) for each in rows),
+        )
+
+    def loss(self, batch: Batch) -> StepLoss:
+        """Walks against noise for the network, and BPR for the items."""
+        self.tables.forget()
+        users = functional.normalize(self.network(self.tables.rows("users", batch.users), batch.hops))  # [n_K, d_K]
+        ranked = users.detach().index_select(0, batch.ranked)
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
+        network = walk_loss(users, batch.walks, batch.noise)
+        return step_loss(ranking, network + self.config.l2 * scored, batch.triples)
+
+    def update(self, loss: StepLoss) -> None:
+        """Descend."""
+        self._adam.zero_grad()
+        torch.autograd.backward(loss.total)
+        self._adam.step()
+        self.tables.step()
+
+    def vitals(self) -> dict[str, float]:
+        """Nothing beside the losses."""
+        return {}
+
+    def scorer(self) -> Scorer:
+        """Inner products, plus the bias."""
+        return self.items.scorer(self.tables.tables, self.vectors())
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact: every behavior has all dimensions."""
+        return self.items.embeddings(self.tables.tables, self.vectors(), dataset=dataset, provenance=provenance)
+
+    def vectors(self) -> Tensor:
+        """All users, hearing all their neighbors, [users, d_K]."""
+        return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
+
+    @cached_property
+    def _links(self) -> GraphLinks:
+        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
+
+    def learned(self) -> dict[str, Tensor]:
+        """The tables, and the weights of the layers."""
+        return dict(self.tables.tables) | {f"network.{k}": value for k, value in self.network.state_dict().items()}
+
+    def memory(self) -> dict[str, Tensor]:
+        """What both optimizers remember."""
+        return self.tables.memory() | adam_memory(self._adam)
+
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over tables and weights."""
+        self.tables.load_tables(learned)
+        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
+
+    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
+        """Take over what both optimizers remembered."""
+        self.tables.load_memory(memory)
+        load_adam(self._adam, memory)
+
+
+def walk_loss(users: Tensor, walks: Tensor, noise: Tensor) -> Tensor:
+    """Eq. 1: the mean over pairs of ``softplus(−⟨z_u, z_v⟩) + Σ_n softplus(⟨z_u, z_n⟩)``, 0 of none.
+
+    A pair is the start u of a walk and a user v that it visits, unless it has come back to u.
+    ``users`` [n, d], ``walks`` [W, L] and ``noise`` [N] rows of them.
+    """
+    visits = (walks[:, :1] != walks[:, 1:]).to(users.dtype)  # [W, L − 1]
+    start, visited = take(users, walks[:, :1]), take(users, walks[:, 1:])  # [W, 1, d] and [W, L − 1, d]
+    counts = visits.sum(dim=1)
+    near = logistic_loss(start, visited, visits[:, None])
+    far = logistic_loss(
+        start.transpose(0, 1), take(users, noise)[None], -counts[None, :, None].expand(1, -1, len(noise))
+    )
+    return (near + far) / counts.sum().clamp(min=1)

@@ -1,0 +1,198 @@
+"""LightGCN: vectors smoothed over the graph of users and items, and nothing else (He et al., SIGIR 2020).
+
+The items of all behaviors are nodes of one graph. ``lightgcn-trust`` has the trust between users as further links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.graph import Graph
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.losses import bpr_loss
+from mcne.models.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
+from mcne.models.optimizer import adam_memory, load_adam
+from mcne.models.settings import Amount, Count, Rate, Whole
+from mcne.models.tensors import normal_table, to_device
+from mcne.randomness import Stream
+
+
+@dataclass(frozen=True)
+class LightGCNConfig:
+    """Settings, the origin's where nothing else is said.
+
+    ``width`` is 100, as the MCNE paper has it for all methods (64 there). ``l2`` is per triple, on the free vectors of
+    its three nodes; the origin writes half of it. ``bias`` adds a learned number to every item's score, as BPR has it.
+    """
+
+    width: Count = 100
+    layers: Whole = 3  # 0 is matrix factorization
+    bias: bool = False
+    negatives: Count = 1
+    batch_size: Count = 2048
+    learning_rate: Rate = 0.001
+    l2: Amount = 1e-4
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A step's inputs."""
+
+    nodes: Tensor  # [m] distinct
+    triples: tuple[NodeTriples, ...]
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """``1/(K+1) Σ_k A^k x``: the mean of a node's vectors at layers 0 to K (Eq. 3–4).
+
+    ``A`` in compressed rows on the device: ``share`` is ``1/√(d_u d_i)``, by the degrees of both ends of a link.
+    """
+
+    layers: int
+    start: Tensor  # [nodes + 1]
+    neighbor: Tensor  # [links]
+    share: Tensor  # [links]
+
+    @classmethod
+    def over(cls, graph: Graph, *, layers: int, device: torch.device) -> Smoothing:
+        """The smoothing over a graph."""
+        degree = graph.degrees.astype(np.float64)
+        share = torch.from_numpy(1 / np.sqrt(degree[graph.sources()] * degree[graph.indices]))
+        start, neighbor = (to_device(each.astype(np.int64), device) for each in (graph.indptr, graph.indices))
+        return cls(layers, start, neighbor, share.to(device, torch.get_default_dtype()))
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """The output of every node, [nodes, d]."""
+        smoothed: Tensor = _Smooth.apply(vectors, self)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return smoothed
+
+    def apply(self, vectors: Tensor) -> Tensor:
+        """The same, without a gradient."""
+        level, total = vectors, vectors
+        for _ in range(self.layers):
+            level = functional.embedding_bag(
+                self.neighbor, level, self.start, mode="sum", per_sample_weights=self.share, include_last_offset=True
+            )
+            total = total + level
+        return total / (self.layers + 1)
+
+
+class _Smooth(torch.autograd.Function):
+    """``A`` is symmetric and so is every polynomial of it: the gradient is smoothed as the vectors are.
+
+    So no product with a transposed matrix is needed, and each sum has its fixed order both ways.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, smoothing: Smoothing) -> Tensor:
+        ctx.smoothing = smoothing
+        return smoothing.apply(vectors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return ctx.smoothing.apply(gradients[0].contiguous()), None
+
+
+class LightGCN:
+    """A free vector per node; users and items are scored by their smoothed vectors."""
+
+    trust = False
+
+    def __init__(self, data: TrainingData, config: LightGCNConfig, *, seed: int, device: torch.device) -> None:
+        self.config, self.device = config, device
+        self.ranking = NodeRanking(
+            data,
+            width=config.width,
+            bias=config.bias,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=seed,
+            device=device,
+        )
+        self.smoothing = Smoothing.over(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
+        stream = Stream(seed, "initialize", "nodes")
+        table = torch.cat([_glorot(n, config.width, stream=stream) for n in (data.n_users, sum(data.n_items))])
+        self.nodes = nn.Parameter(table.to(device))  # [nodes, d]; smoothing makes all of them learn in every step
+        self.bias = nn.Parameter(torch.zeros(len(table), 1, device=device)) if config.bias else None  # [nodes, 1]
+        self._adam = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate, fused=True)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes."""
+        return self.ranking.n_steps
+
+    def prepare(self, epoch: int, step: int) -> Batch:
+        """Draw the triples of all behaviors."""
+        nodes, triples = self.ranking.draw(epoch, step)
+        return Batch(to_device(nodes, self.device), triples)
+
+    def loss(self, batch: Batch) -> StepLoss:
+        """BPR of the smoothed vectors plus L2 of the free ones (Eq. 15), averaged over behaviors."""
+        smoothed = self.smoothing(self.nodes).index_select(0, batch.nodes)  # [m, d]
+        free = self.nodes.index_select(0, batch.nodes)  # [m, d]
+        bias = None if self.bias is None else self.bias.index_select(0, batch.nodes)  # [m, 1]
+        return rank_triples(
+            batch.triples, scored=smoothed, decayed=free, bias=bias, ranking_loss=bpr_loss, l2=self.config.l2
+        )
+
+    def update(self, loss: StepLoss) -> None:
+        """Descend."""
+        self._adam.zero_grad()
+        torch.autograd.backward(loss.total)
+        self._adam.step()
+
+    def vitals(self) -> dict[str, float]:
+        """Nothing beside the losses."""
+        return {}
+
+    def scorer(self) -> Scorer:
+        """Inner products of smoothed vectors, plus the bias."""
+        return self.ranking.scorer(self.smoothing.apply(self.nodes.detach()), self.learned().get("bias"))
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact: every behavior has all dimensions."""
+        smoothed = self.smoothing.apply(self.nodes.detach())
+        return self.ranking.embeddings(smoothed, self.learned().get("bias"), dataset=dataset, provenance=provenance)
+
+    def learned(self) -> dict[str, Tensor]:
+        """The free vectors, and the bias."""
+        return {name: parameter.detach() for name, parameter in self._parameters().items()}
+
+    def memory(self) -> dict[str, Tensor]:
+        """The optimizer's moments."""
+        return adam_memory(self._adam)
+
+    @torch.no_grad()
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over free vectors, and the bias."""
+        for name, parameter in self._parameters().items():
+            parameter.copy_(learned[name])
+
+    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
+        """Take over the optimizer's moments."""
+        load_adam(self._adam, memory)
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        return {"nodes": self.nodes} | ({} if self.bias is None else {"bias": self.bias})
+
+
+class LightGCNTrust(LightGCN):
+    """LightGCN whose graph also has the trust between users."""
+
+    trust = True
+
+
+def _glorot(rows: int, width: int, *, stream: Stream) -> Tensor:
+    """N(0, 2/(rows + width)), as the origin initializes the vectors of users and of items (Glorot and Bengio)."""
+    return normal_table(rows, width, std=(2 / (rows + width)) ** 0.5, stream=stream)

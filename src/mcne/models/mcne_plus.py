@@ -1,0 +1,94 @@
+"""MCNE+: MCNE whose users start from their attributes, alone or beside a free vector (the paper's future work)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.profile import Encoding, Profile
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.optimizer import DenseAdam
+from mcne.models.spill import new_table
+from mcne.models.tensors import INIT_STD, normal_table, to_device, to_numpy
+from mcne.randomness import Stream
+
+USERS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class MCNEPlusConfig(MCNEConfig):
+    """As MCNE's; ``initial`` says whether attributes stand alone or are added to a free vector of each user."""
+
+    initial: Literal["both", "attributes"] = "both"
+
+
+class MCNEPlus(MCNE):
+    """``u⁰_i = Σ_f x_if w_f (+ v_i)`` over the features of a user's attributes, unknown values being features too.
+
+    Whoever is unknown in training has a start then, by attributes alone. Steps are never drawn on a GPU.
+    """
+
+    config: MCNEPlusConfig
+
+    def __init__(self, data: TrainingData, config: MCNEPlusConfig, *, seed: int, device: torch.device) -> None:
+        self._encoding = Encoding.of(data.attributes)
+        index, amount = self._encoding.encode(data.attributes, data.n_users)
+        self._index, self._amount = to_device(index, device), to_device(amount, device)
+        super().__init__(data, config, seed=seed, device=device)
+        stream = Stream(seed, "initialize", "attributes")
+        weights = normal_table(self._encoding.size, config.widths[0], std=INIT_STD, stream=stream)
+        weights[self._encoding.unknown] = 0  # of what training never meets nothing shall follow
+        self.network.register_parameter("attributes", nn.Parameter(weights.to(device)))
+        self._adam = DenseAdam(
+            self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
+        )
+
+    def user_tables(self) -> dict[str, Tensor]:
+        """The free vectors, if users have any."""
+        return super().user_tables() if self.config.initial == "both" else {}
+
+    def initial(self, users: Tensor) -> Tensor:
+        """What attributes add up to, and the free vectors, which learn in this step."""
+        projected = self._project(users)
+        return projected + super().initial(users) if self.config.initial == "both" else projected
+
+    @torch.no_grad()
+    def all_initial(self, *, for_good: bool = False) -> Tensor:
+        """The same of all users, some at a time; made anew, so it never changes."""
+        made = new_table(self.data.n_users, self.config.widths[0], device=self.device, lasts=False)
+        for rows in torch.split(torch.arange(len(made), device=self.device), USERS_AT_ONCE):
+            made[rows] = self._project(rows)
+        return made.add_(super().all_initial()) if self.config.initial == "both" else made
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact, with what new users start from."""
+        made = super().embeddings(dataset, provenance)
+        assert made.trunk is not None
+        profile = Profile.of(self._encoding, to_numpy(self._weights).copy(), self.data.attributes)
+        return dataclasses.replace(made, trunk=dataclasses.replace(made.trunk, profile=profile))
+
+    @property
+    def _weights(self) -> Tensor:
+        return self.network.get_parameter("attributes")
+
+    def _project(self, users: Tensor) -> Tensor:
+        """``Σ_f x_if w_f``, [n, d₀], by a function whose gradient adds up in a fixed order."""
+        index, weights = self._index[users], self._weights
+        if not index.numel():
+            return weights.new_zeros(len(users), weights.shape[1])
+        amount = self._amount[users].to(weights.dtype)
+        return functional.embedding_bag(index, weights, mode="sum", per_sample_weights=amount)
+
+    @property
+    def is_drawn_on_gpu(self) -> bool:
+        """Never: rows of steps drawn there may be nobody's, whose attributes no sum can take."""
+        return False

@@ -1,0 +1,383 @@
+"""What a training will need of memory, told before it starts.
+
+Only methods that learn step by step are estimated: others either need little beside the data, or say themselves what is
+too much for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import TRAIN, Split
+from mcne.files import human_bytes
+from mcne.randomness import Stream
+from mcne.sampling.neighbors import NeighborSampler
+
+if TYPE_CHECKING:
+    from mcne.models.settings import TrainingSettings
+
+MCNES = ("mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
+NETWORKS = (*MCNES, "shared-bottom", "soft-gate", "graphsage")
+WITHOUT_ATTENTION = ("mcne-a", "mcne-f", "graphsage")
+DRAWN_ON_HOST = ("mcne-plus", "graphsage")
+"""Networks whose steps no GPU draws."""
+
+FACTORS = {"bpr": 1, "line": 2, "line-b": 2, "node2vec": 2, "node2vec-b": 2}
+"""With how many tables of users: the last four have contexts too."""
+
+MACHINES = ("libfm", "nfm")
+LIGHTGCNS = ("lightgcn", "lightgcn-trust")
+
+GROWS_WITH = ("widths", "width", "batch_size", "neighbor_samples", "neighbors")
+"""Settings that may be lowered where a training does not fit, as far as a method has them."""
+
+NUMBER, INDEX = 4, 8
+"""Bytes of each."""
+
+LIBRARIES = 420 << 20
+"""Python, PyTorch and compiled functions."""
+
+ORDERS_KEPT = 4
+"""Shuffled orders of a behavior's training pairs: see :class:`mcne.sampling.positives.Positives`."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes of a training, by what takes them."""
+
+    data: int  # graph, records, and what is ranked against in validation; on a GPU what steps are drawn from
+    tables: int  # with both moments of every number, as far as they may be in files
+    held: int  # what is in memory in any case: tables that no file takes, and vectors that do not learn
+    step: int
+    levels: int  # all users above the first level, while they are scored, where they may be in files
+    scoring: int  # what it takes to compute them, or holds them where they are always in memory
+    best: int  # a copy of what was learned
+    best_in_memory: int  # of it, that which is small; the rest is on disk
+    grows_with: tuple[str, ...]  # settings that may be lowered
+
+    @property
+    def memory(self) -> int:
+        """The peak with all tables in memory."""
+        return self._lasting + self.tables + max(self.step, self.levels + self.scoring)
+
+    @property
+    def memory_beside_files(self) -> int:
+        """The peak with tables in files, of which as much as a step touches should stay in memory."""
+        return self._lasting + max(2 * self.step, self.scoring)
+
+    @property
+    def _lasting(self) -> int:
+        return LIBRARIES + self.data + self.held + self.best_in_memory
+
+    @property
+    def files(self) -> int:
+        """On disk with tables in files."""
+        return self.tables + self.levels + self.best
+
+    def parts(self) -> str:
+        """What takes it, for people."""
+        return (
+            f"tables and their moments {human_bytes(self.tables + self.held)}, data {human_bytes(self.data)}, "
+            f"a step {human_bytes(self.step)}, scoring all users {human_bytes(self.levels + self.scoring)}"
+        )
+
+
+def estimate(
+    method: str, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split, *, is_on_gpu: bool
+) -> Estimate | None:
+    """Of a method that learns step by step; none of others. On a GPU it is the GPU's memory."""
+    asked = _Asked(config, settings, dataset, split, is_on_gpu)
+    if method in NETWORKS:
+        return _network(method, asked)
+    if method in FACTORS:
+        return _factors(asked, user_tables=FACTORS[method])
+    if method in MACHINES:
+        return _machine(asked, layers=config.layers if method == "nfm" else None)
+    if method in LIGHTGCNS:
+        return _lightgcn(asked, trust=method == "lightgcn-trust")
+    return _pinsage(asked) if method == "pinsage" else None
+
+
+def estimate_transfer(
+    widths: Sequence[int],
+    samples: Sequence[int],
+    config: Any,
+    settings: TrainingSettings,
+    dataset: SocialDataset,
+    split: Split,
+    *,
+    weighted: bool,
+    is_on_gpu: bool,
+) -> Estimate:
+    """Of one behavior brought to a trained network of these ``widths``, whose users' vectors never change.
+
+    What was trained before is mapped and read once, so that the system may drop it: it is not counted.
+    """
+    asked = _Asked(config, settings, dataset, split, is_on_gpu)
+    shape = _Shape(tuple(widths), tuple(samples), rows=1, attention_width=0)
+    is_drawn_there, learned = is_on_gpu and bool(samples), asked.item_tables(widths[-1], bias=0)
+    return asked.estimate(
+        data=_drawn_from(dataset, split, weighted=weighted) if is_drawn_there else 0,
+        learned=learned,
+        tables=3 * sum(learned),
+        held=asked.users * widths[0],
+        step=shape.step(asked, is_drawn_there=is_drawn_there),
+        levels=asked.users * sum(widths[1:]),
+        scoring=max(shape.scoring(dataset), asked.users * widths[-1]),  # a copy of the last level is kept
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be trained, on what and where, and how much there is of it."""
+
+    config: Any
+    settings: TrainingSettings
+    dataset: SocialDataset
+    split: Split
+    is_on_gpu: bool
+
+    @property
+    def users(self) -> int:
+        return self.dataset.n_users
+
+    @property
+    def items(self) -> int:
+        return sum(behavior.n_items for behavior in self.dataset.behaviors)
+
+    @property
+    def nodes(self) -> int:
+        return self.users + self.items
+
+    @property
+    def seeds(self) -> int:
+        """Positive pairs of a step."""
+        return int(self.config.batch_size) * len(self.dataset.behaviors)
+
+    @property
+    def scored(self) -> int:
+        """Pairs of a step, those with negatives included."""
+        return self.seeds * (1 + int(self.config.negatives))
+
+    def item_tables(self, width: int, *, bias: int = 1) -> list[int]:
+        """The numbers of each behavior's table, with a bias where a method may have one."""
+        return [behavior.n_items * (width + bias) for behavior in self.dataset.behaviors]
+
+    def estimate(
+        self,
+        *,
+        learned: Sequence[int],
+        tables: int,
+        data: int = 0,
+        held: int = 0,
+        step: int,
+        levels: int = 0,
+        scoring: int,
+    ) -> Estimate:
+        """Of numbers, ``learned`` those of each table, but for bytes of ``data``: what a method keeps beside that
+        which all keep on the host.
+        """
+        from mcne.models.spill import LARGE
+
+        shared = 0 if self.is_on_gpu else _data(self.dataset, self.split, epochs=self.settings.epochs)
+        copies = [NUMBER * each for each in learned]
+        return Estimate(
+            data=shared + data,
+            tables=NUMBER * tables,
+            held=NUMBER * held,
+            step=NUMBER * step,
+            levels=NUMBER * levels,
+            scoring=NUMBER * scoring,
+            best=sum(copies),
+            best_in_memory=sum(each for each in copies if each < LARGE),
+            grows_with=tuple(name for name in GROWS_WITH if hasattr(self.config, name)),
+        )
+
+
+def _network(method: str, asked: _Asked) -> Estimate:
+    """A network over users: a table of them, its levels, and items."""
+    config, dataset = asked.config, asked.dataset
+    is_drawn_there = asked.is_on_gpu and method not in DRAWN_ON_HOST and config.l2_form == "scored"
+    attention_width = 0 if method in WITHOUT_ATTENTION else config.attention_width
+    shape = _Shape(config.widths, config.neighbor_samples, len(dataset.behaviors) + 1, attention_width)
+    learned = [asked.users * config.widths[0], *asked.item_tables(config.widths[-1])]
+    weighted = config.weighted_neighbors
+    return asked.estimate(
+        data=_drawn_from(dataset, asked.split, weighted=weighted) if is_drawn_there else 0,
+        learned=learned,
+        tables=3 * sum(learned),
+        step=shape.step(asked, is_drawn_there=is_drawn_there),
+        levels=asked.users * sum(config.widths[1:]),
+        scoring=shape.scoring(dataset),
+    )
+
+
+def _factors(asked: _Asked, *, user_tables: int) -> Estimate:
+    """Tables of users and of items, and nothing else."""
+    width = asked.config.width
+    learned = [asked.users * width] * user_tables + asked.item_tables(width)
+    step = 4 * (asked.seeds + asked.scored) * width
+    return asked.estimate(learned=learned, tables=3 * sum(learned), step=step, scoring=0)
+
+
+def _machine(asked: _Asked, *, layers: Sequence[int] | None) -> Estimate:
+    """A factorization machine: users and friends with a weight each, whose tables are always in memory, though their
+    moments may be in files; a network of ``layers`` sees every pair of a step.
+
+    Scoring takes the sums of all users, a piece after the other, and puts the pieces together.
+    """
+    from mcne.embeddings.scorer import SAMPLED_AT_ONCE
+    from mcne.models.pointwise import USERS_AT_ONCE
+
+    width, users = asked.config.width + 1, asked.users
+    learned, held = [users * width, users * width, *asked.item_tables(asked.config.width)], 2 * users * width
+    some = _distinct(asked.seeds, users)
+    step = 12 * some * width + 6 * _friends(asked.dataset, some) * width
+    piece = min(users, USERS_AT_ONCE)
+    links = piece * asked.dataset.graph.n_links // max(1, users)
+    summing = 8 * piece * width + 4 * _friends(asked.dataset, piece) * width + 4 * links * INDEX // NUMBER
+    scoring = 2 * users * width + max(2 * users * width, summing)
+    if layers is None:
+        step += 4 * asked.scored * width
+    else:
+        widest = width + sum(layers)
+        step += 8 * asked.scored * widest
+        scoring = max(scoring, users * widest + 3 * SAMPLED_AT_ONCE * widest)
+    return asked.estimate(learned=learned, tables=3 * sum(learned) - held, held=held, step=step, scoring=scoring)
+
+
+def _lightgcn(asked: _Asked, *, trust: bool) -> Estimate:
+    """A vector for each node, all of them smoothed in every step: two gradients, and three levels at a time."""
+    config, nodes = asked.config, asked.nodes
+    learned = nodes * (config.width + config.bias)
+    links = 2 * _training_pairs(asked.split) + (asked.dataset.graph.n_links if trust else 0)
+    smoothed = min(3, 1 + 2 * config.layers) * nodes * config.width
+    return asked.estimate(
+        data=links * (INDEX + NUMBER) + (nodes + 1) * INDEX,
+        learned=[learned],
+        tables=0,
+        held=3 * learned,
+        step=2 * learned + smoothed + 8 * (asked.seeds + asked.scored) * config.width,
+        scoring=learned + smoothed,  # the gradient of the last step is still there
+    )
+
+
+def _pinsage(asked: _Asked) -> Estimate:
+    """A vector for each node and those it visits most; all nodes go through each layer at once to be scored."""
+    config, nodes, layers = asked.config, asked.nodes, _layers(asked.config.widths)
+    learned = nodes * (config.widths[0] + config.bias)
+    levels = [_distinct(asked.seeds, asked.users) + _distinct(asked.scored, asked.items)]
+    for _ in layers:
+        levels.insert(0, _distinct(levels[0] * (config.neighbors + 1), nodes))
+    step = saved = 0  # a layer goes back when those above it are done, and those below wait for it
+    for (below, above), (senders, receivers) in zip(layers, pairwise(levels), strict=True):
+        combining, sending = receivers * (4 * below + 3 * above), 4 * senders * below
+        step = max(step, saved + 2 * senders * below + max(combining, sending))
+        saved += 2 * senders * below + receivers * (2 * below + above)
+    visits = NUMBER + INDEX  # of a share and a node
+    prepared = (asked.settings.workers + 2) * sum(levels[1:]) * config.neighbors * visits // NUMBER
+    return asked.estimate(
+        data=nodes * config.neighbors * visits,
+        learned=[learned],
+        tables=3 * learned,
+        step=step + prepared + 8 * (asked.seeds + asked.scored) * config.widths[-1],
+        scoring=nodes * max(5 * below + above + (below if k else 0) for k, (below, above) in enumerate(layers)),
+    )
+
+
+def _data(dataset: SocialDataset, split: Split, *, epochs: int) -> int:
+    """The graph and all records, mapped, and what the sampler keeps of the training part."""
+    arrays = [dataset.graph.indptr, dataset.graph.indices, dataset.graph.weights]
+    for behavior, part in zip(dataset.behaviors, split.parts, strict=True):
+        arrays += [behavior.user, behavior.item, behavior.timestamp, part]
+    drawn = split.negatives["validation"]["uniform"]
+    mapped = sum(array.nbytes for array in (*arrays, *(each.items for each in drawn)) if array is not None)
+    orders = min(ORDERS_KEPT, epochs + 1)
+    offsets = 8 * (dataset.n_users + 1) * len(dataset.behaviors)
+    return mapped + _training_pairs(split) * (3 * NUMBER + 8 * orders) + offsets
+
+
+def _drawn_from(dataset: SocialDataset, split: Split, *, weighted: bool) -> int:
+    """What a :class:`~mcne.models.device_sampler.DeviceSampler` holds: links, training pairs, where a user's begin."""
+    graph = dataset.graph
+    shares = 8 * len(graph.indices) if weighted else 0
+    offsets = 8 * (dataset.n_users + 1) * len(dataset.behaviors)
+    return graph.indptr.nbytes + graph.indices.nbytes + shares + 20 * _training_pairs(split) + offsets
+
+
+def _training_pairs(split: Split) -> int:
+    return sum(int(np.count_nonzero(part == TRAIN)) for part in split.parts)
+
+
+def _distinct(drawn: int, among: int) -> int:
+    """How many are different of so many drawn: all alike likely, which is the most."""
+    return math.ceil(among * -math.expm1(-drawn / among)) if among else 0
+
+
+def _friends(dataset: SocialDataset, users: int) -> int:
+    """Different users who are a friend of any of so many."""
+    return _distinct(users * dataset.graph.n_links // max(1, dataset.n_users), dataset.n_users)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A network over users: its widths, the neighbors drawn for each layer, rows of masks, and attention."""
+
+    widths: tuple[int, ...]
+    samples: tuple[int, ...]
+    rows: int
+    attention_width: int  # 0 without
+
+    @property
+    def projected(self) -> int:
+        return self.rows * self.attention_width
+
+    def step(self, asked: _Asked, *, is_drawn_there: bool) -> int:
+        """The most numbers that a step holds at a time, gradients included."""
+        numbers = 4 * asked.scored * self.widths[-1]
+        users = (_most_users if is_drawn_there else _drawn_users)(self.samples, asked.dataset, asked.seeds)
+        for width, (senders, receivers), size in zip(self.widths, pairwise(users), self.samples, strict=False):
+            numbers += 2 * senders * (width + self.projected)
+            numbers += 2 * receivers * (self.projected + (4 + self.rows) * width + size * (self.rows + 4))
+        return numbers
+
+    def scoring(self, dataset: SocialDataset) -> int:
+        """The most numbers held beside two levels while all users are computed."""
+        return max((_scoring(*layer, self.projected, dataset) for layer in _layers(self.widths)), default=0)
+
+
+def _drawn_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) -> list[int]:
+    """The distinct users of every level of a step, the lowest first, by drawing one."""
+    seeds = np.unique(Stream(0, "estimate").integers(dataset.n_users, min(n_seeds, dataset.n_users)))
+    around = NeighborSampler(dataset.graph, samples).sample(seeds, seed=0, epoch=0, step=0)
+    return [len(around.users), *(len(hop.receiver) for hop in around.hops)]
+
+
+def _most_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) -> list[int]:
+    """The rows of every level of a step that is drawn on a GPU: as many as there can be distinct users."""
+    users = [min(n_seeds, dataset.n_users)]
+    for size in reversed(samples):
+        users.insert(0, min(users[0] * (size + 1), dataset.n_users))
+    return users
+
+
+def _layers(widths: Sequence[int]) -> list[tuple[int, int]]:
+    return list(pairwise(widths))
+
+
+def _scoring(width: int, above: int, projected: int, dataset: SocialDataset) -> int:
+    """The numbers that :meth:`mcne.models.message.MessageLayer.receive_all` holds beside both levels."""
+    from mcne.models.message import NUMBERS_AT_ONCE, USERS_AT_ONCE
+
+    users, links = dataset.n_users, dataset.graph.n_links
+    at_once, piece = max(NUMBERS_AT_ONCE, users * width // 3), min(users, USERS_AT_ONCE)
+    held = min(users * projected, at_once)
+    heard = min(users, USERS_AT_ONCE) * width if users * projected <= at_once else min(users * width, at_once)
+    return held + heard + piece * (projected + 3 * width + above) + 10 * links * piece // max(1, users)

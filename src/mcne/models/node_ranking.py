@@ -1,0 +1,167 @@
+"""What methods share to which users and items alike are nodes of one graph: the graph, its triples, its artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.graph import Graph, undirected
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.dot_ranking import DotRanking
+from mcne.models.losses import scored_l2
+from mcne.models.tensors import take, to_device_at_once
+
+
+def joint_graph(data: TrainingData, *, trust: bool) -> Graph:
+    """Users first, then the items of every behavior in order; linked by the training pairs, and with ``trust`` so are
+    users by the network's links.
+
+    All links count the same. Links to oneself are left out: what a node is, a method adds to what it hears.
+    """
+    first = _first_nodes(data)
+    sources = [user for user, _ in data.pairs]
+    targets = [item + first[k] for k, (_, item) in enumerate(data.pairs)]
+    if trust:
+        user = data.graph.sources()
+        others = user != data.graph.indices
+        sources.append(user[others])
+        targets.append(data.graph.indices[others])
+    return undirected(int(first[-1]), np.concatenate(sources), np.concatenate(targets))[0]
+
+
+@dataclass(frozen=True)
+class NodeTriples:
+    """The triples of one behavior in a step, on the device; all are rows of the step's distinct nodes."""
+
+    user: Tensor  # [b]
+    positive: Tensor  # [b]
+    negative: Tensor  # [b, N]
+
+    def of(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What ``vectors`` [m, d] of the distinct nodes are to the triples: [b, d], [b, d] and [b, N, d]."""
+        return take(vectors, self.user), take(vectors, self.positive), take(vectors, self.negative)
+
+
+def triple_scores(user: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+    """``⟨u, z⟩`` of the positives, [b], and of the negatives, [b, N]."""
+    return (user * positive).sum(-1), torch.bmm(negative, user[:, :, None])[:, :, 0]
+
+
+def rank_triples(
+    triples: Sequence[NodeTriples],
+    *,
+    scored: Tensor,
+    decayed: Tensor,
+    bias: Tensor | None,
+    ranking_loss: Callable[[Tensor, Tensor], Tensor],
+    l2: float,
+) -> StepLoss:
+    """A loss of the scores by ``scored`` [m, d] and items' ``bias`` [m, 1], plus L2 on biases and ``decayed``.
+
+    Both are averaged over behaviors. ``decayed`` [m, d] is of the same distinct nodes; L2 takes those of the triples.
+    """
+    losses, penalties = [], []
+    for each in triples:
+        positive, negative = triple_scores(*each.of(scored))
+        penalty = scored_l2(*each.of(decayed))
+        if bias is not None:
+            _, own, others = each.of(bias)  # [b, 1] and [b, N, 1]
+            positive, negative = positive + own[:, 0], negative + others[:, :, 0]
+            penalty = penalty + scored_l2(torch.zeros_like(own), own, others)
+        losses.append(ranking_loss(positive, negative))
+        penalties.append(penalty)
+    ranking = torch.stack(losses)
+    total = ranking.mean() + l2 * torch.stack(penalties).mean()
+    return StepLoss(total, ranking.detach(), sum(len(each.user) for each in triples))
+
+
+class NodeRanking:
+    """Ranking by ``⟨z_u, z_i⟩`` where a method gives one vector, of ``width``, to every node of the joint graph.
+
+    With ``bias`` a method also gives every node a number, and those of items are added to their scores.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        *,
+        width: int,
+        bias: bool,
+        negatives: int,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.data, self._device = data, device
+        self._first = _first_nodes(data)
+        self._items = DotRanking(
+            data,
+            width=width,
+            bias=bias,
+            negatives=negatives,
+            batch_size=batch_size,
+            seed=seed,
+            device=torch.device("cpu"),  # what is drawn becomes nodes on the host, and goes to the device after that
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Users and items of all behaviors."""
+        return int(self._first[-1])
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes."""
+        return self._items.n_steps
+
+    def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[NodeTriples, ...]]:
+        """The distinct nodes of a step, increasing, and the triples of every behavior."""
+        users, drawn = self._items.draw(epoch, step)
+        nodes, parts, row = [users], [], len(users)
+        for first, each in zip(self._first, drawn, strict=False):
+            nodes.append(first + each.items.numpy())
+            parts += [each.user.numpy(), row + each.positive.numpy(), row + each.negative.numpy()]
+            row += len(each.items)
+        sent = to_device_at_once(parts, self._device)
+        triples = tuple(NodeTriples(*sent[at : at + 3]) for at in range(0, len(sent), 3))
+        return np.concatenate(nodes), triples
+
+    def scorer(self, vectors: Tensor, bias: Tensor | None = None) -> Scorer:
+        """The scores by the ``vectors`` [nodes, d] and the ``bias`` [nodes, 1] of all nodes."""
+        users, tables = self._split(vectors, bias)
+        return self._items.scorer(tables, users)
+
+    def embeddings(
+        self,
+        vectors: Tensor,
+        bias: Tensor | None = None,
+        *,
+        dataset: SocialDataset,
+        provenance: Mapping[str, Any],
+    ) -> ConditionalEmbeddings:
+        """The artifact of the same scores: every behavior has all dimensions."""
+        users, tables = self._split(vectors, bias)
+        return self._items.embeddings(tables, users, dataset=dataset, provenance=provenance)
+
+    def _split(self, vectors: Tensor, bias: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The vectors of users, and what items have by the names of their tables."""
+        sizes = [self.data.n_users, *self.data.n_items]
+        users, *items = torch.split(vectors, sizes)
+        tables = {f"items.{k}": table for k, table in enumerate(items)}
+        if bias is not None:
+            tables |= {f"bias.{k}": table for k, table in enumerate(torch.split(bias, sizes)[1:])}
+        return users, tables
+
+
+def _first_nodes(data: TrainingData) -> NDArray[np.int64]:
+    """The node of each behavior's first item, and at the end the number of nodes, [C + 1]."""
+    return np.cumsum([data.n_users, *data.n_items], dtype=np.int64)

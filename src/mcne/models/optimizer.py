@@ -1,0 +1,229 @@
+"""Adam for tables of which a step touches few rows, beside PyTorch's own for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from mcne.kernels.backend import is_gpu, on_gpu
+from mcne.kernels.rows import adam_rows, take_rows
+from mcne.models.spill import new_table
+
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
+
+
+@dataclass(frozen=True)
+class _Touched:
+    table: str
+    rows: Tensor  # [n] distinct
+    values: Tensor  # [n, d] the leaf that collects the gradient
+
+
+class RowAdam:
+    """Adam whose step costs as much as the rows it touches (reading 17).
+
+    :meth:`rows` hands out the rows of a table as a leaf of the step's computation; :meth:`step` updates those rows and
+    their moments and leaves all others as they are. Bias correction counts all steps.
+
+    Tables of one width may be ``joined``: under a name of their own they are one table, a part after the other.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, Tensor], *, learning_rate: float, joined: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        joined, sizes = joined or {}, {name: len(table) for name, table in tables.items()}
+        self.whole = dict(tables)
+        for name, parts in joined.items():
+            self.whole[name] = torch.cat([self.whole.pop(part) for part in parts])
+        self._first, self._second = (
+            {name: _zeros_like(table) for name, table in self.whole.items()} for _ in ("first", "second")
+        )
+        self.tables, self.first, self.second = (
+            _parts(whole, sizes, joined) for whole in (self.whole, self._first, self._second)
+        )
+        self.learning_rate = learning_rate
+        device = next(iter(self.tables.values())).device
+        self._steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
+        self._touched: list[_Touched] = []
+        self._given_away: set[str] = set()
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        return int(self._steps)
+
+    def rows(self, table: str, rows: Tensor) -> Tensor:
+        """Distinct rows of a table, [n, d], to compute this step's loss with.
+
+        On a GPU rows below 0 are nobody's: 0, and never updated.
+        """
+        values = take_rows(self.whole[table], rows).requires_grad_()
+        self._touched.append(_Touched(table, rows, values))
+        return values
+
+    def given_away(self, table: str) -> Tensor:
+        """A table on the host that never changes again: whatever comes to change it, changes a copy from then on.
+
+        At the end of a training, when nothing comes, it costs no memory; elsewhere the caller takes a copy anyway.
+        """
+        if self.whole[table].device.type == "cpu":
+            self._given_away.add(table)
+        return self.whole[table]
+
+    def touched(self) -> list[Tensor]:
+        """The rows handed out since the last step."""
+        return [touched.values for touched in self._touched]
+
+    def forget(self) -> None:
+        """Drop the rows handed out since the last step: a loss that nobody descended leaves no trace."""
+        self._touched.clear()
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update the rows handed out since the last step by their gradients."""
+        self._steps += 1
+        for touched in self._touched:
+            gradient = touched.values.grad
+            if gradient is not None and len(gradient):
+                name = touched.table
+                self._take_back(name)
+                adam_rows(
+                    *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
+                    steps=self._steps,
+                    learning_rate=self.learning_rate,
+                    betas=BETAS,
+                    epsilon=EPSILON,
+                )
+        self._touched.clear()
+
+    def memory(self) -> dict[str, Tensor]:
+        """Both moments of every table and the count of steps."""
+        first = {f"first.{name}": value for name, value in self.first.items()}
+        second = {f"second.{name}": value for name, value in self.second.items()}
+        return first | second | {"row_steps": self._steps}
+
+    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
+        """Take over what :meth:`memory` gave."""
+        for name in self.tables:
+            self.first[name].copy_(memory[f"first.{name}"])
+            self.second[name].copy_(memory[f"second.{name}"])
+        self._steps.copy_(memory["row_steps"])
+
+    def load_tables(self, tables: Mapping[str, Tensor]) -> None:
+        """Replace the values of all tables."""
+        for name in self.tables:
+            self._take_back(name)
+            self.tables[name].copy_(tables[name])
+
+    def _take_back(self, table: str) -> None:
+        """Go on with a copy of a table that was given away."""
+        if table in self._given_away:
+            self._given_away.remove(table)
+            own = self.whole[table]
+            copy = new_table(*own.shape, dtype=own.dtype).copy_(own)
+            self.whole[table] = self.tables[table] = copy
+
+
+def _zeros_like(table: Tensor) -> Tensor:
+    """A moment of a table [n, d], wherever tables are."""
+    return new_table(*table.shape, dtype=table.dtype, device=table.device, zero=True)
+
+
+def _parts(
+    whole: Mapping[str, Tensor], sizes: Mapping[str, int], joined: Mapping[str, Sequence[str]]
+) -> dict[str, Tensor]:
+    """Every table under its own name: it, or its rows of the one that it is joined into."""
+    found = dict(whole)
+    for name, parts in joined.items():
+        found |= zip(parts, torch.split(found.pop(name), [sizes[part] for part in parts]), strict=True)
+    return {name: found[name] for name in sizes}
+
+
+class DenseAdam(torch.optim.Adam):
+    """PyTorch's Adam for parameters that all learn in every step. Those that are ``bounded`` are kept in [−1, 1], and
+    it is counted how often one of their values turns from one side of 0 to the other.
+
+    On a GPU its step is a single launch: PyTorch's gives each parameter few programs, and takes longer.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, learning_rate: float, bounded: Iterable[nn.Parameter] = ()
+    ) -> None:
+        own, self._bounded = list(parameters), list(bounded)
+        is_capturable = all(is_gpu(parameter.device) for parameter in own)
+        is_on_host = all(parameter.device.type == "cpu" for parameter in own)
+        super().__init__(
+            own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable, fused=is_on_host or None
+        )
+        self.learning_rate, chosen = learning_rate, {id(parameter) for parameter in self._bounded}
+        self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
+        there = on_gpu("triton.rows", own[0].device)
+        pieces = 1 if there is None else there.pieces(max(each.numel() for each in own))
+        self._turned = torch.zeros(len(self._bounded), pieces, dtype=torch.int64, device=own[0].device)
+
+    @property
+    def turned(self) -> Tensor:
+        """How often a bounded value turned over, []."""
+        return self._turned.sum()
+
+    def load_turned(self, count: Tensor) -> None:
+        """Take over a count."""
+        self._turned.zero_()
+        self._turned[:1, :1] = count  # of all, in the place of one
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override] # a closure is never used
+        """Update all parameters by their gradients."""
+        learning = [(parameter, parameter.grad) for parameter in self._bounded_first if parameter.grad is not None]
+        there = on_gpu("triton.rows", self._turned.device)
+        if not learning or there is None:
+            self._plain_step()
+            return
+        memories = [self._memory(parameter) for parameter, _ in learning]
+        steps = [memory["step"] for memory in memories]
+        torch._foreach_add_(steps, 1)
+        there.adam_all(
+            [parameter.detach() for parameter, _ in learning],
+            *([memory[name] for memory in memories] for name in ("exp_avg", "exp_avg_sq")),
+            [gradient.contiguous() for _, gradient in learning],
+            steps=steps,
+            turned=self._turned[: sum(parameter.grad is not None for parameter in self._bounded)],
+            learning_rate=self.learning_rate,
+            betas=BETAS,
+            epsilon=EPSILON,
+        )
+
+    def _plain_step(self) -> None:
+        before = [parameter >= 0 for parameter in self._bounded]
+        super().step()
+        for parameter, was_above, turned in zip(self._bounded, before, self._turned, strict=True):
+            parameter.clamp_(-1.0, 1.0)
+            turned[0] += ((parameter >= 0) != was_above).sum()
+
+    def _memory(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """What PyTorch's keeps of a parameter, from its first step on."""
+        memory: dict[str, Tensor] = self.state[parameter]
+        if not memory:
+            memory["step"] = torch.zeros((), device=parameter.device)
+            memory["exp_avg"], memory["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        return memory
+
+
+def adam_memory(adam: torch.optim.Adam) -> dict[str, Tensor]:
+    """What PyTorch's Adam remembers, by the position of the parameter."""
+    saved = adam.state_dict()["state"]
+    return {f"adam.{at}.{name}": value for at, memory in saved.items() for name, value in memory.items()}
+
+
+def load_adam(adam: torch.optim.Adam, memory: Mapping[str, Tensor]) -> None:
+    """Take over what :func:`adam_memory` gave."""
+    restored: dict[int, dict[str, Tensor]] = {}
+    for name, value in memory.items():
+        if name.startswith("adam."):
+            _, at, key = name.split(".")
+            restored.setdefault(int(at), {})[key] = value.clone()
+    adam.load_state_dict(adam.state_dict() | {"state": restored})

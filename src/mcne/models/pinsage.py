@@ -1,0 +1,263 @@
+"""PinSage: a graph convolutional network over most visited neighbors (Ying et al., KDD 2018).
+
+The MCNE paper gives it "a complete network by user-user and user-item bipartite graphs": users and the items of all
+behaviors are nodes, linked by trust and by training pairs. Nodes have no features here and so start from free vectors.
+What the network makes of a user and of an item is ranked by inner product. The hard negatives that the origin adds from
+epoch to epoch are left out: all negatives are uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import UsageError
+from mcne.kernels.products import weighed
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.losses import bpr_loss
+from mcne.models.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
+from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.settings import Amount, Count, Rate, Share
+from mcne.models.tensors import normal_table, to_device, to_numpy
+from mcne.randomness import Stream
+from mcne.sampling.visits import Visited, WeightedHop, most_visited
+
+TABLE_STD = 0.1
+"""Of the free vectors. The first layer divides by their length, so this is how slowly steps turn them."""
+
+
+@dataclass(frozen=True)
+class PinSageConfig:
+    """Settings. Of the origin are two layers and the margin loss, of MCNE the widths and the number of neighbors.
+
+    The origin states neither the margin nor the walks, and all else is ours: ``l2`` is per triple, on what it scores;
+    ``bias`` adds a learned number to every item's score, as BPR has it.
+    A walk is given up with the chance ``restart`` after each of its steps, and after ``walk_length`` in any case.
+    """
+
+    widths: tuple[Count, ...] = (256, 128, 100)
+    neighbors: Count = 20
+    walks: Count = 100
+    walk_length: Count = 5
+    restart: Share = 0.5
+    loss: Literal["margin", "bpr"] = "margin"
+    margin: Amount = 1.0
+    bias: bool = False
+    negatives: Count = 5
+    batch_size: Count = 1024
+    learning_rate: Rate = 0.003
+    l2: Amount = 0.1
+
+    def __post_init__(self) -> None:
+        if len(self.widths) < 2:
+            raise UsageError(
+                f"setting widths {list(self.widths)}: a width is needed for every layer (1 or more), and one more for "
+                "the vectors that it starts from"
+            )
+
+
+@dataclass(frozen=True)
+class TensorHop:
+    """A layer's edges on the device: see :class:`mcne.sampling.visits.WeightedHop`."""
+
+    receiver: Tensor  # [n]
+    sender: Tensor  # [n, T]
+    share: Tensor  # [n, T]
+
+    @classmethod
+    def of(cls, hop: WeightedHop, device: torch.device) -> TensorHop:
+        """A hop on the device."""
+        return cls(*(to_device(each, device) for each in (hop.receiver, hop.sender, hop.share)))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A step's inputs."""
+
+    nodes: Tensor  # [n₀] nodes whose free vectors are needed
+    scored: Tensor  # [n_K] nodes of the last level
+    hops: tuple[TensorHop, ...]
+    triples: tuple[NodeTriples, ...]  # of the last level's nodes
+
+
+class Dense(nn.Linear):
+    """PyTorch's, the same bytes on any number of threads."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """``rows`` [n, d_in] → [n, d_out]."""
+        return weighed(rows, self.weight, self.bias)
+
+
+class Convolve(nn.Module):
+    """Algorithm 1: from vectors of width ``d_in`` to vectors of width ``d_out`` and of length 1.
+
+    Legend: m nodes of the level below, n receivers among them, T neighbors each.
+    """
+
+    def __init__(self, d_in: int, d_out: int, *, stream: Stream) -> None:
+        super().__init__()
+        self.near = _dense(d_in, d_in, stream=stream)  # Q, q
+        self.combine = _dense(2 * d_in, d_out, stream=stream)  # W, w
+
+    def forward(self, vectors: Tensor, hop: TensorHop) -> Tensor:
+        """``vectors`` [m, d_in] → [n, d_out]; a receiver without neighbors hears zeros."""
+        sent = torch.relu(self.near(vectors))  # [m, d_in]
+        shares = hop.share.to(sent.dtype)
+        heard = functional.embedding_bag(hop.sender, sent, mode="sum", per_sample_weights=shares)  # [n, d_in]
+        own = vectors.index_select(0, hop.receiver)  # [n, d_in]
+        return functional.normalize(torch.relu(self.combine(torch.cat([own, heard], dim=1))))
+
+
+class Network(nn.Module):
+    """Algorithm 2: convolutions, and at the end ``z = G₂ ReLU(G₁ h + g)``, which gives vectors their length."""
+
+    def __init__(self, widths: Sequence[int], *, stream: Stream) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Convolve(*pair, stream=stream) for pair in pairwise(widths))
+        self.hidden = _dense(widths[-1], widths[-1], stream=stream)  # G₁, g
+        self.output = _dense(widths[-1], widths[-1], stream=stream, bias=False)  # G₂
+
+    def forward(self, vectors: Tensor, hops: Sequence[TensorHop]) -> Tensor:
+        """The nodes at the end of the hops, [n_K, d_K], from the free ``vectors`` [n₀, d₀]."""
+        for layer, hop in zip(self.layers, hops, strict=True):
+            vectors = layer(vectors, hop)
+        given: Tensor = self.output(torch.relu(self.hidden(vectors)))
+        return given
+
+
+class PinSage:
+    """Every node by its own vector and those of its most visited neighbors, layer by layer."""
+
+    def __init__(self, data: TrainingData, config: PinSageConfig, *, seed: int, device: torch.device) -> None:
+        self.config, self.device = config, device
+        self.ranking = NodeRanking(
+            data,
+            width=config.widths[-1],
+            bias=config.bias,
+            negatives=config.negatives,
+            batch_size=config.batch_size,
+            seed=seed,
+            device=device,
+        )
+        self.network = Network(config.widths, stream=Stream(seed, "initialize", "network")).to(device)
+        stream = Stream(seed, "initialize", "nodes")
+        nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
+        tables = {"nodes": nodes} | ({"bias": torch.zeros(len(nodes), 1)} if config.bias else {})
+        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
+        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
+        self._visited = most_visited(
+            joint_graph(data, trust=True),
+            size=config.neighbors,
+            walks=config.walks,
+            length=config.walk_length,
+            restart=config.restart,
+            seed=seed,
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as long as the longest behavior takes."""
+        return self.ranking.n_steps
+
+    def prepare(self, epoch: int, step: int) -> Batch:
+        """Draw the triples of all behaviors, and find the neighborhood of their nodes."""
+        seeds, triples = self.ranking.draw(epoch, step)
+        nodes, hops = self._visited.around(seeds, layers=len(self.network.layers))
+        moved = tuple(TensorHop.of(hop, self.device) for hop in hops)
+        return Batch(to_device(nodes, self.device), to_device(seeds, self.device), moved, triples)
+
+    def loss(self, batch: Batch) -> StepLoss:
+        """Margin loss or BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
+        self.tables.forget()
+        given = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
+        bias = self.tables.rows("bias", batch.scored) if self.config.bias else None  # [n_K, 1]
+        return rank_triples(
+            batch.triples,
+            scored=given,
+            decayed=given,
+            bias=bias,
+            ranking_loss=self._ranking_loss,
+            l2=self.config.l2,
+        )
+
+    def update(self, loss: StepLoss) -> None:
+        """Descend."""
+        self._adam.zero_grad()
+        torch.autograd.backward(loss.total)
+        self._adam.step()
+        self.tables.step()
+
+    def vitals(self) -> dict[str, float]:
+        """Nothing beside the losses."""
+        return {}
+
+    def scorer(self) -> Scorer:
+        """Inner products of what the network gives to all nodes, plus the bias."""
+        return self.ranking.scorer(self.vectors(), self.tables.tables.get("bias"))
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact: every behavior has all dimensions."""
+        bias = self.tables.tables.get("bias")
+        return self.ranking.embeddings(self.vectors(), bias, dataset=dataset, provenance=provenance)
+
+    @torch.no_grad()
+    def vectors(self) -> Tensor:
+        """What the network gives to all nodes, [nodes, d_K]."""
+        everyone = WeightedHop(np.arange(self.ranking.n_nodes), self._visited.node, self._visited.share)
+        hops = [TensorHop.of(everyone, self.device)] * len(self.network.layers)
+        given: Tensor = self.network(self.tables.tables["nodes"], hops)
+        return given
+
+    def learned(self) -> dict[str, Tensor]:
+        """The tables, the weights of the network, and the neighbors that were drawn for it."""
+        network = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        drawn = {f"visited.{name}": torch.from_numpy(value) for name, value in vars(self._visited).items()}
+        return dict(self.tables.tables) | network | drawn
+
+    def memory(self) -> dict[str, Tensor]:
+        """What both optimizers remember."""
+        return self.tables.memory() | adam_memory(self._adam)
+
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over tables, weights and neighbors."""
+        self.tables.load_tables(learned)
+        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
+        self._visited = Visited(*(to_numpy(learned[f"visited.{name}"]).copy() for name in ("node", "share")))
+
+    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
+        """Take over what both optimizers remembered."""
+        self.tables.load_memory(memory)
+        load_adam(self._adam, memory)
+
+    def _ranking_loss(self, positive: Tensor, negative: Tensor) -> Tensor:
+        if self.config.loss == "bpr":
+            return bpr_loss(positive, negative)
+        return margin_loss(positive, negative, margin=self.config.margin)
+
+
+def margin_loss(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
+    """Eq. 1: the mean of ``max(0, s_n − s_p + Δ)`` over all triples, 0 of none.
+
+    ``positive`` [b], ``negative`` [b, N].
+    """
+    return torch.relu(negative - positive[:, None] + margin).sum() / max(1, negative.numel())
+
+
+def _dense(d_in: int, d_out: int, *, stream: Stream, bias: bool = True) -> Dense:
+    """A dense layer, N(0, 2/(d_in + d_out)) (Glorot and Bengio), its bias 0."""
+    layer = Dense(d_in, d_out, bias=bias)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(stream.normal((d_out, d_in)) * (2 / (d_in + d_out)) ** 0.5))
+        if bias:
+            layer.bias.zero_()
+    return layer

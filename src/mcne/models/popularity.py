@@ -1,0 +1,70 @@
+"""Popularity: every user is shown what most users have, behavior by behavior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.space import BehaviorSpace
+from mcne.models.contract import TrainingData
+
+
+@dataclass(frozen=True)
+class PopularityConfig:
+    """Nothing to set."""
+
+
+class Popularity:
+    """Training records per item; ready when made."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        config: PopularityConfig,
+        *,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self._n_users = data.n_users
+        self._counts = tuple(
+            np.bincount(item, minlength=n).astype(np.float32)
+            for (_, item), n in zip(data.pairs, data.n_items, strict=True)
+        )
+
+    def scorer(self) -> DotScorer:
+        """The counts, the same for all users."""
+        users = np.zeros((self._n_users, 0), dtype=np.float32)
+        items = tuple(np.zeros((len(counts), 0), dtype=np.float32) for counts in self._counts)
+        masks = np.zeros((len(self._counts), 0), dtype=bool)
+        return DotScorer(users, masks, items, self._counts)
+
+    def learned(self) -> dict[str, Tensor]:
+        """The counts."""
+        return {f"counts.{k}": torch.from_numpy(counts) for k, counts in enumerate(self._counts)}
+
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over counts."""
+        self._counts = tuple(learned[f"counts.{k}"].numpy().copy() for k in range(len(self._counts)))
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact: vectors without dimensions, and the counts as bias."""
+        spaces = tuple(
+            BehaviorSpace.of(
+                behavior,
+                dataset.n_users,
+                mask=np.zeros(0, dtype=bool),
+                item_vectors=np.zeros((behavior.n_items, 0), dtype=np.float32),
+                item_bias=self._counts[k],
+            )
+            for k, behavior in enumerate(dataset.behaviors)
+        )
+        vectors = np.zeros((dataset.n_users, 0), dtype=np.float32)
+        return ConditionalEmbeddings(dataset.users, vectors, spaces, dataset.graph, None, provenance)

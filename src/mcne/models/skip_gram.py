@@ -1,0 +1,85 @@
+"""Skip-gram with negative sampling over random walks (Mikolov et al., NIPS 2013), many pairs in one matrix product.
+
+A walk is cut into stretches of 2w users. Every user of a stretch is a center, and its contexts are the at most w users
+before and after it: they lie in a band of the products of the stretch with the stretch widened by w users on both
+sides, which therefore gives two products for each one needed. Negatives are shared by the centers of a stretch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mcne.kernels.products import products
+from mcne.models.tensors import take
+
+SHARED_NEGATIVES = 10
+"""Negatives that all centers of a stretch share. Part of what a seed means."""
+
+
+def logistic_loss(vectors: Tensor, contexts: Tensor, weights: Tensor) -> Tensor:
+    """``Σ |w| softplus(−sign(w) ⟨v, c⟩)`` over all pairs of a group: w > 0 draws a pair together, w < 0 apart.
+
+    ``vectors`` [g, b, d], ``contexts`` [g, k, d] and ``weights`` [h, b, k], which g/h times over serve all groups.
+    """
+    loss: Tensor = _Logistic.apply(vectors, contexts, weights)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return loss
+
+
+class _Logistic(torch.autograd.Function):
+    """Keeps the derivative by the products instead of everything that leads to it: half the memory and time."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, contexts: Tensor, weights: Tensor) -> Tensor:
+        times = len(vectors) // max(1, len(weights))
+        logits = products(vectors, contexts.transpose(1, 2)).view(times, *weights.shape)  # [g/h, h, b, k]
+        logits.mul_(-weights.sign())
+        loss = (functional.softplus(logits) * weights.abs()).sum()
+        slope = logits.sigmoid_().mul_(-weights)
+        ctx.save_for_backward(vectors, contexts, slope.flatten(0, 1))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        vectors, contexts, slope = ctx.saved_tensors
+        slope = slope * gradients[0]
+        return products(slope, contexts), products(slope.transpose(1, 2), vectors), None
+
+
+class SkipGram:
+    """The loss of walks of one length: the mean over pairs of a center and a context at most ``window`` apart.
+
+    Each pair counts ``softplus(−⟨u, c⟩)`` and ``negatives`` times the mean of ``softplus(⟨u, c⟩)`` over the negatives.
+
+    Legend: W walks of L users, n stretches of b centers, k contexts and N shared negatives.
+    """
+
+    def __init__(self, length: int, window: int, *, negatives: int, device: torch.device) -> None:
+        window = min(window, length)  # beyond it nothing is found
+        size = min(2 * window, length)
+        first = torch.arange(0, length, size)[:, None]
+        centers = first + torch.arange(size)  # [n, b] places in a walk, the last ones maybe beyond its end
+        contexts = first + torch.arange(-window, size + window)  # [n, k]
+        apart = (centers[:, :, None] - contexts[:, None, :]).abs()
+        inside = (centers < length)[:, :, None] & ((contexts >= 0) & (contexts < length))[:, None, :]
+        near = ((apart > 0) & (apart <= window) & inside).to(torch.get_default_dtype())  # [n, b, k]
+        noise = (near.sum(-1, keepdim=True) * (-negatives / SHARED_NEGATIVES)).expand(-1, -1, SHARED_NEGATIVES)
+        self.pairs = int(near.sum())  # of a walk
+        self.noise_shape = (len(first), SHARED_NEGATIVES)  # of the negatives of a walk
+        self._centers = centers.clamp(max=length - 1).to(device)
+        self._contexts = contexts.clamp(0, length - 1).to(device)
+        self._weights = (torch.cat([near, noise], dim=2) / max(1, self.pairs)).to(device)  # [n, b, k + N]
+
+    def loss(self, users: Tensor, contexts: Tensor, *, center: Tensor, context: Tensor, noise: Tensor) -> Tensor:
+        """0 of no walks.
+
+        ``center`` [W, L] are the walks as rows of ``users`` [·, d], ``context`` [W, L] as rows of ``contexts`` [·, d],
+        which are also what ``noise`` [W, n, N] are rows of.
+        """
+        near = context.index_select(1, self._contexts.flatten()).view(len(context), *self._contexts.shape)  # [W, n, k]
+        around = torch.cat([near, noise], dim=2).flatten(0, 1)  # [W n, k + N]
+        middle = center.index_select(1, self._centers.flatten()).view(len(around), self._centers.shape[1])  # [W n, b]
+        return logistic_loss(take(users, middle), take(contexts, around), self._weights) / max(1, len(center))

@@ -1,1 +1,0 @@
-"""How well vectors predict links that training did not see."""

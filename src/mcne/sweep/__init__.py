@@ -1,1 +1,0 @@
-"""One setting at a time, over its values."""

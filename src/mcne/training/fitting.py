@@ -1,0 +1,126 @@
+"""Whether a training fits into memory, and where its tables are.
+
+Tables go to files where memory has no room for them (:mod:`mcne.models.spill`); what cannot be elsewhere must fit.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcne.errors import UsageError
+from mcne.files import human_bytes
+from mcne.models.memory import Estimate
+
+if TYPE_CHECKING:
+    import torch
+
+
+WORKSPACES = 64 << 20
+"""Of cuBLAS on a GPU, for steps that are captured and for everything else."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where the tables of a training are, and why."""
+
+    line: str
+    memory_for_tables: int | None  # bytes; without a number there is room for all
+
+
+def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> Verdict:
+    """Whether it fits and where, in a line; refused with :class:`UsageError` where it does not."""
+    if device.type != "cpu":
+        return _decide_on_gpu(method, needed, device)
+    there = available_memory()
+    said = f"memory: about {human_bytes(needed.memory)} of {human_bytes(there)} ({needed.parts()})"
+    if needed.memory <= there:
+        return Verdict(said, memory_for_tables=None)
+    if needed.memory_beside_files >= needed.memory:  # files would spare nothing
+        raise UsageError(_refusal(method, needed, human_bytes(needed.memory), human_bytes(there)))
+    if needed.memory_beside_files > there:
+        least = human_bytes(needed.memory_beside_files)
+        raise UsageError(_refusal(method, needed, f"{least}, even with its tables in files,", human_bytes(there)))
+    left = there - needed.memory_beside_files
+    size = human_bytes(needed.files - min(left, needed.tables))
+    files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
+    return Verdict(f"{said}, {files}", memory_for_tables=left)
+
+
+def available_memory() -> int:
+    """What this process has and may still take: of the machine, and of every control group that it is in."""
+    own = _status("/proc/self/status").get("RssAnon", 0)
+    machine = _status("/proc/meminfo").get("MemAvailable")
+    if machine is None:  # no Linux
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(machine, *_left_in_groups(machine)) + own
+
+
+def gpu_bytes(needed: Estimate) -> int:
+    """The peak on a GPU, where nothing is in files."""
+    lasting = WORKSPACES + needed.data + needed.tables + needed.held + needed.best
+    return lasting + max(needed.step, needed.levels + needed.scoring)
+
+
+def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdict:
+    import torch
+
+    there, _ = torch.cuda.mem_get_info(device)
+    wanted = gpu_bytes(needed)
+    if wanted > there:
+        raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
+    parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
+    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({parts})", None)
+
+
+def _refusal(method: str, needed: Estimate, need: str, there: str) -> str:
+    *others, last = needed.grows_with
+    return (
+        f"{method} needs about {need} of memory and may use {there} ({needed.parts()}); set smaller "
+        f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
+    )
+
+
+def _status(path: str) -> dict[str, int]:
+    """The sizes in one of the kernel's tables, in bytes."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split(":", 1) for line in lines if line.endswith(" kB"))
+    return {name: int(size.split()[0]) << 10 for name, size in pairs}
+
+
+def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> list[int]:
+    """What is left to every control group of this process that has a limit; caches count as free."""
+    left = [most]
+    for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else []:
+        _, controllers, place = line.split(":", 2)
+        if controllers == "":
+            base, limit, used, cache = root, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            base, limit, used, cache = (
+                root / "memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_inactive_file",
+            )
+        else:
+            continue
+        group = base / place.lstrip("/")
+        for where in (group, *group.parents):
+            if where.is_relative_to(base):
+                left += _left_in(where, limit, used, cache)
+    return left
+
+
+def _left_in(group: Path, limit: str, used: str, cache: str) -> list[int]:
+    """What one group has left, if it has a limit."""
+    try:
+        most, taken = (group / limit).read_text().strip(), int((group / used).read_text())
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return []
+    return [max(0, int(most) - taken + int(stat.get(cache, 0)))] if most.isdecimal() else []

@@ -1,0 +1,227 @@
+"""What a run's directory says: what was trained on what, and what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne import files
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import ArtifactError, DataError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
+METRICS = "metrics.jsonl"
+ENDS = ("best_epoch", "epochs", "ndcg@5", "parameters")
+"""What the end of a training tells."""
+LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
+TRANSFER = "mcne-transfer"
+"""What the method of a run is called that brought a behavior to a trained one: no data makes it alone."""
+
+Mode = Literal["joint", "separate"]
+"""One model of all behaviors, or one of each."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What is trained on what; equal specs give equal results on one machine."""
+
+    method: str
+    mode: Mode
+    config: Mapping[str, Any]
+    schedule: Mapping[str, Any]  # epochs, patience, evaluate_every
+    seed: int
+    dataset: str  # fingerprint
+    split: str  # fingerprint
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that decides the result."""
+        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
+
+    def difference(self, other: RunSpec) -> str:
+        """What two runs differ in, setting by setting; nothing where they are the same."""
+        old, new = (spec._flat() for spec in (self, other))
+        different = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        if "method" in different:  # its settings are then others anyway
+            different = ["method"]
+        return ", ".join(f"{name} there {_short(old.get(name))}, here {_short(new.get(name))}" for name in different)
+
+    def _flat(self) -> dict[str, Any]:
+        named = {name: value for name, value in vars(self).items() if name not in ("config", "schedule")}
+        return named | dict(self.config) | dict(self.schedule)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run on disk."""
+
+    path: Path
+    spec: RunSpec
+    places: Mapping[str, str]  # the dataset's directory, absolute or from the run's, and the name of the split
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """The finished run in a directory."""
+        spec, said = read_spec(path)
+        if not (path / RESULT).is_file():
+            command = "transfer …" if spec.method == TRANSFER else f"train {spec.method} …"
+            raise DataError(f"{path}: not finished yet; go on with: mcne {command} --out {path} --resume")
+        return cls(path, spec, said["places"])
+
+    @cached_property
+    def embeddings(self) -> ConditionalEmbeddings:
+        """What was learned, memory-mapped."""
+        if not (self.path / EMBEDDINGS).exists():
+            raise UsageError(
+                f"{self.path}: {self.spec.method} does not rank by inner products of vectors, so it can be evaluated "
+                "and compared, but not asked or exported; train another method for that"
+            )
+        return ConditionalEmbeddings.load(self.path / EMBEDDINGS)
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of what was learned."""
+        if (self.path / EMBEDDINGS).exists():
+            return self.embeddings.fingerprint
+        if self.spec.mode == "separate":
+            parts = sorted((self.path / BEHAVIORS).iterdir())
+            return hashlib.sha256("".join(Run.open(part).fingerprint for part in parts).encode()).hexdigest()
+        return files.read(self.path / LEARNED, LEARNED_KIND, LEARNED_VERSION).fingerprint
+
+    @cached_property
+    def result(self) -> Mapping[str, Any]:
+        """How the training ended: ``epochs``, ``best_epoch`` and the metric that decided."""
+        result = dict(read_json(self.path / RESULT))
+        if lacks := [name for name in ENDS if name not in result]:
+            raise ArtifactError(f"{self.path / RESULT}: damaged (no {lacks[0]}); train again")
+        return result
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """What was recorded of every epoch; nothing where each behavior has a model, and so a run, of its own."""
+        path = self.path / METRICS
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            return [dict(json.loads(line)) for line in lines]
+        except (ValueError, TypeError) as error:
+            raise ArtifactError(f"{path}: damaged ({error}); train again") from error
+
+    def data(self) -> tuple[SocialDataset, Split]:
+        """The dataset and split that it was trained on, verified."""
+        place = self.path / self.places["dataset"]
+        if not place.exists():
+            raise DataError(f"{self.path}: trained on the dataset in {place}, which is no longer there; put it back")
+        dataset = SocialDataset.load(place)
+        if dataset.fingerprint != self.spec.dataset:
+            raise ArtifactError(
+                f"{self.path}: trained on dataset {self.spec.dataset[:12]}, but {place} is now "
+                f"{dataset.fingerprint[:12]}"
+            )
+        split = Split.load(place / DIRECTORY / self.places["split"], dataset)
+        if split.fingerprint != self.spec.split:
+            raise ArtifactError(
+                f"{self.path}: trained on split {self.spec.split[:12]}, but {self.places['split']} is now "
+                f"{split.fingerprint[:12]}"
+            )
+        return dataset, split
+
+    def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
+        """What scores items for users; a method without vectors is made again from what it had learned."""
+        if (self.path / EMBEDDINGS).exists():
+            names = self.embeddings.behavior_names
+            return Chosen(self.embeddings, tuple(names.index(name) for name in dataset.behavior_names))
+        if self.spec.mode == "separate":
+            parts = [Run.open(self.path / BEHAVIORS / str(k)) for k in range(len(dataset.behaviors))]
+            ones = [dataset.only(k) for k in range(len(parts))]
+            return Separate(
+                tuple(
+                    part.scorer(one, split.only(k, one), device=device)
+                    for k, (part, one) in enumerate(zip(parts, ones, strict=True))
+                )
+            )
+        return self._made_again(dataset, split, device)
+
+    def _made_again(self, dataset: SocialDataset, split: Split, device: torch.device | None) -> Scorer:
+        import torch
+
+        from mcne.models.contract import Method, TrainingData
+        from mcne.models.registry import entry
+        from mcne.models.settings import parse
+
+        made = entry(self.spec.method)
+        (config,) = parse([made.config], self.spec.config)
+        saved = files.read(self.path / LEARNED, LEARNED_KIND, LEARNED_VERSION)
+        where = torch.device("cpu") if device is None else device
+        method: Method = made.make(TrainingData.of(dataset, split), config, seed=self.spec.seed, device=where)
+        method.load({name: torch.from_numpy(np.array(array)).to(where) for name, array in saved.arrays.items()})
+        return method.scorer()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The behaviors of a dataset among those of an embedding, which may have more."""
+
+    scorer: Scorer
+    places: tuple[int, ...]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """The scores of the behavior at its place."""
+        return self.scorer.scores(self.places[behavior], users, items)
+
+
+@dataclass(frozen=True)
+class Separate:
+    """A scorer for each behavior, trained on it alone."""
+
+    scorers: tuple[Scorer, ...]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """The scores of the behavior's own scorer, in which it is the only one."""
+        return self.scorers[behavior].scores(0, users, items)
+
+
+def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
+    """What is trained there, and all else that ``run.json`` says."""
+    if not (path / SPEC).is_file():
+        raise DataError(f"{path}: no {SPEC}, so this is no run; make one with mcne train")
+    said = read_json(path / SPEC)
+    try:
+        spec = RunSpec(**{name: said[name] for name in RunSpec.__dataclass_fields__})
+        return spec, {"places": dict(said["places"]), "machine": dict(said["machine"]), "version": said["version"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
+
+
+def begun_with(path: Path, method: str) -> dict[str, Any]:
+    """The settings of a method's run that has begun in a directory; none where there is no run, or another's."""
+    if not (path / SPEC).is_file():
+        return {}
+    spec, _ = read_spec(path)
+    known = {**spec.config, **spec.schedule} if spec.method == method else {}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def read_json(path: Path) -> Any:
+    """The content of one of a run's small files."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ArtifactError(f"{path}: damaged ({error}); train again") from error
+
+
+def _short(value: object) -> str:
+    return value[:12] if isinstance(value, str) else repr(value)

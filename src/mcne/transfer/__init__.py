@@ -1,1 +1,0 @@
-"""A new behavior for a trained network."""

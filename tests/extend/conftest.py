@@ -1,0 +1,68 @@
+"""A small network with a trained model of two of its behaviors, and a third one that comes later."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from later_behavior import NEW, TINY, RandomBase
+
+from mcne import training
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import Split, random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.embeddings.trunk import MessageKind, Trunk
+from mcne.extend.alignment import without
+from mcne.training.journal import SilentReporter
+
+
+@pytest.fixture(scope="session")
+def whole() -> tuple[SocialDataset, Split]:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=3, seed=3))
+    return dataset, random_split(dataset, seed=0)
+
+
+@pytest.fixture(scope="session")
+def base_run(whole: tuple[SocialDataset, Split], tmp_path_factory: pytest.TempPathFactory) -> training.Run:
+    dataset, split = without(*whole, behavior=NEW)
+    return training.train(
+        "mcne",
+        dataset,
+        split,
+        tmp_path_factory.mktemp("base") / "run",
+        given=TINY,
+        seed=1,
+        device=torch.device("cpu"),
+        resume=False,
+        places={"dataset": "here", "split": "random-0"},
+        reporter=SilentReporter(),
+    )
+
+
+@pytest.fixture(scope="session")
+def base(base_run: training.Run) -> ConditionalEmbeddings:
+    return base_run.embeddings
+
+
+@pytest.fixture
+def random_base(base: ConditionalEmbeddings) -> RandomBase:
+    """The same users and network under weights that nobody has learned, in every form that a network can have."""
+
+    def made(message: MessageKind, *, weighted: bool, last_activation: bool) -> ConditionalEmbeddings:
+        chance = np.random.default_rng(5)
+        assert base.trunk is not None
+        assert base.trunk.combine is not None
+        combine = tuple(chance.normal(size=w.shape).astype(np.float32) for w in base.trunk.combine)
+        levels = tuple(chance.normal(size=level.shape).astype(np.float32) for level in base.trunk.levels)
+        trunk = Trunk(levels, base.trunk.masks, None, message, weighted, combine, last_activation)
+        graph = base.graph
+        if weighted:
+            near, far = graph.sources(), graph.indices
+            weights = 1 + (near + far) % 3 + (near * far) % 2
+            graph = dataclasses.replace(graph, weights=weights.astype(np.float32))
+        return dataclasses.replace(base, trunk=trunk, graph=graph)
+
+    return made

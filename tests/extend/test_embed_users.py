@@ -1,0 +1,243 @@
+"""New users beside the old: they can be asked like anybody, and nothing of the old changes by a byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from small_network import dataset, embeddings, without
+from typer.testing import CliRunner
+
+import mcne
+from mcne.cli.main import app
+from mcne.data.dataset import Attribute
+from mcne.data.graph import undirected
+from mcne.data.ids import Ids
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.errors import UsageError
+from mcne.extend import embed_users, folding
+from mcne.models.mcne import MCNE, MCNEA, MCNEF
+from mcne.models.mcne_plus import MCNEPlus
+from mcne.models.shared_bottom import SharedBottom
+
+LINKS = pa.table({"source_id": [5, 5, 5, 99, 99], "target_id": [0, 4, 4, 24, 2]})
+HISTORY = pa.table({"user_id": [5, 5, -1], "item_id": [80, 20, 10], "behavior": ["Books", "Travel", "Books"]})
+FACTS = pa.table({"user_id": [5, 7], "age": [70.0, None], "city": ["Hefei", "Oslo"]})
+
+
+@pytest.fixture(scope="module")
+def old() -> ConditionalEmbeddings:
+    return embeddings()
+
+
+@pytest.fixture(scope="module")
+def both(old: ConditionalEmbeddings) -> ConditionalEmbeddings:
+    return embed_users(old, links=LINKS, history=HISTORY)
+
+
+def rows_of_old(old: ConditionalEmbeddings, new: ConditionalEmbeddings) -> np.ndarray:
+    return new.users.rows(np.asarray(old.users.arrow()) if old.users.kind == "integer" else list(old.users))
+
+
+def assert_old_bytes(old: ConditionalEmbeddings, new: ConditionalEmbeddings) -> None:
+    rows = rows_of_old(old, new)
+    assert new.vectors[rows].tobytes() == old.vectors.tobytes()
+    assert old.trunk is not None
+    assert new.trunk is not None
+    for before, after in zip(old.trunk.levels, new.trunk.levels, strict=True):
+        assert after[rows].tobytes() == before.tobytes()
+    for before, after in zip(old.trunk.masks, new.trunk.masks, strict=True):
+        assert after.tobytes() == before.tobytes()
+    for was, space in zip(old.spaces, new.spaces, strict=True):
+        assert space.mask.tobytes() == was.mask.tobytes()
+        assert space.item_vectors.tobytes() == was.item_vectors.tobytes()
+        assert space.items == was.items
+        assert [space.seen(row).tolist() for row in rows] == [was.seen(k).tolist() for k in range(old.n_users)]
+
+
+KINDS: dict[str, tuple[type[MCNE], dict[str, Any]]] = {
+    "mcne": (MCNE, {}),
+    "literal": (MCNE, {"message": "literal"}),
+    "mcne-a": (MCNEA, {}),
+    "mcne-f": (MCNEF, {}),
+    "shared-bottom": (SharedBottom, {}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_old_keep_their_bytes_and_the_same_input_gives_the_same(kind: str) -> None:
+    made, settings = KINDS[kind]
+    old = embeddings(made, **settings)
+    new = embed_users(old, links=LINKS, history=HISTORY)
+    assert list(new.users) == [-1, 0, 2, 4, 5, *range(6, 27, 2), 99]
+    assert_old_bytes(old, new)
+    assert embed_users(old, links=LINKS, history=HISTORY).fingerprint == new.fingerprint
+
+
+def test_the_order_of_rows_says_nothing(old: ConditionalEmbeddings, both: ConditionalEmbeddings) -> None:
+    turned = embed_users(old, links=LINKS.take([4, 1, 3, 0]), history=HISTORY.take([2, 0, 1]))
+    assert turned.fingerprint == both.fingerprint
+
+
+def test_from_friends_alone_a_user_starts_at_their_mean(old: ConditionalEmbeddings) -> None:
+    new = embed_users(old, links=LINKS)
+    assert old.trunk is not None
+    assert new.trunk is not None
+    of_5, of_99 = (new.users.row(raw) for raw in (5, 99))
+    np.testing.assert_allclose(new.trunk.levels[0][of_5], old.trunk.levels[0][[0, 2]].mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(new.trunk.levels[0][of_99], old.trunk.levels[0][[12, 1]].mean(axis=0), rtol=1e-5)
+
+
+def test_a_history_starts_from_all_users_and_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = embeddings(widths=(5, 6), neighbor_samples=(3,), last_activation=False)
+    moved = embed_users(old, history=HISTORY)
+    monkeypatch.setattr(folding, "STEPS", 0)
+    new = embed_users(old, history=HISTORY)
+    assert old.trunk is not None
+    assert new.trunk is not None
+    assert moved.trunk is not None
+    row = new.users.row(-1)
+    np.testing.assert_allclose(new.trunk.levels[0][row], old.trunk.levels[0].mean(axis=0), rtol=1e-4)
+    assert np.abs(moved.trunk.levels[0][row] - new.trunk.levels[0][row]).max() > 0.01
+
+
+def test_weights_are_shares_where_the_network_heard_by_weight() -> None:
+    data = dataset(weighted=True)
+    links = pa.table({"source_id": [5, 5, 5], "target_id": [0, 4, 6], "weight": [3.0, 1.0, 0.0]})
+    for weighted, shares in ((True, (0.75, 0.25)), (False, (0.5, 0.5))):
+        old = embeddings(data=data, weighted_neighbors=weighted)
+        new = embed_users(old, links=links)
+        assert old.trunk is not None
+        assert new.trunk is not None
+        expected = shares[0] * old.trunk.levels[0][0] + shares[1] * old.trunk.levels[0][2]
+        np.testing.assert_allclose(new.trunk.levels[0][new.users.row(5)], expected, rtol=1e-5)
+        assert new.graph.share(new.users.row(0), new.users.row(5), weighted=True) == 0.75
+        assert_old_bytes(old, new)
+
+
+def test_new_users_can_be_asked(both: ConditionalEmbeddings) -> None:
+    assert np.array_equal(both.vector(5, "Books"), both.vector(5) * both.space("Books").mask)
+    assert 80 not in both.recommend(5, "Books", k=9).ids
+    assert 80 in both.recommend(5, "Books", k=9, filter_seen=False).ids
+    assert len(both.similar_users(99, "Travel", k=20)) == both.n_users - 1
+    assert 5 in both.similar_users(0, k=20).ids
+    said = both.explain(5, 4)
+    assert said.linked
+    assert [message.sender_id for message in said.messages] == [4, 5]
+    assert all(sum(weights) == pytest.approx(1) for message in said.messages for weights in message.attention)
+    assert not both.explain(-1, 4).linked
+
+
+def test_the_network_has_the_new_links_and_the_old(old: ConditionalEmbeddings, both: ConditionalEmbeddings) -> None:
+    rows = rows_of_old(old, both)
+    five, far = both.users.row(5), both.users.row(99)
+    source = np.concatenate([rows[old.graph.sources()], [five, five, far, far]])
+    target = np.concatenate([rows[old.graph.indices], rows[[0, 2, 12, 1]]])
+    expected = undirected(both.n_users, source, target)[0]
+    assert both.graph.indices.tobytes() == expected.indices.tobytes()
+    assert both.graph.indptr.tobytes() == expected.indptr.tobytes()
+
+
+def test_they_survive_the_disk_and_take_more_users(both: ConditionalEmbeddings, tmp_path: Path) -> None:
+    both.save(tmp_path / "both")
+    again = mcne.load(tmp_path / "both")
+    assert again.fingerprint == both.fingerprint
+    assert again.provenance["new_users"]["users"] == 3
+    more = embed_users(again, links=pa.table({"source_id": [7], "target_id": [5]}))
+    assert_old_bytes(both, more)
+
+
+def test_text_ids_and_files(tmp_path: Path) -> None:
+    old = embeddings(data=dataset(text=True))
+    (tmp_path / "links.csv").write_text("source_id,target_id\na new one,u04\n007,u24\n")
+    (tmp_path / "history.csv").write_text("user_id,item_id,behavior\n007,80,Books\n")
+    new = embed_users(old, links=tmp_path / "links.csv", history=tmp_path / "history.csv")
+    assert list(new.users) == ["007", "a new one", *old.users]
+    assert new.space("Books").seen(0).tolist() == [8]
+    assert_old_bytes(old, new)
+
+
+def test_the_command_keeps_what_can_be_asked(tmp_path: Path) -> None:
+    old = embeddings(data=dataset(text=True))
+    old.save(tmp_path / "old")
+    (tmp_path / "links.csv").write_text("source_id,target_id\nsomebody,u04\n")
+    command = ["embed-users", str(tmp_path / "old"), "--links", str(tmp_path / "links.csv"), "--out"]
+    said = CliRunner().invoke(app, [*command, str(tmp_path / "new")])
+    assert said.exit_code == 0, said.output
+    new = mcne.load(tmp_path / "new")
+    assert said.stdout.splitlines() == ["1 new users beside 14", f"saved {tmp_path / 'new'} {new.fingerprint}"]
+    assert new.fingerprint == embed_users(old, links=tmp_path / "links.csv").fingerprint
+    asked = CliRunner().invoke(app, ["recommend", str(tmp_path / "new"), "--user", "somebody", "--behavior", "Books"])
+    assert asked.exit_code == 0, asked.output
+
+
+def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is special in them; a category that training did not have is unknown, and so is what is left out."""
+    monkeypatch.setattr(folding, "STEPS", 0)
+    old = embeddings(MCNEPlus, dataset(attributes=True))
+    assert old.trunk is not None
+    profile = old.trunk.profile
+    assert profile is not None
+    new = embed_users(old, attributes=FACTS, links=LINKS)
+    assert_old_bytes(old, new)
+    assert new.trunk is not None
+    weights, age = profile.weights, profile.encoding.columns[0]
+    hefei, no_city, no_age = weights[3], weights[5], weights[1]
+    special = (70 - age.mean) / age.spread * weights[0] + hefei - profile.center
+    start = new.trunk.levels[0]
+    base = old.trunk.levels[0]
+    np.testing.assert_allclose(start[new.users.row(5)], base[[0, 2]].mean(axis=0) + special, rtol=1e-4, atol=1e-6)
+    unknown = base.mean(axis=0) + no_age + no_city - profile.center
+    np.testing.assert_allclose(start[new.users.row(7)], unknown, rtol=1e-4, atol=1e-6)
+    fewer = embed_users(old, attributes=pa.table({"user_id": [7]}))
+    assert fewer.trunk is not None
+    np.testing.assert_allclose(fewer.trunk.levels[0][fewer.users.row(7)], unknown, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("categories", [Ids(["Beijing", "Hefei", "Xian"]), Ids(np.array([10, 20, 30]))])
+def test_with_attributes_alone_the_start_is_theirs(categories: Ids) -> None:
+    """An old user's attributes, told of a new one, give its initial vector: nothing else is in it."""
+    data = dataset(attributes=True)
+    cities = Attribute(data.attributes["city"].values, categories)
+    data = replace(data, attributes={**data.attributes, "city": cities})
+    old = embeddings(MCNEPlus, data, initial="attributes")
+    city = data.attributes["city"].categories
+    assert city is not None
+    facts = [
+        (1 + 2 * row, age, None if k < 0 else city[int(k)])
+        for row, (age, k) in enumerate(
+            zip(data.attributes["age"].values.tolist(), data.attributes["city"].values, strict=True)
+        )
+    ]
+    table = pa.table(dict(zip(("user_id", "age", "city"), map(list, zip(*facts, strict=True)), strict=True)))
+    new = embed_users(old, attributes=table)
+    assert new.trunk is not None
+    np.testing.assert_allclose(new.trunk.levels[0][1::2], new.trunk.levels[0][::2], rtol=1e-4, atol=1e-6)
+
+
+def test_from_python() -> None:
+    data = dataset(attributes=True)
+    sizes: dict[str, Any] = {
+        "widths": (5, 6),
+        "neighbor_samples": (3,),
+        "attention_width": 3,
+        "epochs": 1,
+        "device": "cpu",
+    }
+    model = mcne.MCNE(**sizes, initial="both").fit(data, progress=False)
+    before = model.embeddings
+    new = model.embed_users(links=LINKS, history=HISTORY, attributes=FACTS)
+    assert new.method == "mcne-plus"
+    assert model.embeddings is before
+    assert_old_bytes(before, new)
+    with pytest.raises(UsageError, match="not trained yet"):
+        mcne.MCNE().embed_users(links=LINKS)
+
+
+def test_a_network_that_kept_nothing_takes_nobody(old: ConditionalEmbeddings) -> None:
+    with pytest.raises(UsageError, match="without the weights of their layers, which new users need; train again"):
+        embed_users(without(old, combine=None), links=LINKS)

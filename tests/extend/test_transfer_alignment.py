@@ -1,0 +1,113 @@
+"""A behavior of one dataset on the users of another: matched by raw ids, nothing lost, mistakes told."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from later_behavior import NEW, Whole
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.ids import Ids
+from mcne.data.split import TEST, TRAIN, random_split
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.errors import DataError, UsageError
+from mcne.extend.alignment import aligned, beside, shared_items, without
+
+
+def table(users: list[object], items: list[object]) -> SocialDataset:
+    return SocialDataset.from_frames(pa.table({"user_id": users, "item_id": items}), single_behavior="new", name="new")
+
+
+def pairs(dataset: SocialDataset) -> set[tuple[object, object]]:
+    (behavior,) = dataset.behaviors
+    return set(zip(dataset.users.take(behavior.user), behavior.items.take(behavior.item), strict=True))
+
+
+def test_users_are_matched_by_their_ids(base: ConditionalEmbeddings) -> None:
+    users, items = [40, 7, 7, 300, 12] * 30, list(range(150))
+    data = table(list(users), list(items))
+    split = random_split(data, seed=0)
+    own, parts = aligned(base, data, split, behavior="new")
+    assert own.users == base.users
+    assert pairs(own) == set(zip(users, items, strict=True)) == pairs(data)
+    for part in (TRAIN, TEST):
+        found = {(own.users[int(u)], int(i)) for u, i in zip(*parts.of(own.behaviors[0], 0, part), strict=True)}
+        there = {(data.users[int(u)], int(i)) for u, i in zip(*split.of(data.behaviors[0], 0, part), strict=True)}
+        assert found == there
+    for kind in ("uniform", "popular"):
+        moved, drawn = parts.negatives["test"][kind][0], split.negatives["test"][kind][0]
+        assert own.users.take(moved.users) == data.users.take(drawn.users)
+        assert np.array_equal(moved.items, drawn.items)
+    assert parts.dataset_fingerprint == own.fingerprint
+
+
+def test_ids_that_sort_otherwise_as_text(base: ConditionalEmbeddings) -> None:
+    names = sorted(map(str, base.users))
+    text = dataclasses.replace(base, users=Ids(names))
+    data = table([9, 10, 200] * 20, list(range(60)))  # integers, of which 10 comes before 9 as text
+    own, parts = aligned(text, data, random_split(data, seed=0), behavior="new")
+    assert {(str(user), item) for user, item in pairs(data)} == pairs(own)
+    drawn = parts.negatives["test"]["uniform"][0]
+    assert np.all(np.diff(drawn.users) > 0)
+
+
+def test_unknown_users_are_refused_with_counts(base: ConditionalEmbeddings) -> None:
+    some = table([1, 2, 9001, 9002, 9001] * 8, list(range(40)))
+    said = r"2 of the 4 users of new, with 24 of its 40 interactions, are not known, the first: 9001, 9002; .*leave"
+    with pytest.raises(DataError, match=said):
+        aligned(base, some, random_split(some, seed=0), behavior="new")
+    none = table(["x", "y"] * 20, list(range(40)))
+    said = (
+        r"none of the 2 users of new is known \(text ids, from 'x' to 'y'; known are 500 integer ids, from 1 to 500\)"
+    )
+    with pytest.raises(DataError, match=said):
+        aligned(base, none, random_split(none, seed=0), behavior="new")
+
+
+def test_the_ids_named_are_those_of_the_behavior(base: ConditionalEmbeddings) -> None:
+    columns = {"user_id": [1, 2, 9001, 9005], "item_id": [1, 2, 3, 4], "behavior": ["old", "old", "new", "new"]}
+    data = SocialDataset.from_frames(pa.table(columns), behaviors=("old", "new"), name="both")
+    said = r"none of the 2 users of new is known \(integer ids, from 9001 to 9005; known are 500 .*, from 1 to 500\)"
+    with pytest.raises(DataError, match=said):
+        aligned(base, data, random_split(data, seed=0), behavior="new")
+
+
+def test_the_records_of_a_known_behavior_are_no_new_one(base: ConditionalEmbeddings, whole: Whole) -> None:
+    dataset, _ = whole
+    same = dataclasses.replace(dataset, behaviors=(dataclasses.replace(dataset.behaviors[0], name="Reading"),))
+    with pytest.raises(UsageError, match="'Reading' has exactly the items and interactions of 'Books'"):
+        aligned(base, same, random_split(same, seed=0), behavior="Reading")
+
+
+def test_item_ids_may_be_shared_and_are_told(base: ConditionalEmbeddings, whole: Whole) -> None:
+    known = base.spaces[0].items[:3]
+    data = table([1, 2, 3, 4] * 10, [*known, 10**9] * 10)
+    own, _ = aligned(base, data, random_split(data, seed=0), behavior="new")
+    assert any(
+        "3 of the 4 item ids of new are also items of Books" in line for line in shared_items(base, own.behaviors[0])
+    )
+
+
+def test_nothing_to_learn_from(base: ConditionalEmbeddings) -> None:
+    data = table([1, 2, 3], [1, 2, 3])
+    split = random_split(data, seed=0)
+    tested = dataclasses.replace(split, parts=(np.full(3, TEST, dtype=np.uint8),))
+    with pytest.raises(DataError, match="new: no interactions in the training part"):
+        aligned(base, data, tested, behavior="new")
+
+
+def test_apart_and_together_again(whole: Whole) -> None:
+    dataset, split = whole
+    before, parts = without(dataset, split, behavior=NEW)
+    assert before.behavior_names == [name for name in dataset.behavior_names if name != NEW]
+    assert parts.fingerprint == random_split(before, seed=0).fingerprint
+    at = dataset.behavior_names.index(NEW)
+    one = dataset.only(at)
+    both, again = beside(before, parts, one, split.only(at, one))
+    assert both.fingerprint == dataset.fingerprint
+    assert again.fingerprint == split.fingerprint
+    with pytest.raises(UsageError, match=f"no behavior beside '{NEW}'"):
+        without(one, split.only(at, one), behavior=NEW)

@@ -1,0 +1,99 @@
+"""A transfer tells the memory that it needs, and does not begin where there is less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from later_behavior import NEW, Whole, files_of
+
+from mcne import training
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.errors import UsageError
+from mcne.extend.alignment import aligned
+from mcne.extend.transfer import settings_of, transfer
+from mcne.models import spill
+from mcne.models.memory import Estimate, estimate_transfer
+from mcne.training import fitting
+from mcne.training.journal import SilentReporter
+
+
+class Noted(SilentReporter):
+    """Remembers what was said of memory."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, line: str) -> None:
+        if line.startswith("memory: "):
+            self.said.append(line)
+
+
+def bring(
+    base: ConditionalEmbeddings, whole: Whole, path: Path, reporter: SilentReporter, **given: Any
+) -> training.Run:
+    return transfer(
+        base,
+        *whole,
+        path,
+        behavior=NEW,
+        given={"epochs": 1, **given},
+        seed=2,
+        device=torch.device("cpu"),
+        resume=False,
+        split_name="random-0",
+        reporter=reporter,
+    )
+
+
+def needed(
+    base: ConditionalEmbeddings, whole: Whole, *, samples: tuple[int, ...], widths: tuple[int, ...], **given: Any
+) -> Estimate:
+    config, settings = settings_of(base, given)
+    own = aligned(base, *whole, behavior=NEW)
+    return estimate_transfer(widths, samples, config, settings, *own, weighted=False, is_on_gpu=False)
+
+
+@pytest.mark.parametrize(("control", "trainings"), [("none", 1), ("masks-only", 2), ("whole-vector", 1)])
+def test_every_training_tells_its_memory(
+    control: str, trainings: int, base: ConditionalEmbeddings, whole: Whole, tmp_path: Path
+) -> None:
+    noted = Noted()
+    bring(base, whole, tmp_path / "run", noted, control=control)
+    assert len(noted.said) == trainings
+    assert "tables and their moments" in noted.said[0]
+
+
+def test_the_vectors_of_users_and_the_new_items_are_counted(base: ConditionalEmbeddings, whole: Whole) -> None:
+    found, items = needed(base, whole, samples=(3, 2), widths=(8, 6, 5)), whole[0].behavior(NEW).n_items
+    assert (found.held, found.levels) == (4 * 500 * 8, 4 * 500 * (6 + 5))
+    assert found.tables == 3 * found.best == 3 * 4 * items * 5
+    at_once = needed(base, whole, samples=(), widths=(5,))
+    assert (at_once.held, at_once.levels) == (4 * 500 * 5, 0)
+    assert at_once.step < found.step < needed(base, whole, samples=(9, 9), widths=(8, 6, 5)).step
+    assert found.step < needed(base, whole, samples=(3, 2), widths=(8, 6, 5), batch_size=500).step
+
+
+def test_what_cannot_fit_is_refused_before_anything_is_made(
+    base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "available_memory", lambda: 3 << 20)
+    said = r"mcne-transfer needs about .* of memory and may use 3\.0 MiB .*set smaller batch_size or neighbor_samples,"
+    with pytest.raises(UsageError, match=said):
+        bring(base, whole, tmp_path / "deep" / "run", SilentReporter())
+    assert not (tmp_path / "deep").exists()
+
+
+def test_the_same_bytes_with_tables_in_files(
+    base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = bring(base, whole, tmp_path / "plain", SilentReporter())
+    monkeypatch.setattr(Estimate, "memory_beside_files", 0)
+    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
+    monkeypatch.setattr(spill, "LARGE", 1)
+    noted = Noted()
+    filed = bring(base, whole, tmp_path / "filed", noted)
+    assert "tables are in files" in noted.said[0]
+    assert files_of(filed.path / "embeddings") == files_of(plain.path / "embeddings")

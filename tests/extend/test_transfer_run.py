@@ -1,0 +1,214 @@
+"""A transfer in a directory: old bytes stay, resumed equals uninterrupted, and old and new behaviors are answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from later_behavior import NEW, Whole, files_of
+
+from mcne import training
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.embeddings.ranking import Ranking
+from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
+from mcne.evaluation.protocol import evaluate
+from mcne.extend.transfer import Counted, settings_of, transfer
+from mcne.training.journal import METRICS, RunJournal, SilentReporter
+from mcne.training.loop import Position
+
+
+@pytest.fixture(autouse=True)
+def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files outlive this process without being flushed to the disk, which takes most of the time here."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+
+
+def bring(
+    base: ConditionalEmbeddings, whole: Whole, path: Path, *, behavior: str = NEW, resume: bool = False, **given: Any
+) -> training.Run:
+    return transfer(
+        base,
+        *whole,
+        path,
+        behavior=behavior,
+        given={"epochs": 2, **given},
+        seed=2,
+        device=torch.device("cpu"),
+        resume=resume,
+        split_name="random-0",
+        reporter=SilentReporter(),
+    )
+
+
+def plain(rankings: list[Ranking]) -> list[list[tuple[Any, float]]]:
+    return [list(ranking) for ranking in rankings]
+
+
+def test_what_was_there_stays_byte_for_byte(base_run: training.Run, whole: Whole, tmp_path: Path) -> None:
+    base = base_run.embeddings
+    made = bring(base, whole, tmp_path / "run")
+    old, new = (files_of(run.path / "embeddings") for run in (base_run, made))
+    assert len(old) > 20
+    assert {name: new[name] for name in old} == old
+    assert sorted(name for name in new if name not in old) == [
+        f"behavior.2.{part}.npy"
+        for part in ("item_vectors", "items", "mask", "seen.indptr", "seen.items", "user_vectors")
+    ]
+    found, users = made.embeddings, [int(user) for user in base.users][::50]
+    for name in base.behavior_names:
+        assert plain(found.recommend(users, name)) == plain(base.recommend(users, name))
+        assert plain(found.similar_users(users, name)) == plain(base.similar_users(users, name))
+    assert plain(found.similar_users(users)) == plain(base.similar_users(users))
+    assert [space.user_vectors is None for space in found.spaces] == [True, True, False]
+
+
+def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
+    base: ConditionalEmbeddings, whole: Whole, tmp_path: Path
+) -> None:
+    made = bring(base, whole, tmp_path / "run")
+    opened = training.Run.open(tmp_path / "run")
+    assert opened.fingerprint == made.fingerprint
+    dataset, split = opened.data()
+    assert dataset.behavior_names == [NEW]
+    found = evaluate(opened.scorer(dataset, split), dataset, split)
+    at, one = whole[0].behavior_names.index(NEW), whole[0].only(whole[0].behavior_names.index(NEW))
+    scores = opened.embeddings.scores(2, np.arange(5))
+    by_hand = opened.embeddings.user_vectors(NEW)[:5] @ opened.embeddings.space(NEW).item_vectors.T
+    np.testing.assert_allclose(scores, by_hand, rtol=1e-5, atol=1e-7)
+    again = evaluate(opened.scorer(one, whole[1].only(at, one)), one, whole[1].only(at, one))
+    assert found.summary() == again.summary()
+    assert opened.spec.method == "mcne-transfer"
+    explained = opened.embeddings.explain(*list(base.users)[:2])
+    assert [on.behavior for on in explained.behaviors] == [*base.behavior_names, NEW]
+
+
+def test_what_was_trained_is_counted(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    made = bring(base, whole, tmp_path / "run")
+    counted, items = Counted.of(made), whole[0].behavior(NEW).n_items * 5
+    assert (counted.masks, counted.items) == (8 + 6 + 5, items)
+    assert made.result["parameters"] == counted.masks + counted.items
+    assert f"trained {items + 19:,} numbers: 19 of masks and {items:,} of new items" in str(counted)
+    fixed = bring(base, whole, tmp_path / "fixed", control="random-masks")
+    assert (Counted.of(fixed).masks, fixed.result["parameters"]) == (0, items)
+
+
+def test_the_masks_of_every_level_are_told(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    found = bring(base, whole, tmp_path / "run").embeddings
+    masks = found.provenance["added"][NEW]["masks"]
+    assert [len(mask) for mask in masks] == [8, 6, 5]
+    assert [bit == "1" for bit in masks[-1]] == found.space(NEW).mask.tolist()
+
+
+def test_masks_only_learns_items_first(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    made = bring(base, whole, tmp_path / "run", control="masks-only")
+    first = bring(base, whole, tmp_path / "first", control="whole-vector")
+    items = [run.embeddings.space(NEW).item_vectors for run in (made, first)]
+    assert items[0].tobytes() == items[1].tobytes()
+    assert first.embeddings.matrix_and_mask(NEW)[0].tobytes() == base.vectors.tobytes()
+    assert made.result["parameters"] == 8 + 6 + 5
+
+
+def test_two_behaviors_one_after_the_other(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    first = bring(base, whole, tmp_path / "first")
+    records = pa.table({"user_id": [1, 2, 3, 4] * 10, "item_id": range(40)})
+    more = SocialDataset.from_frames(records, single_behavior="Again")
+    second = bring(first.embeddings, (more, random_split(more, seed=0)), tmp_path / "second", behavior="Again")
+    assert second.embeddings.behavior_names == [*base.behavior_names, NEW, "Again"]
+    assert set(second.embeddings.provenance["added"]) == {NEW, "Again"}
+    old, new = (files_of(run.path / "embeddings") for run in (first, second))
+    assert {name: new[name] for name in old} == old
+
+
+class _StopAt:
+    """Asks for an end after a number of steps, once."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def __call__(self, journal: RunJournal, position: Position, **_: Any) -> None:
+        if position.steps_done == self.step:
+            self.step = -1
+            os.kill(os.getpid(), 15)
+
+
+@pytest.mark.parametrize("control", ["none", "masks-only"])
+@pytest.mark.parametrize("step", [1, 9])
+def test_resumed_equals_uninterrupted(
+    step: int, control: str, base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(base, whole, tmp_path / "whole", control=control)
+    stop = _StopAt(step)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunJournal, "progress", lambda *given, **named: stop(*given, **named))
+        with pytest.raises(Interrupted):
+            bring(base, whole, tmp_path / "torn", control=control)
+        with pytest.raises(DataError, match="not finished yet; go on with: mcne transfer … --out"):
+            training.Run.open(tmp_path / "torn")
+        bring(base, whole, tmp_path / "torn", control=control, resume=True)
+    for name in (METRICS, "result.json"):
+        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert files_of(tmp_path / "torn" / "embeddings") == files_of(tmp_path / "whole" / "embeddings")
+
+
+# mistakes
+
+
+def refused(
+    base: ConditionalEmbeddings, whole: Whole, path: Path, kind: type[Exception], said: str, **given: Any
+) -> None:
+    with pytest.raises(kind, match=said):
+        bring(base, whole, path, **given)
+    assert not path.exists()
+
+
+def test_settings_are_those_of_the_trained_network(base: ConditionalEmbeddings) -> None:
+    config, settings = settings_of(base, {"l2": 0.5})
+    assert (config.neighbor_samples, config.batch_size, config.learning_rate) == ((3, 2), 256, 0.05)
+    assert (config.l2, config.control, settings.epochs) == (0.5, "none", 200)
+    other = dataclasses.replace(base, provenance={"spec": {"config": {"l2": 9.0, "l2_form": "parameters"}}})
+    assert settings_of(other, {})[0].l2 == 0.001
+    with pytest.raises(UsageError, match="unknown setting 'widths'"):
+        settings_of(base, {"widths": [3]})
+
+
+def test_embeddings_without_a_network(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    flat = dataclasses.replace(base, trunk=None, provenance={"method": "bpr"})
+    refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f and mcne-plus")
+    assert base.trunk is not None
+    older = dataclasses.replace(base, trunk=dataclasses.replace(base.trunk, combine=None))
+    refused(older, whole, tmp_path / "b", ArtifactError, "do not keep the weights .* train them again")
+    refused(base, whole, tmp_path / "c", UsageError, "2 layers, and a number is needed", neighbor_samples=[3])
+
+
+def test_a_behavior_that_is_there_or_is_not(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    refused(base, whole, tmp_path / "a", UsageError, "'Books' is there already", behavior="Books")
+    refused(
+        base, whole, tmp_path / "b", UsageError, "unknown behavior 'Travle'; did you mean 'Travel'", behavior="Travle"
+    )
+
+
+def test_nothing_is_ever_replaced(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    with pytest.raises(UsageError, match="holds something else"):
+        bring(base, whole, tmp_path)
+    made = bring(base, whole, tmp_path / "run")
+    before = files_of(made.path / "embeddings")
+    with pytest.raises(UsageError, match="a run is there already"):
+        bring(base, whole, tmp_path / "run")
+    with pytest.raises(ArtifactError, match=r"holds another run \(l2 there 0\.001, here 0\.5\)"):
+        bring(base, whole, tmp_path / "run", l2=0.5, resume=True)
+    bring(base, whole, tmp_path / "run", resume=True)
+    assert files_of(made.path / "embeddings") == before
+    assert (tmp_path / "kept").read_text() == "mine"
+    said: Mapping[str, Any] = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert said["config"]["base"] == base.fingerprint

@@ -1,0 +1,116 @@
+"""What cannot be told of new users is refused with what is wrong, how often, and what is allowed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from small_network import dataset, embeddings
+
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.errors import MCNEError, UsageError
+from mcne.extend import embed_users
+from mcne.models.mcne_plus import MCNEPlus
+
+
+@pytest.fixture(scope="module")
+def old() -> ConditionalEmbeddings:
+    return embeddings()
+
+
+def links(*pairs: tuple[Any, Any]) -> dict[str, pa.Table]:
+    return {"links": pa.table({"source_id": [a for a, _ in pairs], "target_id": [b for _, b in pairs]})}
+
+
+def history(*rows: tuple[Any, Any, Any]) -> dict[str, pa.Table]:
+    names = ("user_id", "item_id", "behavior")
+    return {"history": pa.table({name: [row[k] for row in rows] for k, name in enumerate(names)})}
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, "nothing is told of any new user; give links, history or attributes"),
+    "known": (
+        links((5, 0), (4, 0), (2, 0)),
+        "links, column 'source_id': 2 of 3 users are known already: 2, 4; their vectors never change, so give new",
+    ),
+    "known in a history": (history((0, 10, "Books")), "history, column 'user_id': 1 of 1 users are known already: 0;"),
+    "unknown friends": (
+        links((5, 0), (5, 1), (5, 3), (5, 7), (5, 9)),
+        "links, column 'target_id': 4 friends are unknown: '1', '3', '7', …; friends must be users of the training",
+    ),
+    "a friend who is new": (links((5, 7), (7, 0)), "1 friends are unknown: '7'"),
+    "unknown item": (
+        history((5, 10, "Books"), (5, 77, "Books"), (5, 80, "Travel")),
+        "history, column 'item_id': 1 items of Books are unknown: '77'; items must be those of the training: leave it",
+    ),
+    "unknown behavior": (
+        history((5, 10, "Books"), (5, 10, "Book"), (7, 10, "Book")),
+        "history, row 2, column 'behavior', value 'Book': unknown behavior 'Book'; did you mean 'Books'? (Books, "
+        "Travel); 2 rows have it",
+    ),
+    "missing column": (
+        {"links": pa.table({"source_id": [5], "friend": [0]})},
+        "column 'target_id' is missing; there are",
+    ),
+    "missing behavior": ({"history": pa.table({"user_id": [5], "item_id": [0]})}, "column 'behavior' is missing"),
+    "no rows": ({"links": pa.table({"source_id": [], "target_id": []})}, "links: no rows; at least one is needed"),
+    "text ids": (links(("new", 0)), "not an integer of 64 bits; ids must be integers here"),
+    "a hole": (links((5, None)), "a missing value (1 in all)"),
+    "no frame": ({"links": 3}, "links: int is no frame that Arrow can read"),
+    "attributes": (
+        {"attributes": pa.table({"user_id": [5], "age": [3.0]})},
+        "attributes: 'mcne' was trained without attributes, so it can make nothing of them; leave them out, or train "
+        "mcne-plus",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_told(case: str, old: ConditionalEmbeddings) -> None:
+    given, said = WRONG[case]
+    with pytest.raises(MCNEError) as error:
+        embed_users(old, **given)
+    assert said in str(error.value)
+    assert error.value.exit_code in (2, 4)
+
+
+WRONG_FACTS = {
+    "another attribute": ({"agee": [3.0]}, "attributes: unknown attribute 'agee'; did you mean 'age'? (age, city)"),
+    "text for a number": ({"age": ["old"]}, "value 'old': text, but 'age' was a number in training; correct it"),
+    "infinite": ({"age": [float("inf")]}, "an infinite value; leave it empty if unknown"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FACTS)
+def test_what_is_wrong_in_attributes_is_told(case: str) -> None:
+    columns, said = WRONG_FACTS[case]
+    with pytest.raises(MCNEError) as error:
+        embed_users(embeddings(MCNEPlus, dataset(attributes=True)), attributes=pa.table({"user_id": [5]} | columns))
+    assert said in str(error.value)
+
+
+def test_who_is_told_twice() -> None:
+    facts = pa.table({"user_id": [5, 7, 5], "age": [1.0, 2.0, 3.0]})
+    with pytest.raises(MCNEError, match=r"row 3, column 'user_id', value 5: told twice \(1 users are\)"):
+        embed_users(embeddings(MCNEPlus, dataset(attributes=True)), attributes=facts)
+
+
+def test_methods_without_a_network(old: ConditionalEmbeddings) -> None:
+    flat = replace(old, trunk=None, provenance={"method": "bpr"})
+    with pytest.raises(UsageError, match="'bpr' keeps no network that new users could be brought into; train mcne"):
+        embed_users(flat, **links((5, 0)))
+
+
+def test_behaviors_added_later(old: ConditionalEmbeddings) -> None:
+    added = replace(old.spaces[0], name="Food", user_vectors=np.array(old.vectors))
+    with pytest.raises(UsageError, match="Food: added after the training"):
+        embed_users(replace(old, spaces=(*old.spaces, added)), **links((5, 0)))
+
+
+def test_files_that_are_not_there(old: ConditionalEmbeddings, tmp_path: Path) -> None:
+    with pytest.raises(MCNEError, match=r"links\.csv: no such file"):
+        embed_users(old, links=tmp_path / "links.csv")

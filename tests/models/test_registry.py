@@ -1,0 +1,103 @@
+"""What methods need, and that the page about them tells their defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mcne import training
+from mcne.data.dataset import Attribute
+from mcne.data.graph import Graph, undirected
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.errors import UsageError
+from mcne.models.registry import METHODS, refusal
+from mcne.models.settings import to_json
+from mcne.training.journal import SilentReporter
+
+NETWORK = generate(SyntheticConfig(users=500, behaviors=2))[0]
+NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
+TELL_APART = ("soft-gate", "mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
+PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+
+
+def without_links() -> Graph:
+    graph = NETWORK.graph
+    return undirected(NETWORK.n_users, graph.indices[:0], graph.indices[:0])[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_needs_links_is_refused_without(method: str) -> None:
+    assert refusal(method, NETWORK, is_alone=False) is None
+    said = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
+    needs = ["node2vec", "node2vec-b", "line", "line-b", "graphsage", "lightgcn-trust", "shared-bottom"]
+    assert (said is not None) == (method in [*needs, *TELL_APART])
+    if said:
+        assert said.startswith(f"{method} learns from links, and {NETWORK.name} has none")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
+    said = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
+    assert (said is not None) == (method == "mcne-plus")
+    if said:
+        assert said.startswith(f"mcne-plus starts from users' attributes, and {NETWORK.name} has none; prepare it with")
+
+
+def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
+    dataset = dataclasses.replace(NETWORK, graph=without_links())
+    with pytest.raises(UsageError, match="line learns from links"):
+        training.train(
+            "line",
+            dataset,
+            random_split(dataset, seed=0),
+            tmp_path / "run",
+            given={},
+            seed=0,
+            device=torch.device("cpu"),
+            resume=False,
+            places={},
+            reporter=SilentReporter(),
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_tells_behaviors_apart_is_refused_with_one(method: str) -> None:
+    one, alone = refusal(method, NETWORK.only(0), is_alone=False), refusal(method, NETWORK, is_alone=True)
+    if method in TELL_APART:
+        assert one is not None
+        assert f"fewer than two ({NETWORK.behavior_names[0]})" in one
+        assert alone is not None
+        assert "trained on all of them together" in alone
+    else:
+        assert one is alone is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_page_tells_the_defaults(method: str) -> None:
+    """Every setting of the config, and no other, with the value that it has."""
+    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{method}` |"))
+    told = row.split("|")[-2]
+    config = {name: json.dumps(value) for name, value in to_json(METHODS[method].config()).items()}
+    base = re.match(r" as `([\w-]+)`", told)
+    expected = {}
+    if base:
+        expected = {name: json.dumps(v) for name, v in to_json(METHODS[base[1]].config()).items()}
+    expected |= {name: value.replace('"', "") for name, value in re.findall(r"`(\w+)` (\[[^]]*\]|[\w.-]+)", told)}
+    numbers = {name: json.dumps(json.loads(value)) if value[0].isdigit() else value for name, value in expected.items()}
+    assert {name: _plain(value) for name, value in numbers.items()} == {n: _plain(v) for n, v in config.items()}
+
+
+def _plain(value: str) -> str:
+    value = value.replace('"', "").replace("null", "all")
+    try:
+        return str(float(value))
+    except ValueError:
+        return value

@@ -1,0 +1,165 @@
+"""Each rival equals MCNE where their definitions coincide, and its artifact is exact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, MCNEA, MCNEConfig
+from mcne.models.shared_bottom import SharedBottom, SoftGate
+
+CPU = torch.device("cpu")
+CONFIG = MCNEConfig(
+    widths=(7, 6, 5),
+    neighbor_samples=(3, 2),
+    attention_width=4,
+    negatives=2,
+    batch_size=40,
+    learning_rate=0.05,
+    l2=0.01,
+)
+LARGE = 200.0
+"""σ(±200) is 1 and 0 in single precision, exactly."""
+
+
+N_USERS = 500
+
+
+@cache
+def dataset() -> SocialDataset:
+    made, _ = generate(SyntheticConfig(users=N_USERS, behaviors=2, seed=1))
+    return made
+
+
+def make(kind: type[MCNE], config: MCNEConfig = CONFIG, *, seed: int = 0) -> MCNE:
+    """A method whose weights and vectors are large enough for every part to matter."""
+    data = dataset()
+    method = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=seed, device=CPU)
+    with torch.no_grad():
+        for layer in method.network.message_layers():
+            for weight in layer.parameters():
+                weight.mul_(60)
+    for table in method.tables.tables.values():
+        table.mul_(60)
+    return method
+
+
+def take_over(method: MCNE, other: MCNE) -> None:
+    """Everything that both have, but masks."""
+    shared = {name: value for name, value in other.learned().items() if name in method.learned()}
+    method.load(method.learned() | {name: value for name, value in shared.items() if ".masks." not in name})
+
+
+def gradients(method: MCNE, loss: Tensor) -> dict[str, bytes]:
+    """Of the weights that are no masks, and of the rows of tables in the order in which they were handed out."""
+    method.network.zero_grad()
+    torch.autograd.backward(loss)
+    found = {name: value.grad for name, value in method.network.named_parameters() if not name.startswith("masks")}
+    found |= {f"rows {k}": rows.grad for k, rows in enumerate(method.tables.touched())}
+    assert all(gradient is not None and gradient.abs().max() > 0 for gradient in found.values())
+    return {name: gradient.numpy().tobytes() for name, gradient in found.items() if gradient is not None}
+
+
+@pytest.mark.parametrize("message", ["neighbor", "literal"])
+def test_shared_bottom_is_mcne_a_whose_masks_are_all_one(message: str) -> None:
+    config = replace(CONFIG, message=message)
+    open_masks, shared = make(MCNEA, config), make(SharedBottom, config, seed=5)
+    with torch.no_grad():
+        for mask in open_masks.network.masks:
+            mask.real.fill_(0.5)
+    take_over(shared, open_masks)
+    for step in range(2):
+        batch, other = open_masks.prepare(0, step), shared.prepare(0, step)
+        assert not torch.equal(batch.users, other.users)  # another seed
+        ours, theirs = shared.loss(batch), open_masks.loss(batch)
+        assert ours.total.item() == theirs.total.item()
+        assert torch.equal(ours.per_behavior, theirs.per_behavior)
+        mine = gradients(shared, ours.total)
+        assert len(mine) == 2 + 3
+        assert mine == gradients(open_masks, theirs.total)
+
+
+def test_shared_bottom_learns_no_masks_and_has_none_to_watch() -> None:
+    shared = make(SharedBottom)
+    assert {name.split(".")[-1] for name, _ in shared.network.named_parameters()} == {"combine"}
+    shared.update(shared.loss(shared.prepare(0, 0)))
+    assert shared.vitals() == {}
+    made = shared.embeddings(dataset(), {})
+    assert made.trunk is not None
+    assert all(mask.all() for mask in (*made.trunk.masks, *(space.mask for space in made.spaces)))
+
+
+@pytest.mark.parametrize("message", ["neighbor", "literal"])
+def test_soft_gate_with_gates_of_0_and_1_is_mcne_with_those_masks(message: str) -> None:
+    config = replace(CONFIG, message=message)
+    binary, soft = make(MCNE, config), make(SoftGate, config, seed=5)
+    take_over(soft, binary)
+    with torch.no_grad():
+        for gate, mask in zip(soft.network.masks, binary.network.masks, strict=True):
+            gate.real.copy_((2 * mask() - 1) * LARGE)
+    for step in range(2):
+        batch = binary.prepare(0, step)
+        ours, theirs = soft.loss(batch), binary.loss(batch)
+        assert ours.total.item() == theirs.total.item()
+        assert torch.equal(ours.per_behavior, theirs.per_behavior)
+        assert gradients(soft, ours.total) == gradients(binary, theirs.total)
+    users = np.arange(N_USERS)
+    for k, name in enumerate(dataset().behavior_names):
+        scores = [method.scorer().scores(k, users) for method in (soft, binary)]
+        np.testing.assert_allclose(*scores, rtol=1e-5, atol=1e-6)
+        vectors = [method.embeddings(dataset(), {}).user_vectors(name) for method in (soft, binary)]
+        assert vectors[0].tobytes() == vectors[1].tobytes()
+
+
+def test_soft_gate_has_the_parameters_of_mcne_and_starts_where_it_starts() -> None:
+    soft, binary = (dict(make(kind).network.named_parameters()) for kind in (SoftGate, MCNE))
+    assert {name: value.tolist() for name, value in soft.items()} == {k: value.tolist() for k, value in binary.items()}
+
+
+def test_gates_are_sigmoids_that_learn_and_are_not_clamped() -> None:
+    soft = make(SoftGate)
+    assert isinstance(soft, SoftGate)
+    real = soft.network.masks[-1].real
+    assert isinstance(real, torch.nn.Parameter)
+    with torch.no_grad():
+        real[0, 0], real[1, 1] = 3.0, -2.0
+    assert soft.gates()[-1][0, 0].item() == pytest.approx(0.952574, abs=1e-6)
+    assert soft.gates()[-1][1, 1].item() == pytest.approx(0.119203, abs=1e-6)
+    before = real.detach().clone()
+    soft.update(soft.loss(soft.prepare(0, 0)))
+    moved = (real.detach() - before)[:2]  # the rows of both behaviors: the last is in no loss
+    assert torch.all(moved != 0)
+    assert real.max() > 2.9
+    expected = float((1 / (1 + np.exp(-real.detach().numpy()))).mean())
+    assert list(soft.vitals()) == ["gate_mean_0", "gate_mean_1", "gate_mean_2"]
+    assert soft.vitals()["gate_mean_2"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_artifact_of_soft_gate_scores_and_compares_users_under_the_gates() -> None:
+    soft = make(SoftGate)
+    assert isinstance(soft, SoftGate)
+    data = dataset()
+    made = soft.embeddings(data, {})
+    assert made.trunk is None
+    last, gates = soft.levels()[-1].double(), soft.gates()[-1].double()
+    assert gates.std() > 0.05
+    for k, name in enumerate(data.behavior_names):
+        gated = (last * gates[k]).numpy()
+        expected = gated @ soft.tables.tables[f"items.{k}"].double().numpy().T
+        np.testing.assert_allclose(made.scores(k, np.arange(N_USERS)), expected, rtol=1e-4, atol=1e-4)
+        user = int(np.argmax(np.abs(gated).sum(axis=1)))
+        found = made.similar_users(data.users[user], name, k=3)
+        alike = gated @ gated[user]
+        alike[user] = -np.inf
+        best = np.argsort(-alike, kind="stable")[:3]
+        assert list(found.ids) == [data.users[row] for row in best]
+        np.testing.assert_allclose(found.scores, alike[best], rtol=1e-5)

@@ -1,0 +1,221 @@
+"""Plans are checked before anything is trained, and a cell's name is everything that decides its result."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from small_plan import PLAN, opened
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.errors import UsageError
+from mcne.models import registry
+from mcne.models.bpr import BPR, BPRConfig
+from mcne.models.settings import Count
+from mcne.studies.plan import Candidate, Cell, Plan
+
+L2 = "l2 = [0.02, 0.1]"
+SETTINGS = "settings = { width = 4, batch_size = 512 }"
+PROTOCOLS = 'protocols = ["sampled", "full"]'
+PAPER = "[paper.bpr]\nBooks = [10.0, 12.5]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[methods.bpr]", "[methods.bprr]", "unknown method 'bprr'; did you mean 'bpr'?"),
+        ("[methods.popularity]", "[methods.popularty]", "unknown method 'popularty'; did you mean 'popularity'?"),
+        (L2, "l2s = [0.02, 0.1]", "methods.bpr: unknown setting 'l2s'; did you mean 'l2'?"),
+        (L2, "l2 = [0.02, -1.0]", "setting l2: -1.0 is out of range"),
+        (L2, "l2 = [0.02, 2020-01-01]", "setting l2: datetime.date(2020, 1, 1) is date, float is expected"),
+        (L2, "l2 = 0.1", "methods.bpr.search.l2 is 0.1; a list with one value at least is needed, as in l2 = [0.02"),
+        (L2, "l2 = []", "methods.bpr.search.l2 is []; a list with one value at least is needed"),
+        (L2, "l2 = [1, 1.0]", "methods.bpr.search: a value is there twice"),
+        (f"[methods.bpr.search]\n{L2}", "search = 3", "methods.bpr.search is 3; a table is needed, as in [methods.bpr"),
+        ("search = 4", "search = 3", "methods.bpr: 4 candidates, but every method has a budget of 3"),
+        ("search = 4", "search = 0", "search is 0; a whole number of 1 or more is needed, as in search = 12"),
+        ("search = 4", "search = true", "search is True; a whole number"),
+        ("repetitions = 2", 'repetitions = "2"', "repetitions is '2'; a whole number of 1 or more is needed"),
+        ('"joint", "separate"', '"joint", "separated"', "unknown mode 'separated'; did you mean 'separate'?"),
+        ('"joint", "separate"', '"joint", "joint"', "methods.bpr.modes is ['joint', 'joint']; every name once"),
+        ('modes = ["joint", "separate"]', 'modes = "joint"', "methods.bpr.modes is 'joint'; a list with one name"),
+        ('"joint", "separate"', "[1]", "unknown mode '[1]'"),
+        ('"full"', '"ful"', "unknown protocol 'ful'; did you mean 'full'?"),
+        (PROTOCOLS, 'protocols = "full"', "protocols is 'full'; a list with one name at least is needed, as in"),
+        (PROTOCOLS, "protocols = []", "protocols is []; a list with one name at least is needed, as in protocols = ["),
+        ("repetitions", "repetition", "unknown key 'repetition'; did you mean 'repetitions'?"),
+        ("settings =", "setting =", "unknown key of methods.bpr 'setting'; did you mean 'settings'?"),
+        (SETTINGS, "settings = 3", "methods.bpr.settings is 3; a table is needed, as in settings = { width = 64 }"),
+        (SETTINGS, "method = 3", "methods.bpr.method is 3; a text is needed"),
+        ('title = "Two methods"', "title = 2", "title is 2; a text is needed, as in title = "),
+        ('reference = "bpr"', "reference = 2", "reference is 2; a text is needed"),
+        ('reference = "bpr"', "", "reference: unknown row 'mcne' (popularity, bpr); name one, as in reference = \"pop"),
+        ("search = 4", "split = 1", "split is 1; a text is needed, as in split = "),
+        (PAPER, "[paper]\nbpr = 3", "paper.bpr is 3; a table is needed, as in [paper.mcne] with Books"),
+        (PAPER, "[paper.bprr]", "unknown row of paper 'bprr'; did you mean 'bpr'?"),
+        ("[10.0, 12.5]", "[10.0]", "paper.bpr.Books is [10.0]; a list of two numbers is needed, as in Books = ["),
+        ("[10.0, 12.5]", '["10", true]', "paper.bpr.Books is ['10', True]; a list of two numbers is needed"),
+        ("[10.0, 12.5]", "10.0", "paper.bpr.Books is 10.0; a list of two numbers is needed"),
+    ],
+)
+def test_a_wrong_plan_is_refused_before_anything_is_trained(old: str, new: str, says: str, plan: Path) -> None:
+    assert old in PLAN
+    plan.write_text(PLAN.replace(old, new, 1))
+    with pytest.raises(UsageError, match=re.escape(says)) as refused:
+        Plan.read(plan)
+    assert str(plan) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("methods = 3", "methods is 3; a table is needed, as in [methods.bpr]"),
+        ("methods.popularity = 3", "methods.popularity is 3; a table is needed, as in [methods.bpr]"),
+        ("training = 3\n[methods.mcne]", "training is 3; a table is needed, as in [training] with epochs = 100"),
+        ("paper = 3\n[methods.mcne]", "paper is 3; a table is needed, as in [paper.mcne]"),
+    ],
+)
+def test_a_value_in_place_of_a_table_is_refused(text: str, says: str, plan: Path) -> None:
+    plan.write_text(text)
+    with pytest.raises(UsageError, match=re.escape(says)):
+        Plan.read(plan)
+
+
+def test_a_plan_without_methods_is_refused(plan: Path) -> None:
+    plan.write_text("repetitions = 1")
+    with pytest.raises(UsageError, match="no methods; add a table such as"):
+        Plan.read(plan)
+    plan.write_text(PLAN)
+    with pytest.raises(UsageError, match="unknown method 'mcn'"):
+        Plan.read(plan, only=("mcn",))
+
+
+def test_candidates_are_every_mode_with_every_combination(plan: Path) -> None:
+    found = Plan.read(plan).candidates
+    assert [(c.mode, c.given["l2"]) for c in found["bpr"]] == [
+        ("joint", 0.02),
+        ("joint", 0.1),
+        ("separate", 0.02),
+        ("separate", 0.1),
+    ]
+    assert all(c.given["epochs"] == 2 and c.given["width"] == 4 for c in found["bpr"])
+    assert len(found["popularity"]) == 1
+
+
+def test_a_plan_extends_another(plan: Path) -> None:
+    other = plan.with_name("other.toml")
+    other.write_text(f'extends = "{plan.name}"\nrepetitions = 7\npaper = {{}}\n')
+    base, made = Plan.read(plan), Plan.read(other)
+    assert (made.repetitions, made.paper, base.repetitions) == (7, {}, 2)
+    assert made.candidates == base.candidates
+    assert made.title == base.title
+    third = plan.with_name("third.toml")
+    third.write_text('extends = "other.toml"\n')
+    with pytest.raises(UsageError, match=r"other\.toml itself extends another plan"):
+        Plan.read(third)
+    other.write_text('extends = "nowhere.toml"\n')
+    with pytest.raises(UsageError, match=r"nowhere\.toml: No such file"):
+        Plan.read(other)
+
+
+def test_expected_figures_need_a_row(plan: Path) -> None:
+    plan.write_text(PLAN.replace("bpr = [9.0, 7.0]", "bbr = [9.0, 7.0]"))
+    with pytest.raises(UsageError, match=r"unknown row of expected 'bbr'; did you mean 'bpr'\?"):
+        Plan.read(plan)
+
+
+MASKS = {"mcne-constant-masks", "mcne-random-masks"}
+OF_MASKS = MASKS | {"mcne", "mcne-f"}
+OF_TABLES = set(registry.METHODS) - MASKS - {"mcne-plus"}  # which needs attributes, and the networks have none
+
+
+def test_the_plans_of_the_project_are_sound() -> None:
+    found = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+    assert len(found) == 4
+    for path in found:
+        made = Plan.read(path)
+        assert str(path.relative_to(path.parents[1])) in made.command
+        assert all(len(candidates) in (1, made.search) for candidates in made.candidates.values()), path
+        wanted = OF_MASKS if path.stem == "ciao-masks" else OF_TABLES
+        assert {c.method for each in made.candidates.values() for c in each} == wanted, path
+        assert made.expected.keys() == made.candidates.keys(), path
+
+
+def test_numbers_of_the_paper_need_a_behavior_of_the_data(plan: Path, data: Path, tmp_path: Path) -> None:
+    plan.write_text(PLAN.replace("Books =", "Book ="))
+    with pytest.raises(UsageError, match=r"paper\.bpr: unknown behavior 'Book'; did you mean 'Books'\?"):
+        opened(plan, data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_method_must_be_able_to_use_the_data(plan: Path, data: Path, tmp_path: Path) -> None:
+    plan.write_text(PLAN + '[methods.mcne]\nmodes = ["joint", "separate"]\n')
+    with pytest.raises(UsageError, match=r"methods\.mcne: mcne tells behaviors apart, .*leave out separate"):
+        opened(plan, data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    opened(plan, data, tmp_path / "out", "bpr")
+
+
+def test_a_search_needs_a_validation_part(plan: Path, data: Path, tmp_path: Path) -> None:
+    dataset = SocialDataset.load(data)
+    random_split(dataset, seed=0, ratios=(80, 0, 20)).save(data / "splits" / "whole")
+    plan.write_text(PLAN.replace("search = 4", 'search = 4\nsplit = "whole"'))
+    with pytest.raises(
+        UsageError, match=r"split whole has no interactions to validate on, so nothing .* for bpr; make"
+    ):
+        opened(plan, data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    plan.write_text(
+        PLAN.replace("search = 4", 'search = 4\nsplit = "whole"')
+        .replace('["joint", "separate"]', '["joint"]')
+        .replace("[0.02, 0.1]", "[0.02]")
+    )
+    assert opened(plan, data, tmp_path / "out").search_cells() == []
+
+
+# names
+
+
+CELL = Cell(Candidate("bpr", "joint", {"epochs": 2}), 0, False, "a" * 64, "b" * 64, ("sampled", "full"))
+
+
+@dataclass(frozen=True)
+class LaterConfig(BPRConfig):
+    """A later version of the method has another default."""
+
+    negatives: Count = 77
+
+
+def test_a_changed_default_is_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = CELL.name
+    monkeypatch.setitem(registry.METHODS, "bpr", registry.Entry(BPR, LaterConfig))
+    later = replace(CELL, candidate=Candidate("bpr", "joint", {"epochs": 2}))
+    assert later.name != before
+    assert later.spec.config["negatives"] == 77
+
+
+def test_what_does_not_decide_the_result_is_no_part_of_the_name() -> None:
+    said = {"epochs": 2, "patience": 10, "workers": 2, "checkpoint_seconds": 1.0, "l2": BPRConfig().l2}
+    same = replace(CELL, candidate=Candidate("bpr", "joint", said), protocols=("full", "sampled"))
+    assert same.name == CELL.name
+    assert CELL.name.startswith("bpr-r0-")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CELL, candidate=Candidate("bpr", "separate", {"epochs": 2})),
+        replace(CELL, candidate=Candidate("bpr", "joint", {"epochs": 3})),
+        replace(CELL, candidate=Candidate("bpr", "joint", {"epochs": 2, "l2": 0.5})),
+        replace(CELL, repetition=1),
+        replace(CELL, is_search=True),
+        replace(CELL, dataset="c" * 64),
+        replace(CELL, split="c" * 64),
+        replace(CELL, protocols=("sampled",)),
+    ],
+)
+def test_what_decides_the_result_is_part_of_the_name(other: Cell) -> None:
+    assert other.name != CELL.name

@@ -1,0 +1,348 @@
+"""What a training is said to need is near what it takes, and limits are found where they are set."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mcne import training
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split, random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.errors import UsageError
+from mcne.models import spill
+from mcne.models.contract import TrainingData
+from mcne.models.memory import Estimate, _most_users, estimate
+from mcne.models.registry import METHODS, entry
+from mcne.training import fitting, settings_of
+from mcne.training.fitting import _left_in_groups, available_memory, decide
+from mcne.training.journal import SilentReporter
+
+MIB = 1 << 20
+CPU = torch.device("cpu")
+
+SMALL: dict[str, dict[str, Any]] = {
+    "libfm": {"width": 32},
+    "nfm": {"width": 32, "layers": [8]},
+    "pinsage": {"widths": [32, 8], "neighbors": 5, "walks": 10},
+    "lightgcn": {"width": 32},
+    "lightgcn-trust": {"width": 32},
+}
+FILED = ("libfm", "nfm", "pinsage")
+"""Methods of these whose tables may be in files, at least in part."""
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from mcne.cli.environment import set_environment
+set_environment()
+from mcne import training
+from mcne.data.split import split_of
+from mcne.training.bench.memory import peak_memory
+from mcne.data.dataset import SocialDataset
+from mcne.models.registry import entry
+from mcne.training.journal import SilentReporter
+method, place, given = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
+entry(method).make.n_steps = property(lambda model: 8)
+data = SocialDataset.load(place)
+training.train(method, data, split_of(place, data, "random-0"), place.with_name("run"), given=given, seed=0,
+    device=training.choose_device("cpu"), resume=False, places={}, reporter=SilentReporter())
+print(peak_memory())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "users", "given"),
+    [
+        ("mcne", 2_000, {}),
+        ("mcne", 150_000, {}),
+        ("libfm", 50_000, {}),
+        ("nfm", 50_000, {}),
+        ("pinsage", 50_000, {"walks": 10}),
+        ("lightgcn", 50_000, {}),
+        ("lightgcn-trust", 50_000, {}),
+    ],
+)
+def test_the_estimate_is_near_the_peak(method: str, users: int, given: dict[str, Any], tmp_path: Path) -> None:
+    dataset, _ = generate(SyntheticConfig(users=users, records_per_user=2.0))
+    dataset.save(tmp_path / "data")
+    split = random_split(dataset, seed=0)
+    split.save(tmp_path / "data" / DIRECTORY / "random-0")
+    told = given | {"epochs": 2}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, method, str(tmp_path / "data"), json.dumps(told)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    said = estimate(method, *settings_of(method, told), dataset, split, is_on_gpu=False)
+    assert said is not None
+    assert int(done.stdout) == pytest.approx(said.memory, rel=0.3)
+
+
+@cache
+def network(users: int = 500) -> tuple[SocialDataset, Split]:
+    dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+    return dataset, random_split(dataset, seed=0)
+
+
+def needed_by(method: str, users: int = 500, *, is_on_gpu: bool = False, **changes: object) -> Estimate:
+    settings = settings_of(method, SMALL[method] | changes)
+    found = estimate(method, *settings, *network(users), is_on_gpu=is_on_gpu)
+    assert found is not None
+    return found
+
+
+def made(method: str, users: int = 500) -> Any:
+    config, _ = settings_of(method, SMALL[method])
+    return entry(method).make(TrainingData.of(*network(users)), config, seed=0, device=CPU)
+
+
+def train(method: str, path: Path) -> training.Run:
+    told = SMALL[method] | {"epochs": 2}
+    return training.train(
+        *(method, *network(), path),
+        given=told,
+        seed=1,
+        device=CPU,
+        resume=False,
+        places={"dataset": "nowhere", "split": "random-0"},
+        reporter=SilentReporter(),
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_learns_step_by_step_is_estimated(method: str) -> None:
+    found = estimate(method, *settings_of(method, {}), *network(), is_on_gpu=False)
+    assert (found is not None) == hasattr(entry(method).make, "prepare")
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_more_of_anything_needs_more_of_other_methods(method: str) -> None:
+    least, width = needed_by(method), "widths" if method == "pinsage" else "width"
+    assert needed_by(method, users=2_000).memory > needed_by(method, users=1_000).memory > least.memory
+    wider = needed_by(method, **{width: [64, 8] if method == "pinsage" else 64})
+    for part in ("step", "scoring", "best"):
+        assert getattr(wider, part) > getattr(least, part)
+    assert wider.tables + wider.held > least.tables + least.held
+    assert needed_by(method, batch_size=8).step < least.step
+    assert needed_by(method, is_on_gpu=True).data < least.data
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_tables_are_counted_as_they_are(method: str) -> None:
+    model, found = made(method), needed_by(method)
+    model.update(model.loss(model.prepare(0, 0)))  # after which there are moments
+    learned = sum(value.nbytes for value in _tables(model.learned()))
+    moments = sum(value.nbytes for value in model.memory().values() if value.dim() == 2 and len(value) > 100)
+    assert found.best == pytest.approx(learned, rel=0.001)
+    assert found.tables + found.held == pytest.approx(learned + moments, rel=0.001)
+
+
+def _tables(learned: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    return [value for name, value in learned.items() if not name.startswith(("network.", "visited."))]
+
+
+@pytest.mark.parametrize("method", ["lightgcn", "lightgcn-trust"])
+def test_the_graph_of_users_and_items_counts(method: str) -> None:
+    smoothing = made(method).smoothing
+    held = sum(each.nbytes for each in (smoothing.start, smoothing.neighbor, smoothing.share))
+    assert needed_by(method, is_on_gpu=True).data == pytest.approx(held, rel=0.001)
+    assert needed_by(method).data - needed_by("libfm").data == pytest.approx(held, rel=0.001)
+
+
+def test_whom_nodes_visit_counts() -> None:
+    visited = made("pinsage")._visited
+    assert needed_by("pinsage").data - needed_by("libfm").data == visited.node.nbytes + visited.share.nbytes
+
+
+@pytest.mark.parametrize("method", ["libfm", "nfm"])
+def test_the_friends_of_a_step_count(method: str) -> None:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, links_per_user=2.0))
+    settings = settings_of(method, SMALL[method] | {"batch_size": 16})
+    fewer = estimate(method, *settings, dataset, random_split(dataset, seed=0), is_on_gpu=False)
+    assert fewer is not None
+    assert needed_by(method, batch_size=16).step > fewer.step
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_a_copy_of_what_was_best_is_in_memory_while_it_is_small(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = needed_by(method)
+    monkeypatch.setattr(spill, "LARGE", 1)
+    large = needed_by(method)
+    assert (small.best_in_memory, large.best_in_memory) == (small.best, 0)
+    assert small.memory - large.memory == small.best
+
+
+def test_smoothing_holds_no_more_for_more_layers() -> None:
+    none, one, two, four = (needed_by("lightgcn", layers=layers).memory for layers in (0, 1, 2, 4))
+    assert none < one == two == four
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what is mapped")
+@pytest.mark.parametrize("method", SMALL)
+def test_what_may_be_in_files_is_there(method: str, tmp_path: Path) -> None:
+    found = needed_by(method, users=2_000)
+    with spill.room(tmp_path, memory=0):
+        model = made(method, users=2_000)
+        model.update(model.loss(model.prepare(0, 0)))
+    lines = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
+    ranges = [line[0].split("-") for line in lines if line[-1].startswith(str(tmp_path))]
+    assert sum(int(stop, 16) - int(start, 16) for start, stop in ranges) == pytest.approx(found.tables, rel=0.03)
+    assert (found.tables > 0) == (method in FILED)
+
+
+@pytest.mark.parametrize("method", FILED)
+def test_the_same_bytes_with_tables_in_files(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(method, tmp_path / "plain")
+    monkeypatch.setattr(Estimate, "memory_beside_files", 0)
+    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
+    train(method, tmp_path / "filed")
+    plain, filed = (
+        {each.name: each.read_bytes() for each in (tmp_path / run).rglob("*.npy")} for run in ("plain", "filed")
+    )
+    assert len(plain) > 5
+    assert plain == filed
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_what_cannot_fit_is_refused_before_anything_is_made(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "available_memory", lambda: 3 * MIB)
+    said = rf"{method} needs about .* of memory and may use 3\.0 MiB .*; set smaller widths?( or|,) batch_size"
+    with pytest.raises(UsageError, match=said) as refused:
+        train(method, tmp_path / "deep" / "run")
+    assert not (tmp_path / "deep").exists()
+    assert "neighbor_samples" not in str(refused.value)
+
+
+def test_files_are_promised_only_for_what_goes_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "available_memory", lambda: 1 << 35)
+    filed = decide("libfm", replace(needed_by("libfm"), tables=1 << 40), CPU, path=tmp_path)
+    assert filed.memory_for_tables == (1 << 35) - needed_by("libfm").memory_beside_files
+    assert "about 992." in filed.line  # of a TiB, less what fits in 32 GiB
+    with pytest.raises(UsageError, match=r"libfm needs about 1\.0 TiB, even with its tables in files, of memory"):
+        decide("libfm", replace(needed_by("libfm"), tables=1 << 40, held=1 << 40), CPU, path=tmp_path)
+    with pytest.raises(
+        UsageError, match=r"lightgcn needs about 1\.0 TiB of memory .* set smaller width or batch_size,"
+    ):
+        decide("lightgcn", replace(needed_by("lightgcn"), held=1 << 40), CPU, path=tmp_path)
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_a_gpu_needs_room_for_everything_and_cublas(
+    spare: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Estimate(*(k << 30 for k in (1, 2, 3, 4, 5, 6, 7, 8)), grows_with=("widths", "batch_size"))
+    wanted = (1 + 2 + 3 + 7 + max(4, 5 + 6) << 30) + (64 << 20)  # data, tables, held, best; a step or scoring
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (wanted + spare, 1 << 40))
+    if spare < 0:
+        with pytest.raises(UsageError, match=r"mcne needs about 24\.1 GiB on the GPU of memory"):
+            decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
+        return
+    fits = decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
+    assert fits.line.startswith("GPU memory: about 24.1 GiB of 24.1 GiB")
+    assert fits.line.endswith(", cuBLAS 64.0 MiB)")
+    assert fits.memory_for_tables is None
+
+
+def test_tables_are_counted_to_the_byte() -> None:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
+    split = random_split(dataset, seed=0)
+    config, settings = training.settings_of("mcne", {"widths": [16, 8], "neighbor_samples": [3]})
+    found = estimate("mcne", config, settings, dataset, split, is_on_gpu=False)
+    assert found is not None
+    items = sum(behavior.n_items for behavior in dataset.behaviors)
+    assert found.tables == 3 * found.best == 12 * (500 * 16 + items * (8 + 1))  # a bias too, where a method has one
+    assert found.levels == 4 * 500 * 8
+
+
+def test_more_of_anything_needs_more() -> None:
+    def needed(users: int = 500, *, on_gpu: bool = False, **changes: object) -> Estimate:
+        dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+        given = {"widths": [16, 8, 8], "neighbor_samples": [3, 3], "batch_size": 16} | changes
+        found = estimate("mcne", *settings_of("mcne", given), dataset, random_split(dataset, seed=0), is_on_gpu=on_gpu)
+        assert found is not None
+        return found
+
+    least = needed()
+    assert needed(users=2_000).memory > needed(users=1_000).memory > least.memory
+    assert needed(widths=[32, 8, 8]).tables > least.tables
+    assert needed(batch_size=64).step > least.step
+    assert needed(neighbor_samples=[9, 9]).step > least.step
+    assert needed(attention_width=128).scoring > least.scoring
+    assert needed(on_gpu=True).step >= least.step
+    larger = replace(least, tables=1 << 40)
+    assert larger.memory > 1 << 40 > larger.memory_beside_files
+    assert larger.files > 1 << 40
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("batch_size", [4, 100])
+def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weighted: bool) -> None:
+    draws = pytest.importorskip("mcne.models.device_sampler", reason="Triton is made for Linux alone")
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
+    split, samples = random_split(dataset, seed=0), [3, 2]
+    given = {"neighbor_samples": samples, "batch_size": batch_size, "weighted_neighbors": weighted}
+    config, settings = settings_of("mcne", given)
+    found = estimate("mcne", config, settings, dataset, split, is_on_gpu=True)
+    assert found is not None
+    data = TrainingData.of(dataset, split)
+    sampler = draws.DeviceSampler(
+        *(data.graph, data.pairs),
+        n_items=data.n_items,
+        neighbor_samples=samples,
+        weighted=weighted,
+        negatives=5,
+        batch_size=batch_size,
+        seed=0,
+        device=(device := torch.device("cuda" if torch.cuda.is_available() else "cpu")),
+    )
+    held = [each for each in (*sampler._arrays, *sampler._links) if each is not None]
+    assert found.data == pytest.approx(sum(each.nbytes for each in held), rel=0.01)
+    users, hops, triples = sampler.draw(torch.from_numpy(sampler.turn(0, 0)).to(device))
+    assert len(triples.user) == 2 * batch_size
+    assert [len(users), *(len(hop.receiver) for hop in hops)] == _most_users(samples, dataset, 2 * batch_size)
+
+
+def write(group: Path, **files: str) -> None:
+    group.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (group / name.replace("__", ".")).write_text(text)
+
+
+def test_the_limits_of_all_groups_count(tmp_path: Path) -> None:
+    root, own = tmp_path / "groups", tmp_path / "own"
+    own.write_text("0::/outer/inner\n")
+    assert _left_in_groups(7, root, own) == [7]
+    stat = f"anon 5\ninactive_file {30 * MIB}\n"
+    write(root / "outer", memory__max=f"{100 * MIB}\n", memory__current=f"{60 * MIB}\n", memory__stat=stat)
+    write(root / "outer" / "inner", memory__max="max\n", memory__current=f"{60 * MIB}\n", memory__stat=stat)
+    assert _left_in_groups(7, root, own) == [7, 70 * MIB]
+
+
+def test_the_limits_of_older_kernels_count(tmp_path: Path) -> None:
+    root, own = tmp_path / "groups", tmp_path / "own"
+    own.write_text("5:cpu:/elsewhere\n4:memory:/job\n0::/\n")
+    write(
+        root / "memory" / "job",
+        memory__limit_in_bytes=f"{50 * MIB}\n",
+        memory__usage_in_bytes=f"{80 * MIB}\n",
+        memory__stat=f"total_inactive_file {10 * MIB}\n",
+    )
+    assert _left_in_groups(7, root, own) == [7, 0]
+    assert _left_in_groups(7, root, tmp_path / "missing") == [7]
+
+
+def test_there_is_memory_here() -> None:
+    assert available_memory() > 50 * MIB
