@@ -9,8 +9,8 @@ from math import log
 
 import numpy as np
 import pytest
+from tests.analysis.trunks import embeddings_of, random_embeddings, random_graph
 
-from analysis.trunks import embeddings_of, random_embeddings, random_graph
 from mcne.analysis import attention
 from mcne.analysis.attention import QUANTILES, of_link, of_network, of_user
 from mcne.analysis.communities import communities, modularity

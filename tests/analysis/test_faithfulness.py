@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.analysis.trunks import embeddings_of, random_embeddings, random_graph
 
-from analysis.trunks import embeddings_of, random_embeddings, random_graph
 from mcne.analysis import faithfulness as module
 from mcne.analysis.faithfulness import Faithfulness, Finding, faithfulness
 from mcne.data.graph import Graph, undirected

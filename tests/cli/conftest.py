@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from in_process import Run, command_line
+from tests.cli.in_process import Run, command_line
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from in_process import Run
+from tests.cli.in_process import Run
 
 import mcne
 from mcne.cli import doctor

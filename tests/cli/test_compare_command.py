@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from in_process import Run
+from tests.cli.in_process import Run
 
 from mcne.data.synthetic import SyntheticConfig, generate
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import Run, command_line
+from tests.cli.in_process import Run, command_line
 
 from mcne.cli import demo as demo_command
 from mcne.kernels.compile_clock import CLOCK

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from in_process import Result, Run, command_line
+from tests.cli.in_process import Result, Run, command_line
 
 import mcne
 from mcne import training

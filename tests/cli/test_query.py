@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from in_process import Result, Run
+from tests.cli.in_process import Result, Run
 
 import mcne
 from mcne import training

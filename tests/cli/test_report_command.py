@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from in_process import Run
+from tests.cli.in_process import Run
 
 from mcne import training
 from mcne.data.split import DIRECTORY, random_split

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from in_process import Result, Run
+from tests.cli.in_process import Result, Run
 
 from mcne import training
 from mcne.data.split import random_split

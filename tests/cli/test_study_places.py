@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from in_process import Result, Run
+from tests.cli.in_process import Result, Run
 
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import figures

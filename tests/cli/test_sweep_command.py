@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from in_process import Run
+from tests.cli.in_process import Run
 
 from mcne.data.synthetic import SyntheticConfig, generate
 

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from in_process import Result, Run
 from rich.console import Console
+from tests.cli.in_process import Result, Run
 
 from mcne import training
 from mcne.cli import demo as demo_command

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from in_process import Result, Run
+from tests.cli.in_process import Result, Run
 
 from mcne import load, training
 from mcne.data.dataset import SocialDataset

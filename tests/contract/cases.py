@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite import Case
+from tests.contract.suite import Case
 
 BPR = {"width": 8, "batch_size": 256, "learning_rate": 0.03, "l2": 0.001}
 FM = {"width": 8, "negatives": 2, "batch_size": 256, "learning_rate": 0.03, "l2": 0.0001}

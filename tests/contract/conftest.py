@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("suite")
+pytest.register_assert_rewrite("tests.contract.suite")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from cases import CASES
-from suite import Case, attributes
+from tests.contract.cases import CASES
+from tests.contract.suite import Case, attributes
 from torch import Tensor
 
 from mcne.data.dataset import Behavior, SocialDataset

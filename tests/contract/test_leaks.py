@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import CASES
-from suite import CPU, Network, network, with_parts
+from tests.contract.cases import CASES
+from tests.contract.suite import CPU, Network, network, with_parts
 
 from mcne import training
 from mcne.data.dataset import Behavior

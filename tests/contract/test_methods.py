@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cases import CASES
-from suite import ODD_NETWORKS, EmbedderContract, LearnerContract, MethodContract, training_data
+from tests.contract.cases import CASES
+from tests.contract.suite import ODD_NETWORKS, EmbedderContract, LearnerContract, MethodContract, training_data
 
 from mcne.models.contract import Embedder, Learner
 from mcne.models.registry import METHODS

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.analysis.trunks import random_embeddings, random_graph
 
-from analysis.trunks import random_embeddings, random_graph
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids

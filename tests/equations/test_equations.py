@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tests.equations import naive
 from torch import Tensor
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
-from equations import naive
 from mcne.data.graph import Graph, undirected
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.plain import edges

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from later_behavior import NEW, TINY, RandomBase
+from tests.extend.later_behavior import NEW, TINY, RandomBase
 
 from mcne import training
 from mcne.data.dataset import SocialDataset

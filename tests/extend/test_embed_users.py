@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_network import dataset, embeddings, without
+from tests.extend.small_network import dataset, embeddings, without
 from typer.testing import CliRunner
 
 import mcne

@@ -8,7 +8,7 @@ from math import exp, log
 import numpy as np
 import pytest
 import torch
-from small_network import embeddings
+from tests.extend.small_network import embeddings
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.extend import folding

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_network import N_USERS, dataset, embeddings
+from tests.equations import naive
+from tests.extend.small_network import N_USERS, dataset, embeddings
 from torch import Tensor
 
-from equations import naive
 from mcne.embeddings import Trunk
 from mcne.extend.network import Friends, FrozenNetwork
 from mcne.models.mcne import MCNE, MCNEA, MCNEF

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from later_behavior import NEW, Whole
+from tests.extend.later_behavior import NEW, Whole
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from later_behavior import NEW, Whole, files_of
+from tests.extend.later_behavior import NEW, Whole, files_of
 
 from mcne import training
 from mcne.embeddings import ConditionalEmbeddings

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from later_behavior import NEW, RandomBase, Whole
+from tests.extend.later_behavior import NEW, RandomBase, Whole
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.extend.alignment import aligned

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from later_behavior import NEW, Whole, files_of
+from tests.extend.later_behavior import NEW, Whole, files_of
 
 from mcne import training
 from mcne.data.dataset import SocialDataset

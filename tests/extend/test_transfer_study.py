@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from later_behavior import NEW, Whole
+from tests.extend.later_behavior import NEW, Whole
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError, UsageError

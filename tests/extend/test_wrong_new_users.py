@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_network import dataset, embeddings
+from tests.extend.small_network import dataset, embeddings
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import MCNEError, UsageError

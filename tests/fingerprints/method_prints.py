@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fingerprinting import RANKED, TRAINED, CommandError, Loose, Print, mcne, of_arrays, of_directory, of_json, options
+from tests.fingerprints.fingerprinting import (
+    RANKED,
+    TRAINED,
+    CommandError,
+    Loose,
+    Print,
+    mcne,
+    of_arrays,
+    of_directory,
+    of_json,
+    options,
+)
 
 KEPT = "methods.json"
 EPOCHS, SEED = 2, 7
@@ -27,7 +38,7 @@ def cases() -> dict[str, tuple[str, Mapping[str, Any], bool]]:
     contract = str(Path(__file__).parents[1] / "contract")
     sys.path.insert(0, contract)
     try:
-        from cases import CASES
+        from tests.contract.cases import CASES
     finally:
         sys.path.remove(contract)
     found = {name: (case.method, case.settings, False) for name, case in CASES.items()}

@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from fingerprinting import HERE, Print, mcne, of_directory, of_json, one_thread, options, write_kept
-from method_prints import answers
-from study_prints import BEHAVIORS, write_tables
+from tests.fingerprints.fingerprinting import HERE, Print, mcne, of_directory, of_json, one_thread, options, write_kept
+from tests.fingerprints.method_prints import answers
+from tests.fingerprints.study_prints import BEHAVIORS, write_tables
 
 FOLDER, KEPT = HERE / "written_by_0_1", "written_by_0_1.json"
 WRITTEN_IN = Path("/tmp/written_by_0_1")

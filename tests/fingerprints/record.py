@@ -1,4 +1,4 @@
-"""Record anew what the tests here compare with: ``python tests/fingerprints/record.py``.
+"""Record anew what the tests here compare with: ``python -m tests.fingerprints.record``.
 
 With ``--keep DIR`` all that was made stays in ``DIR``, so that what two versions make can be compared file by file.
 """
@@ -9,7 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import fingerprinting
+from tests.fingerprints import fingerprinting
 
 
 def main() -> None:
@@ -21,14 +21,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, fingerprinting.one_thread():
         place = (asked.keep or Path(temporary)).absolute()
         if asked.only in (None, "methods"):
-            import method_prints
+            from tests.fingerprints import method_prints
 
             prints = {"network": method_prints.make_network(place / "networks")}
             for at, case in enumerate(method_prints.cases()):
                 prints[case] = method_prints.print_of(case, place / "networks" / "data", place / f"run-{at}")
             fingerprinting.write_kept(method_prints.KEPT, rounded(prints))
         if asked.only in (None, "studies"):
-            import study_prints
+            from tests.fingerprints import study_prints
 
             ground = study_prints.make_ground(place / "ground")
             studies = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fingerprinting import Print, mcne, of_directory, of_json, of_text, options
+from tests.fingerprints.fingerprinting import Print, mcne, of_directory, of_json, of_text, options
 
 KEPT = "studies.json"
 SEED = 5

@@ -4,7 +4,7 @@ On a machine of the kind that recorded it (the same model of CPU and versions of
 and document is the same, and sums are within a relative 1e-5. On others no sha256 is compared: networks and methods
 that take no steps are within 1e-5, and as CPUs of another kind round differently, which every step amplifies, trained
 arrays within 1e-2 and what follows from how they rank within 0.2, all as seen from the length of the vector that the
-numbers make up. ``python tests/fingerprints/record.py`` records anew what is meant to change.
+numbers make up. ``python -m tests.fingerprints.record`` records anew what is meant to change.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 
 import pytest
-from fingerprinting import differences, machine_kind, mcne, one_thread, read_kept
-from method_prints import KEPT, cases, loose, make_network, print_of
+from tests.fingerprints.fingerprinting import differences, machine_kind, mcne, one_thread, read_kept
+from tests.fingerprints.method_prints import KEPT, cases, loose, make_network, print_of
 
 RECORDED = read_kept(KEPT)
 SAME_KIND = RECORDED["machine"] == machine_kind()

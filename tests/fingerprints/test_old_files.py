@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fingerprinting import (
+from tests.fingerprints.fingerprinting import (
     ON_THE_SAME_KIND,
     RELATIVE,
     Print,
@@ -24,7 +24,7 @@ from fingerprinting import (
     one_thread,
     read_kept,
 )
-from old_files import FOLDER, KEPT, compare, copied, read_back, resume
+from tests.fingerprints.old_files import FOLDER, KEPT, compare, copied, read_back, resume
 
 RECORDED = read_kept(KEPT)
 SAME_KIND = RECORDED.pop("machine") == machine_kind()

@@ -4,7 +4,7 @@ On a machine of the kind that recorded it (the same model of CPU and versions of
 and texts are exactly the same, and numbers of JSON within a relative 1e-12. On others, as CPUs of another kind round
 differently, which every step amplifies, arrays are within 1e-2 and numbers of JSON within 0.2, as seen from the length
 of the vector that they make up; whole numbers there are only counted, and of texts the words are compared.
-``python tests/fingerprints/record.py`` records anew what is meant to change.
+``python -m tests.fingerprints.record`` records anew what is meant to change.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fingerprinting import ON_THE_SAME_KIND, RELATIVE, differences, machine_kind, one_thread, read_kept
-from study_prints import KEPT, STUDIES, make_ground
+from tests.fingerprints.fingerprinting import (
+    ON_THE_SAME_KIND,
+    RELATIVE,
+    differences,
+    machine_kind,
+    one_thread,
+    read_kept,
+)
+from tests.fingerprints.study_prints import KEPT, STUDIES, make_ground
 
 RECORDED = read_kept(KEPT)
 SAME_KIND = RECORDED["machine"] == machine_kind()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from small_records import training_data
+from tests.models.small_records import training_data
 
 from mcne.errors import UsageError
 from mcne.models import closed_form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_records import training_data
+from tests.models.small_records import training_data
 
 from mcne.kernels import backend
 from mcne.models import dot_ranking

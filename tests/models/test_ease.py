@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from small_records import all_scores, dense, of_rows, training_data
+from tests.models.small_records import all_scores, dense, of_rows, training_data
 
 from mcne.errors import UsageError
 from mcne.models import closed_form, ease

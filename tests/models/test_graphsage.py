@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from methods.communities import circle_auc, train, training_data
+from tests.models.communities import circle_auc, train, training_data
 from torch.nn import functional
 
 from mcne.errors import UsageError

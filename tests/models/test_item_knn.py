@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from small_records import all_scores, dense, of_rows, training_data
+from tests.models.small_records import all_scores, dense, of_rows, training_data
 
 from mcne.models.contract import TrainingData
 from mcne.models.item_knn import ItemKNN, ItemKNNConfig

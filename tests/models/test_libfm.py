@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import naive_fm as naive
 import numpy as np
 import pytest
 import torch
-from naive_fm import CPU, toy
+from tests.models import naive_fm as naive
+from tests.models.naive_fm import CPU, toy
 
 from mcne.data.graph import undirected
 from mcne.models import pointwise

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 import torch
-from methods.communities import ALONE, N_USERS, circle_auc, content, train, training_data
+from tests.models.communities import ALONE, N_USERS, circle_auc, content, train, training_data
 from torch.nn import functional
 
 from mcne.models.bpr import BPR, BPRConfig

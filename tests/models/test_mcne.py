@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.equations import naive
 from torch import Tensor
 
-from equations import naive
 from mcne.data.dataset import Behavior, SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids

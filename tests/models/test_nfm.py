@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-import naive_fm as naive
 import numpy as np
 import pytest
 import torch
-from naive_fm import CPU, toy
+from tests.models import naive_fm as naive
+from tests.models.naive_fm import CPU, toy
 from torch import Tensor, nn
 
 from mcne.models import nfm

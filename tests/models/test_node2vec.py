@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from methods.communities import ALONE, N_USERS, circle_auc, content, train, training_data
+from tests.models.communities import ALONE, N_USERS, circle_auc, content, train, training_data
 from torch import Tensor
 
 from mcne.errors import UsageError

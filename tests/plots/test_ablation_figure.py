@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from figure_texts import assert_legible
+from tests.plots.figure_texts import assert_legible
 
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError

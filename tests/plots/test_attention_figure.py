@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from figure_texts import LONG, assert_legible
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from tests.analysis.trunks import NAMES, random_embeddings, random_graph
+from tests.plots.figure_texts import LONG, assert_legible
 
-from analysis.trunks import NAMES, random_embeddings, random_graph
 from mcne.analysis.attention import of_link, of_network, of_user
 from mcne.analysis.faithfulness import faithfulness
 from mcne.embeddings import ConditionalEmbeddings

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from figure_texts import LONG, assert_legible
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
+from tests.plots.figure_texts import LONG, assert_legible
 
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from figure_texts import assert_legible
 from matplotlib.figure import Figure
+from tests.plots.figure_texts import assert_legible
 
 from mcne.errors import ArtifactError, DataError
 from mcne.plots import sweep

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from report_runs import EVIL, PLAN, SCRIPT, trained
+from tests.report.report_runs import EVIL, PLAN, SCRIPT, trained
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.synthetic import SyntheticConfig, generate

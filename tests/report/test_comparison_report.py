@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from report_reader import ReportReader, checked_page
+from tests.report.report_reader import ReportReader, checked_page
 
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation.significance import BehaviorScores, UserScores, compare

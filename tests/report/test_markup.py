@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_reader import ReportReader
+from tests.report.report_reader import ReportReader
 
 from mcne.report.markup import NEVER_ALLOWED, Table, count, element, escaped, folded, joined, number, percent, table
 from mcne.report.markup import with_interval as interval

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 import torch
 from matplotlib.figure import Figure
-from report_reader import ReportReader, checked_page
-from report_runs import EVIL, SCRIPT, train
+from tests.report.report_reader import ReportReader, checked_page
+from tests.report.report_runs import EVIL, SCRIPT, train
 
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import mask_numbers

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_plan import PLAN, opened, run
+from tests.studies.small_plan import PLAN, opened, run
 
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.studies.execution import Comparison

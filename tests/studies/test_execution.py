@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_plan import PLAN, opened, run
+from tests.studies.small_plan import PLAN, opened, run
 
 from mcne import __version__, training
 from mcne.cli.compare import compare

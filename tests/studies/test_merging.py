@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from small_plan import PLAN, opened, run
+from tests.studies.small_plan import PLAN, opened, run
 
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError

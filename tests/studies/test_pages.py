@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from small_plan import PLAN, opened
+from tests.studies.small_plan import PLAN, opened
 
 from mcne.evaluation import significance
 from mcne.studies.execution import Comparison

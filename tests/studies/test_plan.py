@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from small_plan import PLAN, opened
+from tests.studies.small_plan import PLAN, opened
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split

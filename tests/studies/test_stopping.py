@@ -16,7 +16,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_plan import die, interrupt, lose_the_gpu_at, note_the_gpu, nothing, opened, refuse, refuse_at, sleep_on
+from tests.studies.small_plan import (
+    die,
+    interrupt,
+    lose_the_gpu_at,
+    note_the_gpu,
+    nothing,
+    opened,
+    refuse,
+    refuse_at,
+    sleep_on,
+)
 
 from mcne.cli.main import main
 from mcne.data.dataset import SocialDataset

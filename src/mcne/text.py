@@ -1,0 +1,1 @@
+"""Text for people: numbers, mean ± spread, tables."""
