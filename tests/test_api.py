@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.small_training import sixty_users
 
 import mcne
 from mcne import training
@@ -36,14 +37,7 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def data() -> SocialDataset:
-    chance = np.random.default_rng(0)
-    pairs = [(user, item, name) for name in ("read", "watch") for user in range(60) for item in chance.choice(30, 6)]
-    links = [(user, int(other)) for user in range(59) for other in chance.integers(0, 59, 3)]
-    return SocialDataset.from_frames(
-        pa.table(dict(zip(("user_id", "item_id", "behavior"), map(list, zip(*pairs, strict=True)), strict=True))),
-        pa.table(dict(zip(("source_id", "target_id"), map(list, zip(*links, strict=True)), strict=True))),
-        name="small",
-    )
+    return sixty_users()
 
 
 @pytest.fixture(scope="module")

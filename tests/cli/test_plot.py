@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tests.cli.in_process import Result, Run, command_line
+from tests.small_training import train_small
 
 import mcne
 from mcne import training
-from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.training.journal import SilentReporter
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 256}
-GIVEN: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "mcne": SMALL | {"epochs": 3},
     "mcne-f": SMALL | {"epochs": 2},
     "bpr": {"width": 4, "epochs": 2},
@@ -41,19 +39,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of five methods, and one that was never finished."""
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
     place = tmp_path_factory.mktemp("runs")
-    for method, given in GIVEN.items():
-        training.train(
-            method,
-            dataset,
-            random_split(dataset, seed=0),
-            place / method,
-            given=given,
-            seed=0,
-            device=torch.device("cpu"),
-            resume=False,
-            places={"dataset": "../data", "split": "random-0"},
-            reporter=SilentReporter(),
-        )
+    for method, settings in SETTINGS.items():
+        train_small(method, dataset, place / method, settings=settings)
     (place / "unfinished").mkdir()
     (place / "unfinished" / training.SPEC).write_bytes((place / "mcne" / training.SPEC).read_bytes())
     return place
@@ -194,19 +181,7 @@ def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) 
 def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, plot: Run) -> None:
     fails(plot("curves", trained / "popularity", "--out", tmp_path / "c.png"), 2, "popularity", "has no curves")
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
-    training.train(
-        "bpr",
-        dataset,
-        random_split(dataset, seed=0),
-        tmp_path / "apart",
-        given={"width": 4, "epochs": 1},
-        seed=0,
-        device=torch.device("cpu"),
-        resume=False,
-        places={},
-        reporter=SilentReporter(),
-        mode="separate",
-    )
+    train_small("bpr", dataset, tmp_path / "apart", settings={"width": 4, "epochs": 1}, mode="separate")
     fails(plot("curves", tmp_path / "apart", "--out", tmp_path / "c.png"), 2, "a run of its own", "apart/behaviors/0")
     assert plot("curves", tmp_path / "apart" / "behaviors" / "0", "--out", tmp_path / "c.png").code == 0
 

@@ -16,16 +16,15 @@ import pyarrow as pa
 import pytest
 import torch
 from tests.cli.in_process import Result, Run
+from tests.small_training import saved, train_small
 
 import mcne
 from mcne import training
 from mcne.cli import doctor as doctor_command
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import random_split
 from mcne.evaluation.protocol import evaluate
-from mcne.training.journal import SilentReporter
 
-GIVEN: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "popularity": {},
     "bpr": {"width": 8, "epochs": 1},
     "mcne": {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 64, "epochs": 2},
@@ -51,22 +50,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ends = {"source_id": [users[u] for u, _ in links], "target_id": [users[v] for _, v in links]}
     dataset = SocialDataset.from_frames(pa.table(rows), pa.table(ends), name="[i]small")
     place = tmp_path_factory.mktemp("trained")
-    dataset.save(place / "data")
-    split = random_split(dataset, seed=0)
-    split.save(place / "data" / "splits" / "random-0")
-    for method, given in GIVEN.items():
-        training.train(
-            method,
-            dataset,
-            split,
-            place / method,
-            given=given,
-            seed=0,
-            device=torch.device("cpu"),
-            resume=False,
-            places={"dataset": "../data", "split": "random-0"},
-            reporter=SilentReporter(),
-        )
+    split = saved(dataset, place / "data")
+    for method, settings in SETTINGS.items():
+        train_small(method, dataset, place / method, split=split, settings=settings)
     return place
 
 

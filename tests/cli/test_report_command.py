@@ -9,14 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from tests.cli.in_process import Run
+from tests.small_training import saved, train_small
 
-from mcne import training
-from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import figures
-from mcne.training.journal import SilentReporter
 
 
 @pytest.fixture
@@ -31,20 +28,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of moments, ``root/bpr``, on ``root/network``."""
     root = tmp_path_factory.mktemp("trained")
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, items_per_behavior=150, seed=0))
-    split = random_split(dataset, seed=0)
-    dataset.save(root / "network")
-    split.save(root / "network" / DIRECTORY / "random-0")
-    training.train(
+    split = saved(dataset, root / "network")
+    train_small(
         "bpr",
         dataset,
-        split,
         root / "bpr",
-        given={"width": 4, "epochs": 1},
-        seed=0,
-        device=torch.device("cpu"),
-        resume=False,
-        places={"dataset": "../network", "split": "random-0"},
-        reporter=SilentReporter(),
+        split=split,
+        settings={"width": 4, "epochs": 1},
+        dataset_path="../network",
     )
     return root
 

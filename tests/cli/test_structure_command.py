@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from tests.cli.in_process import Result, Run
+from tests.small_training import train_small
 
 from mcne import training
-from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.training.journal import SilentReporter
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 512, "epochs": 1}
 
@@ -25,19 +23,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("place")
     dataset = generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0]
     dataset.save(path / "data")
-    for method, given in (("mcne", SMALL), ("bpr", {"epochs": 1, "width": 8})):
-        training.train(
-            method,
-            dataset,
-            random_split(dataset, seed=0),
-            path / method,
-            given=given,
-            seed=0,
-            device=torch.device("cpu"),
-            resume=False,
-            places={"dataset": "../data", "split": "random-0"},
-            reporter=SilentReporter(),
-        )
+    for method, settings in (("mcne", SMALL), ("bpr", {"epochs": 1, "width": 8})):
+        train_small(method, dataset, path / method, settings=settings)
     return path
 
 

@@ -25,13 +25,11 @@ import pytest
 import torch
 from rich.console import Console
 from tests.cli.in_process import Result, Run
+from tests.small_training import saved, sixty_users, train_small
 
-from mcne import training
 from mcne.cli import demo as demo_command
 from mcne.cli import train as train_command
 from mcne.cli.progress import shown
-from mcne.data.dataset import SocialDataset
-from mcne.data.split import random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DataError
 from mcne.kernels.compile_clock import CompileClock
@@ -39,7 +37,6 @@ from mcne.models.contract import TrainingData
 from mcne.models.registry import METHODS
 from mcne.training import Run as FinishedRun
 from mcne.training import determinism, journal
-from mcne.training.journal import SilentReporter
 from mcne.training.loop import Position
 
 TINY = ("widths=[8,8,8]", "neighbor_samples=[3,3]", "attention_width=4", "batch_size=64", "epochs=2")
@@ -50,18 +47,8 @@ SLOW_ARGS = [*TINY_ARGS, "--set", "batch_size=4", "--set", "epochs=6"]  # second
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """60 users with a taste each in two behaviors, and one without links."""
-    chance = np.random.default_rng(0)
-    pairs = [(user, item, name) for name in ("read", "watch") for user in range(60) for item in chance.choice(30, 6)]
-    links = [(user, int(other)) for user in range(59) for other in chance.integers(0, 59, 3)]
-    dataset = SocialDataset.from_frames(
-        pa.table(dict(zip(("user_id", "item_id", "behavior"), map(list, zip(*pairs, strict=True)), strict=True))),
-        pa.table(dict(zip(("source_id", "target_id"), map(list, zip(*links, strict=True)), strict=True))),
-        users=pa.table({"user_id": range(60), "age": range(20, 80)}),
-        name="small",
-    )
     path = tmp_path_factory.mktemp("data") / "small"
-    dataset.save(path)
-    random_split(dataset, seed=0).save(path / "splits" / "random-0")
+    saved(sixty_users(users=pa.table({"user_id": range(60), "age": range(20, 80)})), path)
     return path
 
 
@@ -643,18 +630,7 @@ def test_separate_models_are_those_of_each_behavior_alone(train: Run, run: Run, 
     metrics = []
     for k, name in enumerate(dataset.behavior_names):
         one = dataset.only(k)
-        alone = training.train(
-            "bpr",
-            one,
-            split.only(k, one),
-            tmp_path / name,
-            given={"epochs": 2, "width": 4},
-            seed=0,
-            device=torch.device("cpu"),
-            resume=False,
-            places={},
-            reporter=SilentReporter(),
-        )
+        alone = train_small("bpr", one, tmp_path / name, split=split.only(k, one), settings={"epochs": 2, "width": 4})
         expected = alone.embeddings.scores(0, users)
         np.testing.assert_allclose(embeddings.scores(k, users), expected, rtol=1e-5, atol=1e-6)
         metrics.append(alone.result["ndcg@5"])

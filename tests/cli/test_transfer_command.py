@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from tests.cli.in_process import Result, Run
+from tests.small_training import train_small
 
-from mcne import load, training
+from mcne import load
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import random_split
-from mcne.training.journal import SilentReporter
 
 MCNE = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "batch_size": 64, "epochs": 1}
 
@@ -49,19 +47,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("transfer")
     network(("read", "watch", "play")).save(place / "data")
     before = network(("read", "watch"))
-    for method, given in (("mcne", MCNE), ("bpr", {"width": 4, "epochs": 1})):
-        training.train(
-            method,
-            before,
-            random_split(before, seed=0),
-            place / method,
-            given=given,
-            seed=0,
-            device=torch.device("cpu"),
-            resume=False,
-            places={"dataset": "gone", "split": "random-0"},
-            reporter=SilentReporter(),
-        )
+    for method, settings in (("mcne", MCNE), ("bpr", {"width": 4, "epochs": 1})):
+        train_small(method, before, place / method, settings=settings, dataset_path="gone")
     return place
 
 

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 from tests.extend.later_behavior import NEW, TINY, RandomBase
+from tests.small_training import train_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -16,7 +16,6 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.trunk import MessageKind, Trunk
 from mcne.extend.alignment import without
-from mcne.training.journal import SilentReporter
 
 
 @pytest.fixture(scope="session")
@@ -28,17 +27,14 @@ def whole() -> tuple[SocialDataset, Split]:
 @pytest.fixture(scope="session")
 def base_run(whole: tuple[SocialDataset, Split], tmp_path_factory: pytest.TempPathFactory) -> training.Run:
     dataset, split = without(*whole, behavior=NEW)
-    return training.train(
+    return train_small(
         "mcne",
         dataset,
-        split,
         tmp_path_factory.mktemp("base") / "run",
-        given=TINY,
+        split=split,
+        settings=TINY,
         seed=1,
-        device=torch.device("cpu"),
-        resume=False,
-        places={"dataset": "here", "split": "random-0"},
-        reporter=SilentReporter(),
+        dataset_path="here",
     )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.small_training import train_small
 
-from mcne import training
 from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
@@ -40,17 +40,9 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     config = SyntheticConfig(users=1000, seed=0, levels=4, items_per_behavior=300, records_per_user=20)
     dataset, _ = generate(config)
     split, at = random_split(dataset, seed=0), dataset.behavior_names.index(NEW)
-    base = training.train(
-        "mcne",
-        *without(dataset, split, behavior=NEW),
-        tmp_path / "base",
-        given={**SETTINGS["mcne"], "epochs": 25},
-        seed=0,
-        device=CPU,
-        resume=False,
-        places={"dataset": "", "split": ""},
-        reporter=SilentReporter(),
-    ).embeddings
+    before, before_split = without(dataset, split, behavior=NEW)
+    settings = {**SETTINGS["mcne"], "epochs": 25}
+    base = train_small("mcne", before, tmp_path / "base", split=before_split, settings=settings).embeddings
     one = dataset.only(at)
     parts, found = split.only(at, one), {}
     for control in ("none", "random-masks"):

@@ -1,0 +1,88 @@
+"""Small datasets, and methods trained on them within moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from mcne import training
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split, random_split
+from mcne.models.registry import entry
+from mcne.models.settings import TrainingSettings
+from mcne.training.journal import Reporter, SilentReporter
+
+SMALL: Mapping[str, Any] = {
+    "widths": [8, 8, 8],
+    "neighbor_samples": [3, 3],
+    "attention_width": 4,
+    "width": 8,
+    "batch_size": 256,
+    "epochs": 1,
+}
+
+
+def small_settings(method: str, **changes: Any) -> dict[str, Any]:
+    """Settings that make a method small, of those that it has, and one epoch; ``changes`` come on top."""
+    names = {field.name for kind in (entry(method).config, TrainingSettings) for field in fields(kind)}
+    return {name: value for name, value in SMALL.items() if name in names} | changes
+
+
+def sixty_users(**tables: Any) -> SocialDataset:
+    """60 users with six items each in ``read`` and ``watch``; the last has no links. ``tables`` as ``users=…``."""
+    random = np.random.default_rng(0)
+    rows = [(user, item, name) for name in ("read", "watch") for user in range(60) for item in random.choice(30, 6)]
+    links = [(user, int(other)) for user in range(59) for other in random.integers(0, 59, 3)]
+    return SocialDataset.from_frames(
+        pa.table(dict(zip(("user_id", "item_id", "behavior"), map(list, zip(*rows, strict=True)), strict=True))),
+        pa.table(dict(zip(("source_id", "target_id"), map(list, zip(*links, strict=True)), strict=True))),
+        name="small",
+        **tables,
+    )
+
+
+def saved(dataset: SocialDataset, path: Path) -> Split:
+    """Save a dataset with the split ``random-0``, and return the split."""
+    split = random_split(dataset, seed=0)
+    dataset.save(path)
+    split.save(path / DIRECTORY / "random-0")
+    return split
+
+
+def train_small(
+    method: str,
+    dataset: SocialDataset,
+    path: Path,
+    *,
+    split: Split | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    mode: training.Mode = "joint",
+    resume: bool = False,
+    dataset_path: str = "../data",
+    reporter: Reporter | None = None,
+) -> training.Run:
+    """Train a method on one CPU into ``path``, silently, and return the finished run.
+
+    Without ``split`` the random one of seed 0 is used, and without ``settings`` those of :func:`small_settings`.
+    ``dataset_path`` is where the run finds its dataset again, relative to itself.
+    """
+    return training.train(
+        method,
+        dataset,
+        random_split(dataset, seed=0) if split is None else split,
+        path,
+        given=small_settings(method) if settings is None else settings,
+        seed=seed,
+        device=torch.device("cpu"),
+        resume=resume,
+        places={"dataset": dataset_path, "split": "random-0"},
+        reporter=SilentReporter() if reporter is None else reporter,
+        mode=mode,
+    )
