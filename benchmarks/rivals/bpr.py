@@ -25,7 +25,7 @@ from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.bpr import BPR, Batch, BPRConfig
 from mcne.models.contract import TrainingData
-from mcne.models.dot_ranking import examples
+from mcne.models.ranking import examples
 from mcne.training.bench.figure import Taken
 from mcne.training.bench.rounds import Contender, medians
 

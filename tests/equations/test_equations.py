@@ -22,15 +22,15 @@ from torch.func import functional_call
 from mcne.data.graph import Graph, undirected
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.plain import edges
-from mcne.models import tensors as tensors_module
+from mcne.models import tables
 from mcne.models.bpr import BPR, Batch, BPRConfig
 from mcne.models.contract import TrainingData
-from mcne.models.dot_ranking import Triples
 from mcne.models.losses import bpr_loss, parameter_l2, scored_l2
 from mcne.models.mask import BinaryMask, FixedMask, disjoint_blocks
 from mcne.models.message import Links, MessageLayer
 from mcne.models.network import ConditionalNetwork
-from mcne.models.tensors import normal_table, to_device, to_numpy
+from mcne.models.ranking import Triples
+from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 
 KINDS = ("neighbor", "literal")
@@ -741,7 +741,7 @@ def test_weights_start_normal_with_the_printed_spread() -> None:
 
 @pytest.mark.parametrize(("at_once", "width"), [(64, 10), (1, 10), (1 << 22, 10), (65, 3)])
 def test_tables_start_normal_in_every_piece(at_once: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensors_module, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(tables, "NUMBERS_AT_ONCE", at_once)
     table = normal_table(600, width, std=0.01, stream=Stream(2, "table"))
     assert torch.equal(table, normal_table(600, width, std=0.01, stream=Stream(2, "table")))
     values = table.numpy().ravel()

@@ -14,7 +14,7 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.extend.alignment import aligned
 from mcne.extend.transfer import settings_of, transfer
-from mcne.models import spill
+from mcne.models import tables
 from mcne.models.memory import Estimate, estimate_transfer
 from mcne.training import fitting
 from mcne.training.journal import SilentReporter
@@ -92,7 +92,7 @@ def test_the_same_bytes_with_tables_in_files(
     plain = bring(base, whole, tmp_path / "plain", SilentReporter())
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
     monkeypatch.setattr(fitting, "available_memory", lambda: 1)
-    monkeypatch.setattr(spill, "LARGE", 1)
+    monkeypatch.setattr(tables, "LARGE", 1)
     noted = Noted()
     filed = bring(base, whole, tmp_path / "filed", noted)
     assert "tables are in files" in noted.said[0]

@@ -15,8 +15,8 @@ from mcne.extend.alignment import aligned
 from mcne.extend.learner import Transfer, TransferConfig
 from mcne.kernels import backend
 from mcne.models.contract import TrainingData
-from mcne.models.dot_ranking import Triples
 from mcne.models.neighborhoods import Batch
+from mcne.models.ranking import Triples
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 

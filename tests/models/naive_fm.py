@@ -12,9 +12,9 @@ from torch.nn import functional
 
 from mcne.data.graph import undirected
 from mcne.models.contract import TrainingData
-from mcne.models.dot_ranking import Triples
 from mcne.models.optimizer import RowAdam
 from mcne.models.pointwise import UserFeatures
+from mcne.models.ranking import Triples
 
 CPU = torch.device("cpu")
 Tables = Mapping[str, Tensor]

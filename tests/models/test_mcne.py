@@ -20,9 +20,9 @@ from mcne.data.split import random_split
 from mcne.errors import UsageError
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import TrainingData
-from mcne.models.dot_ranking import Triples
 from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
 from mcne.models.neighborhoods import Batch
+from mcne.models.ranking import Triples
 
 CPU = torch.device("cpu")
 CONFIG = MCNEConfig(

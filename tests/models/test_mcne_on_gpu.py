@@ -15,9 +15,9 @@ from test_mcne import CONFIG, VARIANTS, dataset
 from mcne.data.split import random_split
 from mcne.kernels import backend
 from mcne.models.contract import TrainingData
-from mcne.models.dot_ranking import Triples
 from mcne.models.mcne import MCNE
 from mcne.models.neighborhoods import Batch
+from mcne.models.ranking import Triples
 from mcne.models.shared_bottom import SharedBottom, SoftGate
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")

@@ -18,7 +18,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
-from mcne.models import spill
+from mcne.models import tables
 from mcne.models.contract import TrainingData
 from mcne.models.memory import Estimate, _most_users, estimate
 from mcne.models.registry import METHODS, entry
@@ -177,7 +177,7 @@ def test_the_friends_of_a_step_count(method: str) -> None:
 @pytest.mark.parametrize("method", SMALL)
 def test_a_copy_of_what_was_best_is_in_memory_while_it_is_small(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     small = needed_by(method)
-    monkeypatch.setattr(spill, "LARGE", 1)
+    monkeypatch.setattr(tables, "LARGE", 1)
     large = needed_by(method)
     assert (small.best_in_memory, large.best_in_memory) == (small.best, 0)
     assert small.memory - large.memory == small.best
@@ -192,7 +192,7 @@ def test_smoothing_holds_no_more_for_more_layers() -> None:
 @pytest.mark.parametrize("method", SMALL)
 def test_what_may_be_in_files_is_there(method: str, tmp_path: Path) -> None:
     found = needed_by(method, users=2_000)
-    with spill.room(tmp_path, memory=0):
+    with tables.room(tmp_path, memory=0):
         model = made(method, users=2_000)
         model.update(model.loss(model.prepare(0, 0)))
     lines = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())

@@ -16,7 +16,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import Interrupted, UsageError
-from mcne.models import spill
+from mcne.models import tables
 from mcne.models.memory import Estimate
 from mcne.training import fitting
 from mcne.training.journal import METRICS, SilentReporter
@@ -67,7 +67,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory for everything but the tables, and everything that can be is in a file."""
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
     monkeypatch.setattr(fitting, "available_memory", lambda: 1)
-    monkeypatch.setattr(spill, "LARGE", 1)
+    monkeypatch.setattr(tables, "LARGE", 1)
 
 
 @pytest.mark.parametrize("method", SETTINGS)
@@ -90,8 +90,8 @@ def test_the_same_bytes_stopped_or_not(method: str, tmp_path: Path, request: pyt
 
 def test_tables_are_in_files_indeed(tmp_path: Path, short: None, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real = spill._file
-    monkeypatch.setattr(spill, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
+    real = tables._file
+    monkeypatch.setattr(tables, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
     train("mcne", tmp_path / "run", Noted())
     assert made.count(4 * 500 * 8) >= 4  # users, both moments, and the best
 
@@ -101,8 +101,8 @@ def test_as_many_tables_as_fit_are_in_memory_with_the_same_bytes(
 ) -> None:
     """Room for the users, their first moments and a little more."""
     made: list[int] = []
-    real, users = spill._file, 4 * 500 * 8
-    monkeypatch.setattr(spill, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
+    real, users = tables._file, 4 * 500 * 8
+    monkeypatch.setattr(tables, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
     train("mcne", tmp_path / "filed", Noted())
     whole = made.copy()
     made.clear()

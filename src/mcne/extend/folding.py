@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from mcne.embeddings.space import BehaviorSpace
 from mcne.extend.network import FrozenNetwork
-from mcne.models.tensors import take
+from mcne.models.tables import take
 from mcne.randomness import Stream
 
 STEPS, LEARNING_RATE = 60, 0.1

@@ -25,15 +25,14 @@ from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, step_loss
 from mcne.models.mask import BinaryMask, Mask, OpenMask, RandomMask
 from mcne.models.message import GraphLinks
 from mcne.models.neighborhoods import Batch, Neighborhoods
 from mcne.models.network import ConditionalNetwork
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.ranking import DotRanking, step_loss
 from mcne.models.settings import Amount, Count, Rate
-from mcne.models.spill import copied
-from mcne.models.tensors import to_numpy
+from mcne.models.tables import copied, to_numpy
 from mcne.randomness import Stream
 
 ITEMS = "items.0"

@@ -12,7 +12,7 @@ from torch import Tensor
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.plain import edges
 from mcne.kernels.projections import masked_halves
-from mcne.models.tensors import take
+from mcne.models.tables import take
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.models.factors import Factors
 from mcne.models.optimizer import RowAdam
+from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Rate
-from mcne.models.tensors import INIT_STD, normal_table, to_device
+from mcne.models.tables import INIT_STD, normal_table, to_device
 from mcne.randomness import Stream
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
-from mcne.models.tensors import to_numpy
+from mcne.models.tables import to_numpy
 
 AT_ONCE = 1 << 22
 """Numbers that are held in memory at a time: few enough to stay in cache."""

@@ -44,7 +44,7 @@ from mcne.models.closed_form import (
 )
 from mcne.models.contract import TrainingData
 from mcne.models.settings import Amount, Rate
-from mcne.models.tensors import to_device, to_numpy
+from mcne.models.tables import to_device, to_numpy
 
 LEAST_DIAGONAL = 1e-6
 """Of λP: what is smaller has lost too much of double precision."""

@@ -12,8 +12,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.models.contract import StepLoss
-from mcne.models.dot_ranking import DotRanking
 from mcne.models.optimizer import RowAdam
+from mcne.models.ranking import DotRanking
 
 
 class Factors:

@@ -27,15 +27,15 @@ from mcne.embeddings.scorer import Scorer
 from mcne.errors import UsageError
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.models.mask import OpenMask
 from mcne.models.message import GraphLinks
 from mcne.models.neighborhoods import hops_of
 from mcne.models.network import ConditionalNetwork
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
-from mcne.models.tensors import INIT_STD, normal_table, take, to_device
+from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.neighbors import NeighborSampler

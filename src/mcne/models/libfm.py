@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, Triples, step_loss
 from mcne.models.factors import Factors
 from mcne.models.optimizer import RowAdam
 from mcne.models.pointwise import UserFeatures, UserSide, logistic_loss, pair_l2, pairs_of
+from mcne.models.ranking import DotRanking, Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate
 
 

@@ -23,7 +23,7 @@ from mcne.models.losses import bpr_loss
 from mcne.models.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import adam_memory, load_adam
 from mcne.models.settings import Amount, Count, Rate, Whole
-from mcne.models.tensors import normal_table, to_device
+from mcne.models.tables import normal_table, to_device
 from mcne.randomness import Stream
 
 

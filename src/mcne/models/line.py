@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, Ranked, step_loss
 from mcne.models.factors import Factors
 from mcne.models.gradients import partly_detached
 from mcne.models.optimizer import RowAdam
+from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
-from mcne.models.tensors import INIT_STD, normal_table, take, to_device
+from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.links import LinkSampler

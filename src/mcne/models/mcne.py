@@ -16,15 +16,15 @@ from mcne.embeddings.scorer import Scorer
 from mcne.embeddings.trunk import Attention, MessageKind, Trunk
 from mcne.errors import UsageError
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, step_loss
 from mcne.models.losses import parameter_l2
 from mcne.models.mask import BinaryMask, FixedMask, Mask
 from mcne.models.message import GraphLinks
 from mcne.models.neighborhoods import Batch, Neighborhoods
 from mcne.models.network import ConditionalNetwork
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.ranking import DotRanking, step_loss
 from mcne.models.settings import Amount, Count, Rate
-from mcne.models.tensors import INIT_STD, normal_table, to_numpy
+from mcne.models.tables import INIT_STD, normal_table, to_numpy
 from mcne.randomness import Stream
 
 

@@ -17,8 +17,7 @@ from mcne.embeddings.profile import Encoding, Profile
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.models.optimizer import DenseAdam
-from mcne.models.spill import new_table
-from mcne.models.tensors import INIT_STD, normal_table, to_device, to_numpy
+from mcne.models.tables import INIT_STD, new_table, normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 
 USERS_AT_ONCE = 1 << 16

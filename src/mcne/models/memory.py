@@ -184,7 +184,7 @@ class _Asked:
         """Of numbers, ``learned`` those of each table, but for bytes of ``data``: what a method keeps beside that
         which all keep on the host.
         """
-        from mcne.models.spill import LARGE
+        from mcne.models.tables import LARGE
 
         shared = 0 if self.is_on_gpu else _data(self.dataset, self.split, epochs=self.settings.epochs)
         copies = [NUMBER * each for each in learned]

@@ -15,8 +15,7 @@ from mcne.kernels.edges import TensorHop, hear, hear_all, mean_of, receivers_of,
 from mcne.kernels.plain import edges
 from mcne.kernels.products import gated, weighed
 from mcne.kernels.projections import masked_halves
-from mcne.models.spill import new_table
-from mcne.models.tensors import INIT_STD, take, to_device
+from mcne.models.tables import INIT_STD, new_table, take, to_device
 from mcne.randomness import Stream
 
 USERS_AT_ONCE = 1 << 16

@@ -14,8 +14,8 @@ from torch import Tensor
 from mcne.kernels.backend import on_gpu, warn_once
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.groups import Groups, places
-from mcne.models.dot_ranking import DotRanking, Ranked
-from mcne.models.tensors import to_device
+from mcne.models.ranking import DotRanking, Ranked
+from mcne.models.tables import to_device
 from mcne.sampling.neighbors import Hop, Neighborhood, NeighborSampler
 
 if TYPE_CHECKING:

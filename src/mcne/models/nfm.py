@@ -23,11 +23,11 @@ from torch.nn import functional
 
 from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking, Triples, step_loss
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.models.pointwise import UserFeatures, UserSide, interactions, logistic_loss, pair_l2, pairs_of
+from mcne.models.ranking import DotRanking, Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate, Share
-from mcne.models.tensors import normal_table, to_device, to_numpy
+from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 
 MOMENTUM, EPSILON = 0.1, 1e-3

@@ -16,9 +16,9 @@ from mcne.data.graph import Graph, undirected
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.dot_ranking import DotRanking
 from mcne.models.losses import scored_l2
-from mcne.models.tensors import take, to_device_at_once
+from mcne.models.ranking import DotRanking
+from mcne.models.tables import take, to_device_at_once
 
 
 def joint_graph(data: TrainingData, *, trust: bool) -> Graph:

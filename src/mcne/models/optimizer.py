@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mcne.kernels.backend import is_gpu, on_gpu
 from mcne.kernels.rows import adam_rows, take_rows
-from mcne.models.spill import new_table
+from mcne.models.tables import new_table
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8

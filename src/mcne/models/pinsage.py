@@ -28,7 +28,7 @@ from mcne.models.losses import bpr_loss
 from mcne.models.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.models.settings import Amount, Count, Rate, Share
-from mcne.models.tensors import normal_table, to_device, to_numpy
+from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 from mcne.sampling.visits import Visited, WeightedHop, most_visited
 

@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from mcne.data.compressed import offsets
 from mcne.data.graph import Graph
-from mcne.models.dot_ranking import Rows, Triples
-from mcne.models.tensors import INIT_STD, normal_table, take, to_device
+from mcne.models.ranking import Rows, Triples
+from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 

@@ -17,7 +17,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.models.mask import Mask, OpenMask, SoftMask
 from mcne.models.mcne import MCNE
-from mcne.models.tensors import to_numpy
+from mcne.models.tables import to_numpy
 from mcne.randomness import Stream
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels.products import products
-from mcne.models.tensors import take
+from mcne.models.tables import take
 
 SHARED_NEGATIVES = 10
 """Negatives that all centers of a stretch share. Part of what a seed means."""

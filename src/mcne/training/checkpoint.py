@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mcne import files
 from mcne.errors import ArtifactError, DataError
-from mcne.models.spill import read_in_order
+from mcne.models.tables import read_in_order
 
 KIND = "mcne checkpoint"
 VERSION = 1

@@ -1,6 +1,6 @@
 """Whether a training fits into memory, and where its tables are.
 
-Tables go to files where memory has no room for them (:mod:`mcne.models.spill`); what cannot be elsewhere must fit.
+Tables go to files where memory has no room for them (:mod:`mcne.models.tables`); what cannot be elsewhere must fit.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from mcne.errors import DivergedError, Interrupted
 from mcne.kernels.compile_clock import CLOCK
 from mcne.models.contract import Learner, Method
 from mcne.models.settings import TrainingSettings
-from mcne.models.spill import Kept
+from mcne.models.tables import Kept
 from mcne.training.capture import captured_steps
 from mcne.training.checkpoint import State
 

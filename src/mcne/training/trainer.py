@@ -142,7 +142,7 @@ class _Work:
     tells_memory: bool
 
     def train_jointly(self) -> None:
-        from mcne.models.spill import room
+        from mcne.models.tables import room
         from mcne.training.determinism import one_order
 
         with one_order(self.device, is_asked=self.settings.deterministic):

@@ -1,8 +1,9 @@
-"""Tables in memory as long as they fit there, and else in files that the system reads and writes as it needs to.
+"""Tables of vectors: where their numbers are, and the way between NumPy and a device.
 
-The first tables that are made are in memory, as many as there is room for: every row that a step changes in a file is a
-page that the system writes to disk. Such a file never has a name: it vanishes with the process, whatever ends that, and
-nothing can take it for a checkpoint. The numbers are the same in either place.
+Tables are in memory as long as they fit there, and otherwise in files that the system reads and writes as it needs to.
+The tables created first are in memory, as many as there is room for: every row that a step changes in a file is a page
+that the system writes to disk. Such a file never has a name: it vanishes with the process, however that ends, and
+nothing can mistake it for a checkpoint. The numbers are the same in either place.
 """
 
 from __future__ import annotations
@@ -11,23 +12,32 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mcne.errors import DiskError
+from mcne.randomness import Stream
 
 LARGE = 1 << 26
 """Bytes of a table from which on a copy that is rarely needed is kept in a file."""
 
 CHUNK = 1 << 24
+
+INIT_STD = 0.01
+"""Of everything that learns, but masks and biases."""
+
+NUMBERS_AT_ONCE = 1 << 22
+"""Part of what a seed means: pieces of another size would draw other numbers."""
 
 
 @dataclass
@@ -128,6 +138,45 @@ class Kept:
 def copied(tensor: Tensor) -> Tensor:
     """A copy that nobody else writes to, in a file if it is large and there is room."""
     return Kept({"": tensor}).tensors()[""]
+
+
+def normal_table(rows: int, width: int, *, std: float, stream: Stream) -> Tensor:
+    """N(0, std²) rows, drawn a piece at a time: a large table in double precision would not fit."""
+    table = new_table(rows, width)
+    at_once = max(1, NUMBERS_AT_ONCE // max(width, 1))
+    for start in range(0, rows, at_once):
+        stop = min(start + at_once, rows)
+        table[start:stop] = torch.from_numpy(stream.normal((stop - start, width)) * std)
+    return table
+
+
+def take(vectors: Tensor, rows: Tensor) -> Tensor:
+    """``vectors[rows]``, by a function whose gradient adds up fast, and on a CPU in a fixed order."""
+    return vectors.index_select(0, rows.flatten()).view(*rows.shape, *vectors.shape[1:])
+
+
+def to_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """An array as a tensor on the device."""
+    tensor: Tensor = torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
+    return tensor
+
+
+def to_device_at_once(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[Tensor]:
+    """Arrays as tensors on the device, by a single transfer: many small ones take longer to send than to use.
+
+    Each begins at a multiple of 16 bytes: kernels are compiled apart for those that do not.
+    """
+    sizes = [array.size + array.size % 2 for array in arrays]
+    together = np.zeros(sum(sizes), np.int64)
+    for array, end, size in zip(arrays, accumulate(sizes), sizes, strict=True):
+        together[end - size : end - size + array.size] = array.ravel()
+    parts = torch.split(to_device(together, device), sizes)
+    return [part[: array.size].view(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+def to_numpy(tensor: Tensor) -> NDArray[Any]:
+    """A tensor as an array on the host."""
+    return tensor.detach().cpu().numpy()
 
 
 def _written(directory: Path, tensor: Tensor) -> int:

@@ -1,14 +1,16 @@
-"""Scores made on a device are those made of the same vectors with NumPy."""
+"""Scores computed on a device equal those that NumPy computes, and users learn what a GPU's kernels cannot hold."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from tests.models.small_records import training_data
 
 from mcne.embeddings.scorer import DotScorer
-from mcne.models import device_scorer
-from mcne.models.device_scorer import DeviceScorer
+from mcne.kernels import backend
+from mcne.models import ranking
+from mcne.models.ranking import DeviceScorer, DotRanking
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SIZES = (7, 30)
@@ -32,7 +34,7 @@ def both(bias: bool) -> tuple[DotScorer, DeviceScorer]:
 @pytest.mark.parametrize("behavior", [0, 1])
 @pytest.mark.parametrize("at_once", [1, 40, 1 << 26])
 def test_scores(bias: bool, behavior: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_scorer, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(ranking, "GATHERED_AT_ONCE", at_once)
     plain, there = both(bias)
     users = np.array([3, 3, 0, 10], dtype=np.int32)
     items = np.random.default_rng(1).integers(0, SIZES[behavior], (4, 5)).astype(np.int32)
@@ -53,3 +55,34 @@ def test_nobody_is_asked_about() -> None:
     nobody = np.zeros(0, dtype=np.int32)
     assert there.scores(1, nobody, np.zeros((0, 3), dtype=np.int32)).shape == (0, 3)
     assert there.scores(1, nobody).shape == (0, SIZES[1])
+
+
+@pytest.mark.parametrize(
+    ("width", "negatives", "told"),
+    [
+        (100, 127, None),
+        (
+            100,
+            128,
+            "do not hold 128 negatives in rows of 100 numbers and plain operations take their place; they "
+            "hold at most 127 (settings negatives and width or widths)",
+        ),
+        (
+            8193,
+            1,
+            "do not hold 1 negatives in rows of 8,193 numbers and plain operations take their place; they hold "
+            "none in such rows (settings negatives and width or widths)",
+        ),
+    ],
+)
+def test_more_negatives_than_kernels_hold_are_told(
+    width: int, negatives: int, told: str | None, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    kernels = pytest.importorskip("mcne.kernels.triton.triples", reason="Triton is made for Linux alone")
+    monkeypatch.setattr(ranking, "on_gpu", lambda name, device: kernels)
+    monkeypatch.setattr(backend, "_warned", set())
+    sizes = {"width": width, "negatives": negatives, "batch_size": 8}
+    items = DotRanking(training_data(9), **sizes, bias=True, seed=0, device=torch.device("cuda", 0))
+    assert bool(items.joined) == (told is None)
+    said = [str(each.message) for each in recwarn]
+    assert said == ([] if told is None else [f"training on a GPU is slower, as its kernels {told}"])

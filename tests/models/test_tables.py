@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from mcne.errors import DiskError
-from mcne.models import spill
-from mcne.models.spill import Kept, copied, new_table, read_in_order, room
-from mcne.models.tensors import normal_table
+from mcne.models import tables
+from mcne.models.tables import Kept, copied, new_table, normal_table, read_in_order, room
 from mcne.randomness import Stream
 
 
@@ -33,8 +32,8 @@ def test_the_first_tables_are_in_memory_as_far_as_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filed: list[int] = []
-    real = spill._file
-    monkeypatch.setattr(spill, "_file", lambda directory, size: (filed.append(size), real(directory, size))[1])
+    real = tables._file
+    monkeypatch.setattr(tables, "_file", lambda directory, size: (filed.append(size), real(directory, size))[1])
     with room(tmp_path, memory=1000):
         new_table(10, 20)  # 800 bytes
         new_table(10, 6)
@@ -78,8 +77,8 @@ def test_a_table_of_nothing_needs_no_file(shape: tuple[int, int], tmp_path: Path
 
 @pytest.mark.parametrize("is_large", [False, True])
 def test_what_is_kept_stays_as_it_was(is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "LARGE", 16 if is_large else 1 << 40)
-    monkeypatch.setattr(spill, "CHUNK", 24)
+    monkeypatch.setattr(tables, "LARGE", 16 if is_large else 1 << 40)
+    monkeypatch.setattr(tables, "CHUNK", 24)
     given = {
         "table": torch.arange(20.0).view(5, 4),
         "turned": torch.arange(6.0).view(2, 3).T,
@@ -102,8 +101,8 @@ def test_what_is_kept_stays_as_it_was(is_large: bool, tmp_path: Path, monkeypatc
 
 
 def test_without_room_everything_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "LARGE", 0)
-    monkeypatch.setattr(spill, "_file", None)
+    monkeypatch.setattr(tables, "LARGE", 0)
+    monkeypatch.setattr(tables, "_file", None)
     assert torch.equal(Kept({"t": torch.ones(3)}).tensors()["t"], torch.ones(3))
     assert new_table(2, 2).shape == (2, 2)
 

@@ -24,13 +24,14 @@ from mcne.kernels.groups import Groups, places
 from mcne.kernels.products import gated
 from mcne.kernels.triples import AllTriples, rank, rank_all
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.device_scorer import DeviceScorer
-from mcne.models.spill import copied
-from mcne.models.tensors import INIT_STD, normal_table, to_device, to_device_at_once, to_numpy
+from mcne.models.tables import INIT_STD, copied, normal_table, take, to_device, to_device_at_once, to_numpy
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.positives import Positives
 from mcne.sampling.triples import TripleSampler
+
+GATHERED_AT_ONCE = 1 << 26
+"""Numbers of item vectors that are gathered at a time on a device."""
 
 Rows = Callable[[str, Tensor], Tensor]
 """Rows of a table by name, as :meth:`mcne.models.optimizer.RowAdam.rows` gives them."""
@@ -207,6 +208,31 @@ class DotRanking:
         behaviors = range(len(self.data.names))
         items = tuple(to_numpy(tables[f"items.{k}"]) for k in behaviors)
         return items, tuple(to_numpy(tables[f"bias.{k}"])[:, 0] for k in behaviors) if self.bias else None
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceScorer:
+    """:class:`mcne.embeddings.scorer.DotScorer` on a device: only what is asked about and the scores travel."""
+
+    vectors: Tensor  # [users, d]
+    masks: Tensor  # [C, d]
+    item_vectors: tuple[Tensor, ...]  # C × [items, d]
+    item_bias: tuple[Tensor, ...] | None = None  # C × [items]
+
+    @torch.no_grad()
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """[n, m] for ``items`` [n, m] of each user, [n, all items] without."""
+        vectors, device = self.item_vectors[behavior], self.vectors.device
+        own = take(self.vectors, to_device(users.astype(np.int64), device)) * self.masks[behavior]  # [n, d]
+        bias = None if self.item_bias is None else self.item_bias[behavior]
+        if items is None:
+            scored = own @ vectors.T
+            return to_numpy(scored if bias is None else scored + bias)
+        rows = to_device(items, device).long()  # [n, m]
+        at_once = max(1, GATHERED_AT_ONCE // max(1, rows.shape[1] * vectors.shape[1]))
+        pieces = zip(torch.split(own, at_once), torch.split(rows, at_once), strict=True)
+        scored = torch.cat([(take(vectors, some) * mine[:, None]).sum(-1) for mine, some in pieces])
+        return to_numpy(scored if bias is None else scored + take(bias, rows))
 
 
 def examples(triples: Ranked) -> int:
