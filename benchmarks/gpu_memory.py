@@ -13,8 +13,8 @@ import torch
 from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.files import human_bytes
 from mcne.models.memory import estimate
+from mcne.text import human_bytes
 from mcne.training.choices import settings_of
 from mcne.training.fitting import WORKSPACES, gpu_bytes
 

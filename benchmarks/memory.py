@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.files import human_bytes
+from mcne.text import human_bytes
 from mcne.training.bench.figure import Figure
 
 USERS = 1_000_000

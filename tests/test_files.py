@@ -599,19 +599,3 @@ def test_frozen_leaves_the_callers_array_alone() -> None:
         view[0] = 5
     mine[0] = 5
     assert view[0] == 5
-
-
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [
-        (0, "0 B"),
-        (1, "1 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (1536, "1.5 KiB"),
-        (5 << 20, "5.0 MiB"),
-        (1 << 60, "1048576.0 TiB"),
-    ],
-)
-def test_human_bytes(size: int, said: str) -> None:
-    assert files.human_bytes(size) == said

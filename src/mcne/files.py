@@ -15,7 +15,6 @@ import fcntl
 import hashlib
 import io
 import json
-import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -338,10 +337,3 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def human_bytes(size: float) -> str:
-    """``1536`` → ``1.5 KiB``."""
-    power = min(4, int(math.log(max(size, 1), 1024)))
-    unit = ["B", "KiB", "MiB", "GiB", "TiB"][power]
-    return f"{size / 1024**power:.{0 if power == 0 else 1}f} {unit}"

@@ -17,8 +17,8 @@ from tests.studies.small_plan import PLAN, opened
 from mcne.evaluation import significance
 from mcne.studies.execution import Comparison
 from mcne.studies.summary import Row, Spread, summarize
-from mcne.studies.table import Table, html_page
 from mcne.studies.tables import _chance, tables, write
+from mcne.text import Table, html_page
 
 
 def row_of(comparison: Comparison, name: str) -> Row:

@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mcne.text import NO_VALUE, with_spread
+
 BAR_WIDTH = 16
 GAP = 2
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-NO_VALUE = "–"
 
 Cells = Mapping[str, Sequence[str]]
 """A table without its names: head of a column -> its cells."""
@@ -95,10 +96,7 @@ def _cosine(value: float | None) -> str:
 
 def _times(alike: Mapping[str, Any]) -> str:
     """How many times as alike as any two users friends are, give or take a standard error."""
-    if alike["ratio"] is None:
-        return NO_VALUE
-    error = alike["ratio_error"]
-    return f"{alike['ratio']:.2f}" + ("" if error is None else f" ± {error:.2f}")
+    return with_spread(alike["ratio"], alike["ratio_error"])
 
 
 def _overlap(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> Cells:

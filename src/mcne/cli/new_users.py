@@ -97,15 +97,14 @@ def _show(console: Console, title: str, summary: Mapping[str, Any]) -> None:
     from rich.text import Text
 
     from mcne.cli.query import table
+    from mcne.text import percent_with_spread
 
     seeds = summary["seeds"]
     asked = ", ".join(f"{result['users']['asked']:,} of {result['users']['held_out']:,}" for result in seeds)
     console.print(Text(f"{title}: users held out of training, seeds: {len(seeds)}", style="bold"))
     console.print(Text(f"asked about {asked}; ranked with 100 random items that the user lacks; in percent"))
-    rows = [[way, *(_percent(of[metric]) for metric in METRICS.values())] for way, of in summary["mean"].items()]
+    rows = []
+    for way, means in summary["mean"].items():
+        spreads = [means[metric] for metric in METRICS.values()]
+        rows.append([way, *(percent_with_spread(each["mean"] or 0, each["sd"], digits=2) for each in spreads)])
     console.print(table(["", *METRICS], rows))
-
-
-def _percent(value: Mapping[str, float | None]) -> str:
-    spread = "" if value["sd"] is None else f" ± {100 * value['sd']:.2f}"
-    return f"{100 * (value['mean'] or 0):.2f}{spread}"

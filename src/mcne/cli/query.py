@@ -146,12 +146,14 @@ def export(
 
 def metric_table(summary: Mapping[str, Any]) -> Table:
     """Every metric in percent: a line per behavior and cutoff, and below them the mean over behaviors."""
+    from mcne.text import percent
+
     cutoffs = [name.partition("@")[2] for name in summary["mean"] if name.startswith("recall@")]
     rows = []
     for name, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
         for at, cutoff in enumerate(cutoffs):
             users = f"{means['users']:,}" if "users" in means and not at else ""
-            values = [_percent(means[f"{metric}@{cutoff}"]) for metric in METRICS.values()]
+            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in METRICS.values()]
             rows.append([name if not at else "", users, f"@{cutoff}", *values])
     return table(["", "users", "at", *METRICS], rows)
 
@@ -214,10 +216,6 @@ def _show_ranking(title: str, kind: str, found: Ranking) -> None:
     rows = [[str(place), str(raw), f"{score:.4f}"] for place, (raw, score) in enumerate(found, start=1)]
     if rows:
         console.print(table(["", kind, "score"], rows, left=(kind,)))
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2%}".removesuffix("%")
 
 
 def _load(run: Path) -> ConditionalEmbeddings:

@@ -32,9 +32,9 @@ def report(
     split are evaluated, too.
     """
     from mcne.errors import UsageError
-    from mcne.files import human_bytes
     from mcne.report.figures import save_all
     from mcne.report.writing import check_free, report_of, write_page
+    from mcne.text import human_bytes
 
     if no_map and kept_map is not None:
         raise UsageError("--no-map and --map: choose one of them")

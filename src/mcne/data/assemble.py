@@ -21,6 +21,7 @@ from mcne.data.ids import IdColumn, Ids, encode
 from mcne.data.likeness import likeness
 from mcne.data.report import Ledger, PreparationReport
 from mcne.errors import DataError
+from mcne.text import with_spread
 
 Locate = Callable[[int, str], str]
 """Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
@@ -169,7 +170,7 @@ def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
     told = {name: one for name, one in found.items() if one.is_hardly_above_chance is not None}
     if not told or not all(one.is_hardly_above_chance for one in told.values()):
         return []
-    said = ", ".join(f"{name} {one.ratio:.2f} ± {one.ratio_error:.2f}" for name, one in told.items())
+    said = ", ".join(f"{name} {with_spread(one.ratio, one.ratio_error)}" for name, one in told.items())
     return [
         f"friends are hardly more alike than any two users (times as alike: {said}); "
         "do the ids of both tables mean the same users?"

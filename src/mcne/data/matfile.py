@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.errors import DataError
-from mcne.files import human_bytes
+from mcne.text import human_bytes
 
 HEADER = 128
 VERSIONS = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}  # 5.0; a 7.3 file has 2.0 here and is HDF5 below

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcne.data.ids import Ids
 from mcne.embeddings.ranking import ZERO_NORM
 from mcne.errors import UsageError
+from mcne.text import Table
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -98,25 +99,27 @@ class Explanation:
     def __str__(self) -> str:
         said = "linked" if self.linked else "not linked"
         lines = [f"users {self.user_id} and {self.other_id} are {said}; common friends: {self.common_friends}", ""]
-        lines += _table(self._attention_rows()) if self.messages else []
+        lines += self._attention().lines() if self.messages else []
         lines += [self.remark] if self.remark else []
-        lines += ["", *_table(self._likeness_rows()), "", "common items"]
+        lines += ["", *self._likenesses().lines(), "", "common items"]
         lines += [f"  {on.behavior}: {on.common_items}" for on in self.behaviors]
         return "\n".join(lines)
 
-    def _attention_rows(self) -> Iterable[list[str]]:
-        yield ["message, attention on", "layer", *self.attention_on, "share"]
+    def _attention(self) -> Table:
+        rows = []
         for message in self.messages:
             for layer, weights in enumerate(message.attention, start=1):
                 path = f"{message.sender_id} → {message.receiver_id}"
-                yield [path, str(layer), *(f"{weight:.3f}" for weight in weights), f"{message.share:.3f}"]
+                rows.append([path, str(layer), *(f"{weight:.3f}" for weight in weights), f"{message.share:.3f}"])
+        return Table("", ["message, attention on", "layer", *self.attention_on, "share"], rows)
 
-    def _likeness_rows(self) -> Iterable[list[str]]:
-        yield ["similarity on", "inner product", "cosine", "strongest dimensions"]
+    def _likenesses(self) -> Table:
+        rows = []
         whole = [("the whole vector", self.whole)]
         for name, likeness in [(on.behavior, on.likeness) for on in self.behaviors] + whole:
             dimensions = ", ".join(f"{part.dimension} ({part.value:+.3g})" for part in likeness.dimensions)
-            yield [name, f"{likeness.inner_product:.4g}", f"{likeness.cosine:.3f}", dimensions or "none"]
+            rows.append([name, f"{likeness.inner_product:.4g}", f"{likeness.cosine:.3f}", dimensions or "none"])
+        return Table("", ["similarity on", "inner product", "cosine", "strongest dimensions"], rows)
 
 
 def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> Explanation:
@@ -186,10 +189,3 @@ def _likeness(user: NDArray[np.float32], other: NDArray[np.float32]) -> Likeness
 
 def _common(ids: Ids, rows: NDArray[Any]) -> Common:
     return Common(len(rows), tuple(ids.take(rows[:N_COMMON])))
-
-
-def _table(rows: Iterable[list[str]]) -> list[str]:
-    """Aligned columns, two spaces apart."""
-    cells = list(rows)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -16,9 +16,9 @@ import numpy as np
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
-from mcne.files import human_bytes
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import NeighborSampler
+from mcne.text import human_bytes
 
 if TYPE_CHECKING:
     from mcne.models.settings import TrainingSettings

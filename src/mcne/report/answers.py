@@ -7,7 +7,7 @@ import numpy as np
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation, Likeness
 from mcne.embeddings.ranking import Ranking
-from mcne.report.markup import Html, Table, element, joined, number, paragraph, percent, table
+from mcne.text import Html, Table, element, joined, number_cell, paragraph, percent_cell
 
 SHOWN = 5
 COLUMNS = 2
@@ -23,10 +23,10 @@ def answers(embeddings: ConditionalEmbeddings) -> Html:
     if embeddings.width and embeddings.n_users > 1:
         alike = {name: embeddings.similar_users(user, name, k=SHOWN) for name in asked}
         parts.append(element("h3", f"Who is similar to user {user}, on what?"))
-        parts.append(table(_rankings("Users most similar, by the inner product that training works on", alike)))
+        parts.append(_rankings("Users most similar, by the inner product that training works on", alike).captioned())
     suits = {name: embeddings.recommend(user, name, k=SHOWN) for name in asked}
     parts.append(element("h3", f"What suits user {user}?"))
-    parts.append(table(_rankings("Items with the highest scores that the user lacks", suits)))
+    parts.append(_rankings("Items with the highest scores that the user lacks", suits).captioned())
     if embeddings.width and embeddings.n_users > 1:
         other = _closest(embeddings, row)
         parts += _explained(embeddings.explain(user, embeddings.users[other]))
@@ -63,9 +63,9 @@ def _rankings(caption: str, found: dict[str, Ranking]) -> Table:
         cells: list[str] = []
         for ranking in pairs.values():
             raw, score = ranking[place] if place < len(ranking) else ("", None)
-            cells += [str(raw), number(score, "" if score is None else f"{score:.3f}")]
+            cells += [str(raw), number_cell(score, ".3f")]
         rows.append([str(place + 1), *cells])
-    return Table(caption, head, rows, frozenset({0, *range(1, len(head), 2)}))
+    return Table(caption, head, rows, text_columns=frozenset({0, *range(1, len(head), 2)}))
 
 
 def _explained(found: Explanation) -> list[Html]:
@@ -77,15 +77,15 @@ def _explained(found: Explanation) -> list[Html]:
         paragraph(f"They are {linked}. Common friends: {found.common_friends}."),
     ]
     if found.messages:
-        parts.append(table(_attention(found)))
+        parts.append(_attention(found).captioned())
     if found.remark:
         parts.append(paragraph(f"{found.remark}."))
-    return [*parts, table(_likenesses(found))]
+    return [*parts, _likenesses(found).captioned()]
 
 
 def _attention(found: Explanation) -> Table:
     rows = [
-        [f"{message.sender_id} → {message.receiver_id}", str(layer), *map(percent, [*weights, message.share])]
+        [f"{message.sender_id} → {message.receiver_id}", str(layer), *map(percent_cell, [*weights, message.share])]
         for message in found.messages
         for layer, weights in enumerate(message.attention, start=1)
     ]
@@ -97,10 +97,15 @@ def _likenesses(found: Explanation) -> Table:
     rows = [[on.behavior, *_likeness(on.likeness), str(on.common_items)] for on in found.behaviors]
     rows.append(["whole vector", *_likeness(found.whole), ""])
     head = ["on", "inner product", "cosine", "dimensions that make it", "common items"]
-    return Table("Similarity, the dimensions that make it, and items that both have", head, rows, frozenset({0, 3, 4}))
+    return Table(
+        "Similarity, the dimensions that make it, and items that both have",
+        head,
+        rows,
+        text_columns=frozenset({0, 3, 4}),
+    )
 
 
 def _likeness(likeness: Likeness) -> list[str]:
     dimensions = ", ".join(f"{part.dimension} ({part.value:+.2g})" for part in likeness.dimensions[:3])
     product, cosine = likeness.inner_product, likeness.cosine
-    return [number(product, f"{product:.3g}"), number(cosine, f"{cosine:.3f}"), dimensions or "none"]
+    return [number_cell(product, ".3g"), number_cell(cosine, ".3f"), dimensions or "none"]

@@ -17,22 +17,11 @@ from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparisons,
 from mcne.plots.ablation import Ablation, caption, draw
 from mcne.report.data_card import data_card
 from mcne.report.figures import Drawing, Measured, measured, shown
-from mcne.report.markup import (
-    Html,
-    Table,
-    count,
-    element,
-    joined,
-    listed,
-    paragraph,
-    side_by_side,
-    table,
-    with_interval,
-)
 from mcne.report.page import Report, Section, facts
 from mcne.report.quality import METRICS, best_cells, intervals, mean_name
 from mcne.report.sensitivity import sensitivity
 from mcne.report.settings import fingerprints
+from mcne.text import Html, Table, bullet_list, count_cell, element, interval_cell, joined, paragraph, side_by_side
 
 TABLES, PAGE, USERS, DATA = "table.json", "table.md", "users.parquet", "data.json"
 AGAIN = "mcne compare … --table writes it again"
@@ -83,7 +72,7 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
         Section("tables", "Tables", joined(_table(made) for made in tables)),
         _data_section(data, prints["dataset"]),
         sensitivity(sweeps, dataset=prints["dataset"]),
-        Section("limits", "How to read this page", listed(LIMITS)),
+        Section("limits", "How to read this page", bullet_list(LIMITS)),
         Section("origin", "Fingerprints", fingerprints(hashes)),
     ]
     said = f"A report of the comparison {path.resolve().name}. The page is one file: it needs no network and no script."
@@ -146,13 +135,15 @@ def _of_column(users: pa.Table, protocol: str, metric: str) -> UserScores:
 
 def _glance(found: dict[Key, Comparisons]) -> list[tuple[str, str]]:
     """The best method under every protocol."""
-    pairs: list[tuple[str, str]] = [("methods with all repetitions", count(len({method for _, _, method in found})))]
+    pairs: list[tuple[str, str]] = [
+        ("methods with all repetitions", count_cell(len({method for _, _, method in found})))
+    ]
     for protocol, title in PROTOCOLS.items():
         reached = {key[2]: one.overall for key, one in found.items() if key[:2] == (protocol, "ndcg@5")}
         if reached:
             best = max(reached, key=lambda method: reached[method].difference)
             one = reached[best]
-            value = joined([best, element("br"), with_interval(one.difference, one.low, one.high)])
+            value = joined([best, element("br"), interval_cell(one.difference, one.low, one.high)])
             pairs.append((f"best NDCG@5, {title[0].lower()}{title[1:]}", value))
     return pairs
 
@@ -174,7 +165,7 @@ def _quality_sections(found: dict[Key, Comparisons]) -> list[Section]:
                 "Means over behaviors in percent; bars, and figures below each mean, are 95 % intervals of a bootstrap "
             )
             note += f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
-            parts = [shown(drawing, note), side_by_side(table(_means(mine, metric, title)) for metric in METRICS)]
+            parts = [shown(drawing, note), side_by_side(_means(mine, metric, title).captioned() for metric in METRICS)]
             sections.append(Section(protocol, title, joined(parts), (drawing,)))
     return sections
 
@@ -194,7 +185,7 @@ def _means(found: dict[tuple[str, str], Comparisons], metric: str, title: str) -
     cells = {name: [*(one.behaviors[each] for each in behaviors), one.overall] for name, one in mine.items()}
     digits = 1 if max(line[-1].difference for line in cells.values()) > FINE else 2
     rows = [
-        [name, *(with_interval(each.difference, each.low, each.high, digits=digits) for each in line)]
+        [name, *(interval_cell(each.difference, each.low, each.high, digits=digits) for each in line)]
         for name, line in cells.items()
     ]
     best = best_cells([[line[at].difference for line in cells.values()] for at in range(len(behaviors) + 1)])
@@ -215,7 +206,9 @@ def _ablation_section(path: Path, methods: set[str]) -> Section | None:
 def _table(made: dict[str, Any]) -> Html:
     best = frozenset((row, column) for row, column in made["best"])
     texts = frozenset(at for at, head in enumerate(made["header"]) if head in TEXTS)
-    shown_table = table(Table(made["title"], made["header"], made["rows"], frozenset({0}) | texts, best))
+    shown_table = Table(
+        made["title"], made["header"], made["rows"], best=best, text_columns=frozenset({0}) | texts
+    ).captioned()
     return joined([shown_table, *([paragraph(made["note"], class_="soft")] if made["note"] else [])])
 
 

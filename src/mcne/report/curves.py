@@ -5,8 +5,8 @@ from __future__ import annotations
 from mcne.errors import UsageError
 from mcne.plots.curves import Curves, draw_curves
 from mcne.report.figures import Drawing, shown
-from mcne.report.markup import Html, Table, count, joined, number, percent, table
 from mcne.report.page import Section
+from mcne.text import Html, Table, count_cell, joined, number_cell, percent_cell
 from mcne.training import Run
 from mcne.training.run import BEHAVIORS
 
@@ -32,7 +32,7 @@ def learning(run: Run) -> Section | None:
     made = Table(
         "First, best and last epoch", head, [[*row[:3], *(row[3].get(b, "–") for b in behaviors)] for row in rows]
     )
-    return Section(ANCHOR, TITLE, joined([shown(drawing, caption), table(made)]), (drawing,))
+    return Section(ANCHOR, TITLE, joined([shown(drawing, caption), made.captioned()]), (drawing,))
 
 
 def _parts(run: Run) -> dict[str, Run]:
@@ -53,7 +53,7 @@ def _rows(curves: Curves, *, several: bool) -> list[tuple[str, Html, Html, dict[
     rows = []
     for name, epoch in (("first", curves.epochs[0]), ("best", curves.best_epoch), ("last", curves.epochs[-1])):
         losses = {b: dict(points).get(epoch) for b, points in curves.losses.items()}
-        cells = {b: number(loss, "" if loss is None else f"{loss:.4f}") for b, loss in losses.items()}
+        cells = {b: number_cell(loss, ".4f") for b, loss in losses.items()}
         title = f"{name}, {curves.name}" if several else name
-        rows.append((title, count(epoch), percent(validation.get(epoch), 2), cells))
+        rows.append((title, count_cell(epoch), percent_cell(validation.get(epoch), 2), cells))
     return rows

@@ -13,7 +13,7 @@ from PIL import Image
 
 from mcne import files
 from mcne.plots.style import THEMES, Theme, boxes_told, canvas, colors, save, shortened, styled, to_svg
-from mcne.report.markup import Html, element
+from mcne.text import Html, element
 
 LARGEST_SVG = 120_000
 """Bytes; a figure of thousands of marks is smaller, and faster to show, as an image of points."""

@@ -10,8 +10,8 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.plots.maps import draw_map
 from mcne.report.figures import Drawing, shown
-from mcne.report.markup import Table, joined, number, paragraph, percent, table
 from mcne.report.page import Section
+from mcne.text import Table, joined, number_cell, paragraph, percent_cell
 
 POINTS = 480
 """Of a map that is made for a report, over all behaviors: seconds, where the 1,000 users of ``mcne plot map`` take a
@@ -37,7 +37,7 @@ def user_map(embeddings: ConditionalEmbeddings, kept: Path | None) -> Section | 
             else "Places come from t-SNE, a map per behavior, turned to lie on the first; users keep their color."
         ),
         shown(drawing, f"{len(found.user_ids):,} random users, seed {found.seed}, perplexity {found.perplexity:g}."),
-        table(_numbers(found)),
+        _numbers(found).captioned(),
     ]
     return Section(ANCHOR, TITLE, joined(parts), (drawing,))
 
@@ -75,7 +75,7 @@ def _numbers(found: ConditionalMap) -> Table:
         [
             f"map, {panel.name}",
             *_separation(panel.separation),
-            number(panel.trustworthiness, f"{panel.trustworthiness:.3f}"),
+            number_cell(panel.trustworthiness, ".3f"),
         ]
         for panel in found.panels
     ]
@@ -94,4 +94,4 @@ def _numbers(found: ConditionalMap) -> Table:
 def _separation(found: Separation | None) -> list[str]:
     if found is None:
         return ["–", "–"]
-    return [percent(found.same_group), number(found.silhouette, f"{found.silhouette:.3f}")]
+    return [percent_cell(found.same_group), number_cell(found.silhouette, ".3f")]

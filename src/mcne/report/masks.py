@@ -9,8 +9,8 @@ from mcne.analysis.masks import MaskLevel, MaskNumbers, mask_numbers
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.plots.masks import draw_masks
 from mcne.report.figures import Drawing, shown
-from mcne.report.markup import Table, count, folded, joined, number, paragraph, percent, table
 from mcne.report.page import Section
+from mcne.text import Table, count_cell, joined, number_cell, paragraph, percent_cell
 
 
 def masks(
@@ -29,8 +29,8 @@ def masks(
             "how likely chance alone would make such a difference."
         ),
         shown(drawing, "Colored: the mask is one. Below: the share of ones, what masks share, how they were learned."),
-        table(_densities(numbers)),
-        *([folded(_overlaps(last))] if last.overlaps_in_use else []),
+        _densities(numbers).captioned(),
+        *([_overlaps(last).folded()] if last.overlaps_in_use else []),
     ]
     return Section("masks", "Masks", joined(parts), (drawing,))
 
@@ -44,7 +44,7 @@ def _told(numbers: MaskNumbers) -> str:
 def _densities(numbers: MaskNumbers) -> Table:
     rows = []
     for name in numbers.levels[-1].names:
-        rows.append([name, *(percent(level.density.get(name)) for level in numbers.levels)])
+        rows.append([name, *(percent_cell(level.density.get(name)) for level in numbers.levels)])
     head = ["mask", *(f"level {level.level}, {level.width} dimensions" for level in numbers.levels)]
     return Table("Ones in a mask, percent", head, rows)
 
@@ -53,10 +53,10 @@ def _overlaps(last: MaskLevel) -> Table:
     rows = [
         [
             f"{pair.first} and {pair.second}",
-            count(pair.shared),
-            number(pair.chance, f"{pair.chance:.1f}"),
-            number(pair.jaccard, f"{pair.jaccard:.2f}"),
-            number(pair.holm_p, f"{pair.holm_p:.3f}"),
+            count_cell(pair.shared),
+            number_cell(pair.chance, ".1f"),
+            number_cell(pair.jaccard, ".2f"),
+            number_cell(pair.holm_p, ".3f"),
         ]
         for pair in last.overlaps_in_use
     ]

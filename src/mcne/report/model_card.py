@@ -11,7 +11,7 @@ from mcne.data.describe import describe_split
 from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.report.markup import Html, element, listed, paragraph
+from mcne.text import Html, bullet_list, element, paragraph
 from mcne.training import Run
 from mcne.training.run import TRANSFER
 
@@ -46,12 +46,12 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     """The card, from the run itself; without the data it says less."""
     parts = [
         ("What it is", paragraph(_about(run, embeddings))),
-        ("What it is for", listed(_for(run, embeddings))),
-        ("What it is not for", listed(NOT_FOR)),
+        ("What it is for", bullet_list(_for(run, embeddings))),
+        ("What it is not for", bullet_list(NOT_FOR)),
     ]
     if data is not None:
         parts.append(("What it learned from", paragraph(_learned_from(*data))))
-    parts.append(("Known limits", listed(_limits(run, embeddings, data))))
+    parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcne.report.figures import Drawing
-from mcne.report.markup import Html, element, joined, paragraph
+from mcne.text import Html, element, paragraph
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """No script at all, and nothing from elsewhere."""
@@ -115,26 +115,24 @@ class Report:
 
 def page(title: str, about: str, sections: Sequence[Section]) -> str:
     """A page as one HTML file that needs no other."""
-    head = joined(
-        [
-            element("meta", charset="utf-8"),
-            element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("meta", name="referrer", content="no-referrer"),
-            element("title", title),
-            element("style", Html(STYLE)),
-        ]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", title),
+        element("style", Html(STYLE)),
     )
     links = [element("li", element("a", section.title, href=f"#{section.anchor}")) for section in sections]
-    body = joined(
-        [
-            element("header", element("h1", title), _switch()),
-            paragraph(about, class_="soft"),
-            element("nav", element("ul", *links), aria_label="Sections"),
-            element("main", *map(_section, sections)),
-        ]
+    body = element(
+        "body",
+        element("header", element("h1", title), _switch()),
+        paragraph(about, class_="soft"),
+        element("nav", element("ul", *links), aria_label="Sections"),
+        element("main", *map(_section, sections)),
     )
-    return f"<!DOCTYPE html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:

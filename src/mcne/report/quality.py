@@ -16,17 +16,17 @@ from mcne.errors import MCNEError
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
 from mcne.report.figures import Drawing, Measured, measured, shown
-from mcne.report.markup import (
+from mcne.text import (
     Html,
     Table,
-    count,
+    count_cell,
+    data_cell,
+    interval_cell,
     joined,
-    number,
+    number_cell,
     paragraph,
-    percent,
+    percent_cell,
     side_by_side,
-    table,
-    with_interval,
 )
 from mcne.training import SPEC, Run
 from mcne.training.run import RESULT
@@ -122,19 +122,19 @@ def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
     if quality.means:
         drawings.append(_drawing(quality))
         parts.append(shown(drawings[0], "Test part, mean over behaviors; bars are 95 % intervals."))
-    parts.append(side_by_side(table(_means(quality, metric)) for metric in METRICS))
+    parts.append(side_by_side(_means(quality, metric).captioned() for metric in METRICS))
     if any(quality.tests.values()):
-        parts += [table(_tests(quality, run)), paragraph(_how_tested(quality), class_="soft")]
+        parts += [_tests(quality, run).captioned(), paragraph(_how_tested(quality), class_="soft")]
     else:
         parts.append(paragraph("No other finished run of the same split is beside this one to compare it with."))
     parts += [paragraph(remark) for remark in quality.remarks]
-    return joined([*parts, table(_every_metric(quality.summaries[run], run))]), tuple(drawings)
+    return joined([*parts, _every_metric(quality.summaries[run], run).captioned()]), tuple(drawings)
 
 
 def chance(one: Comparison) -> Html:
     """The corrected p; where no resample was on the other side, all that is known is that it is lower."""
     bound = "< " if round(one.p * (1 + RESAMPLES)) <= 2 else ""  # twice the observed difference, which counts as one
-    return number(one.adjusted_p, f"{bound}{math.ceil(one.adjusted_p * 10_000) / 10_000:.4f}")
+    return data_cell(f"{bound}{math.ceil(one.adjusted_p * 10_000) / 10_000:.4f}", one.adjusted_p)
 
 
 def metric_name(metric: str) -> str:
@@ -219,7 +219,7 @@ def _means(quality: Quality, metric: str) -> Table:
             mean = (summary["mean"] if place is None else summary["behaviors"][place])[metric]
             found = quality.measured(metric, name, place)
             columns[at].append(0.0 if mean is None else mean)
-            cells.append(percent(mean) if found is None else with_interval(mean, found.low, found.high))
+            cells.append(percent_cell(mean) if found is None else interval_cell(mean, found.low, found.high))
         rows.append([name, *cells])
     best = best_cells(columns) if len(rows) > 1 else frozenset()
     head = ["method", *quality.behaviors, mean_name(quality.behaviors)]
@@ -231,12 +231,14 @@ def _tests(quality: Quality, run: str) -> Table:
     for metric, found in quality.tests.items():
         for other, tested in found.items():
             one = tested.overall
-            interval = joined([percent(one.low), " … ", percent(one.high)])
-            effect = number(one.effect_size, "" if one.effect_size is None else f"{one.effect_size:+.2f}")
-            share = joined([percent(one.better, 0), " / ", percent(one.worse, 0)])
-            rows.append([other, metric_name(metric), percent(one.difference), interval, chance(one), effect, share])
+            interval = joined([percent_cell(one.low), " … ", percent_cell(one.high)])
+            effect = number_cell(one.effect_size, "+.2f")
+            share = joined([percent_cell(one.better, 0), " / ", percent_cell(one.worse, 0)])
+            rows.append(
+                [other, metric_name(metric), percent_cell(one.difference), interval, chance(one), effect, share]
+            )
     head = ["against", "metric", "better by", "95 % interval", "p after Holm", "d", "users better / worse, %"]
-    return Table(f"{run} against the others, mean over behaviors", head, rows, frozenset({0, 1}))
+    return Table(f"{run} against the others, mean over behaviors", head, rows, text_columns=frozenset({0, 1}))
 
 
 def _how_tested(quality: Quality) -> str:
@@ -254,6 +256,6 @@ def _every_metric(summary: Mapping[str, Any], run: str) -> Table:
     every = summary["behaviors"]
     for name, means in [*every.items(), (mean_name(every), summary["mean"])]:
         for cutoff in cutoffs:
-            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in EVERY_METRIC]
-            rows.append([name, count(means["users"]) if "users" in means else "", f"@{cutoff}", *values])
+            values = [percent_cell(means[f"{metric}@{cutoff}"], 2) for metric in EVERY_METRIC]
+            rows.append([name, count_cell(means["users"]) if "users" in means else "", f"@{cutoff}", *values])
     return Table(f"Every metric of {run}, test part", ["behavior", "users", "at", *EVERY_METRIC.values()], rows)

@@ -12,13 +12,13 @@ from mcne.report.answers import answers
 from mcne.report.curves import learning
 from mcne.report.data_card import data_card
 from mcne.report.maps import user_map, without_map
-from mcne.report.markup import Html, code, count, number, percent, with_interval
 from mcne.report.masks import masks
 from mcne.report.model_card import model_card
 from mcne.report.page import Report, Section, facts
 from mcne.report.quality import METRICS, Quality, measure, shown_quality
 from mcne.report.sensitivity import sensitivity
 from mcne.report.settings import origin_of, settings_of
+from mcne.text import Html, code, count_cell, interval_cell, percent_cell
 from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
 
@@ -94,14 +94,14 @@ def _glance(run: Run, held: Data | None, quality: Quality | None) -> Html:
         name = next(iter(quality.summaries))
         for metric, title in METRICS.items():
             mean, found = quality.summaries[name]["mean"][metric], quality.measured(metric, name, None)
-            shown = percent(mean) if found is None else with_interval(mean, found.low, found.high)
+            shown = percent_cell(mean) if found is None else interval_cell(mean, found.low, found.high)
             pairs.append((f"{title} on test, percent", shown))
     if held is not None:
-        pairs += [("users", count(held[0].n_users)), ("behaviors", count(len(held[0].behaviors)))]
+        pairs += [("users", count_cell(held[0].n_users)), ("behaviors", count_cell(len(held[0].behaviors)))]
     validation = run.result["ndcg@5"]
     pairs += [
-        ("NDCG@5 on validation, percent", number(validation, "" if validation is None else f"{100 * validation:.1f}")),
-        ("numbers learned", count(run.result["parameters"])),
+        ("NDCG@5 on validation, percent", percent_cell(validation)),
+        ("numbers learned", count_cell(run.result["parameters"])),
         ("seed", str(run.spec.seed)),
         ("fingerprint", code(run.fingerprint[:12])),
     ]

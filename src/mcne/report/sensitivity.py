@@ -9,8 +9,8 @@ from typing import Any
 from mcne.errors import UsageError
 from mcne.plots.sweep import METRICS, caption, draw, read
 from mcne.report.figures import Drawing, shown
-from mcne.report.markup import Html, Table, element, joined, number, percent, table
 from mcne.report.page import Section
+from mcne.text import NO_VALUE, Html, Table, element, joined, number_cell, spread_cell
 
 
 def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
@@ -26,7 +26,7 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
         drawing = _drawing(found, at)
         drawings.append(drawing)
         parts += [element("h3", found["title"]), shown(drawing, caption(found))]
-        parts += [table(_points(curve)) for curve in found["curves"]]
+        parts += [_points(curve).captioned() for curve in found["curves"]]
     return Section("sensitivity", "Sensitivity", joined(parts), tuple(drawings)) if parts else None
 
 
@@ -48,13 +48,9 @@ def _points(curve: Mapping[str, Any]) -> Table:
 
 
 def _spread(found: Mapping[str, float | None] | None) -> str:
-    if found is None:
-        return "–"
-    return (
-        percent(found["mean"]) if found["sd"] is None else joined([percent(found["mean"]), " ± ", percent(found["sd"])])
-    )
+    return NO_VALUE if found is None else spread_cell(found["mean"], found["sd"])
 
 
 def _seconds(found: Mapping[str, float | None] | None) -> Html:
     mean = None if found is None else found["mean"]
-    return number(mean, "" if mean is None else f"{mean:.2f}")
+    return number_cell(mean, ".2f")

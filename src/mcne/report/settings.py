@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mcne.data.dataset import SocialDataset
-from mcne.report.markup import Html, Table, code, joined, table
+from mcne.text import Html, Table, code, joined
 from mcne.training import Run
 from mcne.training.run import read_spec
 
@@ -19,7 +19,7 @@ def settings_of(run: Run) -> Html:
     """Every setting, defaults included."""
     spec = run.spec
     given: dict[str, Any] = {"method": spec.method, "mode": spec.mode, "seed": spec.seed} | dict(spec.schedule)
-    return table(_pairs("Settings, defaults included", given | dict(spec.config)))
+    return _pairs("Settings, defaults included", given | dict(spec.config)).captioned()
 
 
 def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
@@ -32,20 +32,20 @@ def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
         "run (settings, seed, data)": run.spec.identity,
     }
     made = {"mcne": said["version"]} | dict(said["machine"]) | dict(run.result)
-    parts = [table(_pairs("Fingerprints (sha256)", prints)), table(_pairs("How it was made", made))]
+    parts = [_pairs("Fingerprints (sha256)", prints).captioned(), _pairs("How it was made", made).captioned()]
     if dataset is not None and (told := dict(_flat(dataset.provenance))):
-        parts.append(table(_pairs(f"Where {dataset.name} comes from", told)))
+        parts.append(_pairs(f"Where {dataset.name} comes from", told).captioned())
     return joined(parts)
 
 
 def fingerprints(prints: Mapping[str, str]) -> Html:
     """Names and hashes."""
-    return table(_pairs("Fingerprints (sha256)", prints))
+    return _pairs("Fingerprints (sha256)", prints).captioned()
 
 
 def _pairs(caption: str, values: Mapping[str, Any]) -> Table:
     rows = [[name, code(value if isinstance(value, str) else json.dumps(value))] for name, value in values.items()]
-    return Table(caption, ["name", "value"], rows, frozenset({0, 1}))
+    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1}))
 
 
 def _flat(values: Mapping[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from mcne.studies.files import taking_turns, write_json
 from mcne.studies.structure import Repetition, Study, cell_directory, read_study
 from mcne.studies.structure_cell import Row, heuristics, is_done, read_cell, run_cell
 from mcne.studies.summary import Spread
-from mcne.studies.table import Table, markdown_page
+from mcne.text import Table, markdown_page, percent_with_spread
 from mcne.training import resolved
 from mcne.training.journal import overwrite
 
@@ -156,5 +156,4 @@ def _outcome(cell: Mapping[str, Any]) -> str:
 
 
 def _text(spread: Mapping[str, Any]) -> str:
-    mean = f"{100 * spread['mean']:.1f}"
-    return mean if spread["sd"] is None else f"{mean} ± {100 * spread['sd']:.1f}"
+    return percent_with_spread(spread["mean"], spread["sd"])

@@ -12,8 +12,8 @@ from mcne.studies.files import read_json, taking_turns, write_json
 from mcne.studies.kinds import WRITTEN_AGAIN
 from mcne.studies.summary import Row, Spread, Summary, summarize
 from mcne.studies.sweep import Sweep, row
-from mcne.studies.table import Table, markdown_page
 from mcne.studies.tables import beside_the_expected
+from mcne.text import NO_VALUE, Table, markdown_page, percent_with_spread
 from mcne.training.journal import overwrite
 
 RESULT, PAGE, TIMING = "sweep.json", "sweep.md", "timing"
@@ -182,9 +182,7 @@ def _best(points: Sequence[Mapping[str, Any]]) -> frozenset[tuple[int, int]]:
 
 
 def _percent(spread: Mapping[str, float | None] | None) -> str:
-    if spread is None or spread["mean"] is None:
-        return "–"
-    return f"{100 * spread['mean']:.1f}" + ("" if spread["sd"] is None else f" ± {100 * spread['sd']:.1f}")
+    return NO_VALUE if spread is None else percent_with_spread(spread["mean"], spread["sd"])
 
 
 def _number(spread: Mapping[str, float | None] | None, shape: str) -> str:

@@ -13,7 +13,7 @@ from mcne.evaluation.slices import SLICES
 from mcne.studies.files import taking_turns, write_json, write_parquet
 from mcne.studies.plan import Plan
 from mcne.studies.summary import Row, Spread, Summary
-from mcne.studies.table import Table, html_page, markdown_page
+from mcne.text import NO_VALUE, Table, html_page, markdown_page, percent_with_spread, signed_interval, signed_percent
 from mcne.training.journal import overwrite
 
 PROTOCOL_TITLES = {
@@ -55,7 +55,7 @@ def write(summary: Summary, out: Path) -> list[Path]:
     with taking_turns(out):
         for name, text in pages.items():
             overwrite(out / name, text.encode())
-        write_json(out / "table.json", [vars(table) | {"best": sorted(table.best)} for table in made])
+        write_json(out / "table.json", [table.to_json() for table in made])
         write_parquet(out / "users.parquet", summary.users())
     return [out / name for name in (*pages, "table.json", "users.parquet")]
 
@@ -152,9 +152,9 @@ def _tests(summary: Summary, protocol: str) -> list[Table]:
         for rival, each in rivals.items():
             test = each.overall
             effect = "–" if test.effect_size is None else f"{test.effect_size:+.2f}"
-            interval = f"{100 * test.low:+.2f} … {100 * test.high:+.2f}"
+            interval = signed_interval(test.low, test.high)
             share = f"{100 * test.better:.0f} / {100 * test.worse:.0f}"
-            rows.append((rival, metric, f"{100 * test.difference:+.2f}", interval, _chance(test), effect, share))
+            rows.append((rival, metric, signed_percent(test.difference), interval, _chance(test), effect, share))
     if not rows:
         return []
     header = ("rival", "metric", f"{reference} better by", "95 % interval", "p after Holm", "d", "users better / worse")
@@ -255,9 +255,7 @@ def _unfinished(summary: Summary) -> list[Table]:
 
 def percent(spread: Spread | None) -> str:
     """Mean and spread for people; a dash of nothing."""
-    if spread is None:
-        return "–"
-    return f"{100 * spread.mean:.1f}" + ("" if spread.sd is None else f" ± {100 * spread.sd:.1f}")
+    return NO_VALUE if spread is None else percent_with_spread(spread.mean, spread.sd)
 
 
 def _best(summary: Summary, columns: Sequence[Sequence[Spread | None]]) -> frozenset[tuple[int, int]]:

@@ -11,7 +11,6 @@ from mcne.evaluation.significance import Comparison, averaged, compare
 from mcne.studies.cell import is_done, read_result
 from mcne.studies.files import write_json
 from mcne.studies.summary import Spread
-from mcne.studies.table import Table, html_page, markdown_page
 from mcne.studies.tables import (
     CHOICES,
     beside_the_expected,
@@ -23,6 +22,7 @@ from mcne.studies.tables import (
 )
 from mcne.studies.transfer_plan import Way
 from mcne.studies.transfer_study import TransferStudy
+from mcne.text import Table, html_page, markdown_page, signed_interval, signed_percent
 from mcne.training.journal import overwrite
 
 METRICS = ("recall@5", "ndcg@5", "hits_ideal_ndcg@5")
@@ -190,7 +190,7 @@ def _tests(study: TransferStudy, rows: Sequence[Row]) -> dict[str, dict[str, Com
 
 def _tested(reference: str, tests: Mapping[str, Mapping[str, Comparison]]) -> list[Table]:
     rows = tuple(
-        (name, metric, f"{100 * t.difference:+.2f}", f"{100 * t.low:+.2f} … {100 * t.high:+.2f}", f"{t.adjusted_p:.4f}")
+        (name, metric, signed_percent(t.difference), signed_interval(t.low, t.high), f"{t.adjusted_p:.4f}")
         for metric, found in tests.items()
         for name, t in found.items()
     )

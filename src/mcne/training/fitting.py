@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcne.errors import UsageError
-from mcne.files import human_bytes
 from mcne.models.memory import Estimate
+from mcne.text import human_bytes
 
 if TYPE_CHECKING:
     import torch
