@@ -27,7 +27,7 @@ from mcne.errors import ArtifactError, DataError, DiskError, UsageError
 KIND, VERSION = "test artifact", 3
 META = {"name": "Café", "seed": 1234567, "ratios": [70.0, 1e-9]}
 PROVENANCE = {"notes": ["made here"]}
-ARRAYS = {
+ARRAYS: dict[str, NDArray[Any]] = {
     "users": np.arange(100, dtype=np.int64) * 3,
     "graph.weights": np.linspace(0, 1, 33, dtype=np.float32),
     "none": np.zeros((0, 4), dtype=np.int32),

@@ -90,11 +90,12 @@ def test_uniform_numbers_are_uniform() -> None:
 
 def test_uniform_keeps_53_bits_and_never_reaches_one() -> None:
     class Extreme(Stream):
+        word = 2**64 - 1
+
         def bits(self, shape: int | tuple[int, ...]) -> np.ndarray:
             return np.full(shape, self.word, dtype=np.uint64)
 
     extreme = Extreme(0, "x")
-    extreme.word = 2**64 - 1
     assert extreme.uniform(1).tolist() == [1 - 2.0**-53]
     for high in (1, 2, 3, 5, 100, 2**31 + 1, 2**40 + 1, 2**53 - 1):
         assert extreme.integers(high, 1).tolist() == [high - 1]

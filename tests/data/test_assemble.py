@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.values import not_none
 
 from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, UserFilter, assemble
 from mcne.data.dataset import Attribute, SocialDataset
@@ -48,21 +49,29 @@ def build(records: Records, trust: Trust, times: list[int] | None = None, **opti
     return assemble(raw(records, times), raw_links(trust, options.pop("weights", None)), **options)
 
 
-def links_of(dataset: SocialDataset) -> set[tuple[int, int]]:
+def links_of(dataset: SocialDataset) -> set[tuple[int | str, int | str]]:
     ids = list(dataset.users)
     pairs = zip(dataset.graph.sources(), dataset.graph.indices, strict=True)
     return {(ids[source], ids[target]) for source, target in pairs}
 
 
-def pairs_of(dataset: SocialDataset, name: str) -> set[tuple[int, int]]:
+def pairs_of(dataset: SocialDataset, name: str) -> set[tuple[int | str, int | str]]:
     behavior = dataset.behavior(name)
     rows = zip(behavior.user, behavior.item, strict=True)
     return {(dataset.users[int(user)], behavior.items[int(item)]) for user, item in rows}
 
 
+def times_of(dataset: SocialDataset, name: str) -> list[int]:
+    times: list[int] = not_none(dataset.behavior(name).timestamp).tolist()
+    return times
+
+
+def notes_of(dataset: SocialDataset) -> tuple[str, ...]:
+    return not_none(dataset.report).notes
+
+
 def ledgers_of(dataset: SocialDataset) -> dict[str, Ledger]:
-    assert dataset.report is not None
-    return {ledger.what: ledger for ledger in dataset.report.ledgers}
+    return {ledger.what: ledger for ledger in not_none(dataset.report).ledgers}
 
 
 # --- the recipe, step by step, from the description of the data ---
@@ -224,7 +233,7 @@ def test_the_order_of_the_rows_never_matters(network: tuple[Records, Trust], ran
             [time for _, time in timed],
             weights=[weight for _, weight in weighted],
         )
-        prints.add((dataset.fingerprint, "\n".join(dataset.report.lines())))
+        prints.add((dataset.fingerprint, "\n".join(not_none(dataset.report).lines())))
         random.shuffle(timed)
         random.shuffle(weighted)
     assert len(prints) == 1
@@ -320,18 +329,18 @@ def test_behaviors_come_in_the_order_asked_for() -> None:
 def test_the_earliest_time_of_a_repeated_record_counts() -> None:
     records = [(1, 1, 1), (1, 1, 1), (1, 1, 1), (2, 1, 1), (1, 1, 2), (2, 1, 2)]
     dataset = build(records, [], [30, 10, 20, 5, 1, 40])
-    assert dataset.behavior("Books").timestamp.tolist() == [10, 5]
-    assert dataset.behavior("Beauty").timestamp.tolist() == [1, 40]
+    assert times_of(dataset, "Books") == [10, 5]
+    assert times_of(dataset, "Beauty") == [1, 40]
     kept = build(records, [(1, 1)], [30, 10, 20, 5, 1, 40], user_filter=UserFilter(min_links=1), self_links="keep")
-    assert kept.behavior("Books").timestamp.tolist() == [10]
-    assert kept.behavior("Beauty").timestamp.tolist() == [1]
+    assert times_of(kept, "Books") == [10]
+    assert times_of(kept, "Beauty") == [1]
 
 
 def test_weights_of_links() -> None:
     """Weight 0 is no link at all; of the weights of one link the largest counts."""
     trust = [(1, 2), (2, 1), (2, 3), (3, 3), (1, 3), (4, 4)]
     dataset = build(two_records(1, 2), trust, weights=[0.5, 2.0, 0.0, 0.0, 1.5, 1.0])
-    weights = zip(dataset.graph.sources(), dataset.graph.indices, dataset.graph.weights, strict=True)
+    weights = zip(dataset.graph.sources(), dataset.graph.indices, not_none(dataset.graph.weights), strict=True)
     assert [(int(a), int(b), float(w)) for a, b, w in weights] == [(0, 1, 2), (0, 2, 1.5), (1, 0, 2), (2, 0, 1.5)]
     links = ledgers_of(dataset)["links"]
     assert (links.read, links.kept) == (6, 2)
@@ -388,7 +397,7 @@ def listed_users(users: list[int], ages: list[float], towns: list[int]) -> RawUs
     return RawUsers(np.array(users), attributes, place("users"))
 
 
-def town_of(dataset: SocialDataset) -> dict[Any, str | None]:
+def town_of(dataset: SocialDataset) -> dict[int | str, int | str | None]:
     town = dataset.attributes["town"]
     assert town.categories is not None
     names = [None if code < 0 else town.categories[int(code)] for code in town.values]
@@ -409,7 +418,7 @@ def test_attributes_of_users_that_are_dropped_leave_no_trace() -> None:
     wanted = UserFilter(min_records=1)
     with_nine = build(records, trust, users=listed_users([1, 2, 9], [1, 2, 9], [2, 0, 1]), user_filter=wanted)
     assert town_of(with_nine) == {1: "Paris", 2: "Lyon"}
-    assert list(with_nine.attributes["town"].categories) == ["Lyon", "Paris"]
+    assert list(not_none(with_nine.attributes["town"].categories)) == ["Lyon", "Paris"]
     without = build(records, trust, users=listed_users([2, 1], [2, 1], [0, 2]), user_filter=wanted)
     assert with_nine.fingerprint == without.fingerprint
 
@@ -418,7 +427,7 @@ def test_a_categorical_attribute_that_nobody_has() -> None:
     users = RawUsers(np.array([1]), {"town": Attribute(np.array([-1], dtype=np.int32), Ids([]))}, place("users"))
     dataset = build(two_records(1, 2), [], users=users)
     assert dataset.attributes["town"].values.tolist() == [-1, -1]
-    assert list(dataset.attributes["town"].categories) == []
+    assert list(not_none(dataset.attributes["town"].categories)) == []
 
 
 def test_a_user_listed_twice_is_refused() -> None:
@@ -451,20 +460,20 @@ def prepared_again(offset: int, *, behaviors: list[int] | None = None, n_links: 
 
 
 def test_friends_who_are_strangers_are_noted() -> None:
-    (note,) = prepared_again(1).report.notes
+    (note,) = notes_of(prepared_again(1))
     number = r"[01]\.\d\d ± 0\.\d\d"
     assert re.fullmatch(
         rf"friends are hardly more alike than any two users \(times as alike: Books {number}, Movies {number}\); "
         r"do the ids of both tables mean the same users\?",
         note,
     )
-    (note,) = prepared_again(1, behaviors=[1]).report.notes
+    (note,) = notes_of(prepared_again(1, behaviors=[1]))
     assert "(times as alike: Movies " in note
 
 
 def test_friends_who_are_alike_or_too_few_are_not() -> None:
-    assert prepared_again(0).report.notes == ()
-    assert prepared_again(1, n_links=40).report.notes == ()
+    assert notes_of(prepared_again(0)) == ()
+    assert notes_of(prepared_again(1, n_links=40)) == ()
 
 
 @pytest.mark.parametrize("sharing", [0, 3])
@@ -473,7 +482,7 @@ def test_couples_of_whom_hardly_any_share_an_item_tell_nothing(sharing: int) -> 
     records = [(user, user, 1) for user in range(1, 2001)]
     records += [(user + k, 5000 + user, 1) for user in range(1, 2 * sharing, 2) for k in (0, 1)]
     couples = [(user, user + 1) for user in range(1, 2001, 2)]
-    assert build(records, couples, behaviors=[1]).report.notes == ()
+    assert notes_of(build(records, couples, behaviors=[1])) == ()
 
 
 # --- text ids, provenance ---
@@ -501,8 +510,8 @@ def test_text_ids_take_the_same_way() -> None:
 def test_the_report_is_part_of_the_provenance() -> None:
     dataset = build(two_records(1), [], provenance={"sources": {"x": "y"}}, notes=["look here"])
     assert dataset.provenance["sources"] == {"x": "y"}
-    assert dataset.report.notes == ("look here",)
-    assert dataset.report.lines() == [
+    assert notes_of(dataset) == ("look here",)
+    assert not_none(dataset.report).lines() == [
         "users: 1 read, 1 kept",
         "links: 0 read, 0 kept",
         "Beauty interactions: 1 read, 1 kept",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.values import not_none
 
 from mcne import SocialDataset as PublicDataset
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
@@ -30,7 +31,7 @@ def make_behavior(**changes: Any) -> Behavior:
 def make(**changes: Any) -> SocialDataset:
     """Four users: 0–1 and 0–3 are friends, 2 is alone; two behaviors; two attributes."""
     weights = np.array([0.5, 2.0], dtype=np.float32)
-    parts = {
+    parts: dict[str, Any] = {
         "name": "toy",
         "users": Ids(np.array([10, 20, 30, 40])),
         "graph": undirected(4, rows(0, 3), rows(1, 0), weights)[0],
@@ -137,8 +138,8 @@ def test_a_behavior_is_asked_for_by_name() -> None:
 def test_nothing_can_be_changed() -> None:
     dataset = make()
     view, age, town = dataset.behavior("view"), dataset.attributes["age"], dataset.attributes["town"]
-    arrays = [view.user, view.item, view.timestamp, age.values, town.values, dataset.graph.indptr]
-    arrays += [dataset.graph.indices, dataset.graph.weights]
+    arrays = [view.user, view.item, not_none(view.timestamp), age.values, town.values, dataset.graph.indptr]
+    arrays += [dataset.graph.indices, not_none(dataset.graph.weights)]
     for array in arrays:
         assert not array.flags.writeable
         with pytest.raises(ValueError, match="read-only"):

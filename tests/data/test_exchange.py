@@ -42,9 +42,10 @@ def toy(users: Ids, items: Ids, *, weighted: bool = True, times: Any = (5, 3, 9,
     weight = np.array([0.1, 2.5], dtype=np.float32) if weighted else None
     graph, _ = undirected(5, np.array([0, 2]), np.array([1, 2]), weight)
     timestamp = None if times is None else np.array(times)
+    bought = items.subset(np.array([1]))
     behaviors = (
         Behavior("view", items, np.array([0, 0, 3], np.int32), np.array([0, 1, 0], np.int32), _first(timestamp, 3)),
-        Behavior("Buy, now", items.subset(np.array([1])), *(np.array([k], np.int32) for k in (1, 0)), _last(timestamp)),
+        Behavior("Buy, now", bought, np.array([1], np.int32), np.array([0], np.int32), _last(timestamp)),
     )
     attributes = {
         "town": Attribute(np.array([1, -1, 0, -1, 1], np.int32), Ids(["Paris", "Łódź 東京"])),

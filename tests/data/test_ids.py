@@ -300,8 +300,8 @@ def test_a_dictionary_that_lists_a_value_twice() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
-def test_empty_integer_columns(kind: type) -> None:
-    nothing = np.zeros(0, dtype=kind)
+def test_empty_integer_columns(kind: type[np.integer[Any]]) -> None:
+    nothing: np.ndarray = np.zeros(0, dtype=kind)
     check([nothing], [[]], "integer")
     check([nothing, np.array([1000, 2000]), nothing], [[], [1000, 2000], []], "integer")
     check([nothing, np.array([-(2**62), 2**62])], [[], [-(2**62), 2**62]], "integer")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.values import not_none
 
 from mcne.data import likeness as module
 from mcne.data.dataset import Behavior, SocialDataset
@@ -94,8 +95,8 @@ def test_by_hand() -> None:
     # ends 0, 1, 0, 2: of their 16 pairs 6 are of a user and itself, 4 of 0 and 1, 4 of 0 and 2, 2 of 1 and 2
     assert found.chance == pytest.approx((4 * root + 4 * 0.5 + 2 * root) / 10)
     assert found.standard_error == pytest.approx((root - 0.5) / 2)
-    assert found.ratio == pytest.approx(found.friends / found.chance)
-    assert found.ratio_error == pytest.approx(found.standard_error / found.chance)
+    assert found.ratio == pytest.approx(not_none(found.friends) / not_none(found.chance))
+    assert found.ratio_error == pytest.approx(not_none(found.standard_error) / not_none(found.chance))
     assert found.is_hardly_above_chance is None  # two links tell nothing
 
 
@@ -190,13 +191,17 @@ def test_links_are_drawn_with_the_same_chance() -> None:
     assert module._chosen(7, 7, "all").tolist() == list(range(7))
 
 
+def is_within_three_errors(drawn: Likeness, every: Likeness) -> bool:
+    return abs(not_none(drawn.friends) - not_none(every.friends)) < 3 * not_none(drawn.standard_error)
+
+
 def test_drawn_links_tell_what_all_links_tell(planted: SocialDataset) -> None:
     for behavior in planted.behaviors:
         every, drawn = (likeness(planted.graph, behavior, most_links=most) for most in (10**9, 3000))
         assert (every.compared, drawn.compared, drawn.links) == (every.links, 3000, every.links)
         assert drawn.chance == every.chance
         assert drawn.friends != every.friends
-        assert abs(drawn.friends - every.friends) < 3 * drawn.standard_error
+        assert is_within_three_errors(drawn, every)
         assert drawn == likeness(planted.graph, behavior, most_links=3000)
 
 
@@ -206,7 +211,7 @@ def test_drawn_links_tell_what_all_links_tell(planted: SocialDataset) -> None:
 def test_planted_friends_are_alike(planted: SocialDataset) -> None:
     for behavior in planted.behaviors:
         found = likeness(planted.graph, behavior)
-        assert found.ratio > 2.5
+        assert not_none(found.ratio) > 2.5
         assert found.is_hardly_above_chance is False
 
 
@@ -217,8 +222,9 @@ def test_friends_of_other_users_are_not(planted: SocialDataset) -> None:
         strangers = renumbered(planted.graph, np.random.default_rng(seed).permutation(planted.n_users))
         for behavior in planted.behaviors:
             found = likeness(strangers, behavior)
-            ratios.append(found.ratio)
-            surprises.append((found.friends - found.chance) / found.standard_error)
+            ratios.append(not_none(found.ratio))
+            above_chance = not_none(found.friends) - not_none(found.chance)
+            surprises.append(above_chance / not_none(found.standard_error))
     assert np.mean(ratios) == pytest.approx(1, abs=0.05)
     assert np.abs(surprises).max() < 3.5
     assert np.mean(np.array(surprises) > 2) < 0.1
@@ -244,4 +250,4 @@ def test_users_with_many_records_are_compared_less_often(
     some = likeness(planted.graph, books)
     assert (some.links, some.chance) == (every.links, every.chance)
     assert 100 < some.compared < every.compared / 4
-    assert abs(some.friends - every.friends) < 3 * some.standard_error
+    assert is_within_three_errors(some, every)

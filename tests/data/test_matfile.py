@@ -124,7 +124,12 @@ def test_doubles_stored_as_smaller_numbers_come_as_stored(order: str, path: Path
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_each_of_several_variables(compressed: bool, path: Path) -> None:
-    several = {"x": TABLE, "rating": TABLE * 2, "trustnetwork": (TABLE * 3).astype(np.int32), "none": np.zeros((0, 3))}
+    several: dict[str, np.ndarray] = {
+        "x": TABLE,
+        "rating": TABLE * 2,
+        "trustnetwork": (TABLE * 3).astype(np.int32),
+        "none": np.zeros((0, 3)),
+    }
     savemat(path, several, do_compression=compressed)
     for name, table in several.items():
         assert np.array_equal(read_matrix(path, name), table)

@@ -172,10 +172,16 @@ CASES = {
 def test_each_way_of_drawing_has_the_exact_chances(case: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of five items for thousands of users: the frequency of every ordered pair against its chance."""
     weights, seen_items = CASES[case]
-    n_users, listed = 15_000, []
+    n_users = 15_000
+    listed: list[np.ndarray] = []
     complete = module._complete
+
+    def listing(rows: np.ndarray, *rest: Any) -> Any:
+        listed.extend(rows.copy())
+        return complete(rows, *rest)
+
     monkeypatch.setattr(module, "ROUNDS", rounds)
-    monkeypatch.setattr(module, "_complete", lambda rows, *rest: (listed.extend(rows.copy()), complete(rows, *rest))[1])
+    monkeypatch.setattr(module, "_complete", listing)
     users = list(range(n_users))
     seen = {(user, item) for user in users for item in seen_items}
     drawn = draw(users, seen, weights, count=2, purpose=f"{case} {rounds}").items

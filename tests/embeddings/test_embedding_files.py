@@ -85,7 +85,7 @@ def test_word2vec_reads_back(random_embeddings: Any, tmp_path: Path) -> None:
 
 
 def test_word2vec_keeps_extreme_numbers(parts: dict[str, Any], tmp_path: Path) -> None:
-    vectors = np.float32([[1e-45, -0.0, 3.4e38], [0.1, -1e-5, 1 / 3], [16777217, 5, 0], [1, 2, 3]])
+    vectors = np.array([[1e-45, -0.0, 3.4e38], [0.1, -1e-5, 1 / 3], [16777217, 5, 0], [1, 2, 3]], np.float32)
     ConditionalEmbeddings(**parts | {"vectors": vectors}).export(tmp_path / "out", "word2vec")
     np.testing.assert_array_equal(read_word2vec(tmp_path / "out" / "users.txt")[1], vectors)
 

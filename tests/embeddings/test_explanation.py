@@ -71,7 +71,8 @@ def test_bias_alone_has_common_ground_too(bias_alone: ConditionalEmbeddings) -> 
 
 
 def test_links_to_oneself_make_no_common_friend(parts: dict[str, Any]) -> None:
-    graph = Graph(np.int32([0, 2, 5, 6, 6]), np.int32([0, 1, 0, 1, 2, 1]))  # 10 to itself and 20, 20 to itself and 30
+    # 10 to itself and 20, 20 to itself and 30
+    graph = Graph(np.array([0, 2, 5, 6, 6], np.int32), np.array([0, 1, 0, 1, 2, 1], np.int32))
     why = ConditionalEmbeddings(**parts | {"graph": graph}).explain(10, 20)
     assert (why.linked, why.common_friends) == (True, Common(0, ()))
     assert [message.share for message in why.messages] == [1 / 2, 1 / 3]

@@ -154,4 +154,7 @@ def naive_message(trunk: Trunk, layer: int, sender: np.ndarray, receiver: np.nda
     scores.pop(left, None)
     top = max(scores.values())
     raised = {row: np.exp(score - top) for row, score in scores.items()}
-    return sum(raised[row] / sum(raised.values()) * first * trunk.masks[layer][row] for row in raised)
+    message = np.zeros(len(first))
+    for row in raised:
+        message += raised[row] / sum(raised.values()) * first * trunk.masks[layer][row]
+    return message

@@ -60,7 +60,8 @@ def test_one_id_or_many(tiny: ConditionalEmbeddings) -> None:
     for many in ([20], (20,), np.array([20]), ["20"]):
         answers = tiny.recommend(many, "Books")
         assert [pairs(answer) for answer in answers] == [pairs(one)]
-    assert pairs(tiny.recommend(np.int32(20), "Books")) == pairs(tiny.recommend("20", "Books")) == pairs(one)
+    of_numpy: Any = np.int32(20)
+    assert pairs(tiny.recommend(of_numpy, "Books")) == pairs(tiny.recommend("20", "Books")) == pairs(one)
     assert tiny.recommend([], "Books") == []
     assert [pairs(answer) for answer in tiny.similar_users([30, 10, 30])] == [
         pairs(tiny.similar_users(user)) for user in (30, 10, 30)
@@ -148,9 +149,9 @@ def test_an_answer_does_not_depend_on_who_else_is_asked_about(random_embeddings:
 def test_scores_closer_than_float32_rounding_keep_their_order() -> None:
     """Large terms that cancel: in float32 the order would be that of the rounding errors."""
     random = np.random.default_rng(0)
-    query, table = random.normal(size=64), 1000 * random.normal(size=(500, 64))
-    table -= np.outer(table @ query / (query @ query), query)
-    query, table = query.astype(np.float32), table.astype(np.float32)
+    direction, rows = random.normal(size=64), 1000 * random.normal(size=(500, 64))
+    rows -= np.outer(rows @ direction / (direction @ direction), direction)
+    query, table = direction.astype(np.float32), rows.astype(np.float32)
     truth = exact(query[None], table)[0].astype(np.float32)
     assert set(np.argsort(-(table @ query))[:20]) != set(np.argsort(-truth)[:20])
     found = Table(Ids(np.arange(500)), table).search(query[None], k=20, excluded=[np.zeros(0, int)])[0]
@@ -166,7 +167,7 @@ def test_equal_vectors_tie_by_row_also_by_cosine() -> None:
 
 
 def test_tiny_and_zero_vectors_have_a_cosine() -> None:
-    vectors = np.float32([[1e-10, 0], [0, 0], [1e-20, 0], [1e15, 1e15]])
+    vectors = np.array([[1e-10, 0], [0, 0], [1e-20, 0], [1e15, 1e15]], np.float32)
     assert inverse_norms(vectors, np.array([True, True])) == pytest.approx([1e10, 0, 0, 1 / np.sqrt(2e30)])
     assert inverse_norms(vectors, np.array([False, True])) == pytest.approx([0, 0, 0, 1e-15])
 

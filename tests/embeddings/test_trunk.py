@@ -104,7 +104,7 @@ def test_masks_and_attention_are_checked() -> None:
     with pytest.raises(ValueError, match=r"attention projection: float32 \[2, any\] expected, got float32 \[3, 4\]"):
         Attention(np.zeros((3, 4), np.float32), np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="attention score: not all values are finite"):
-        Attention(np.zeros((1, 4), np.float32), np.float32([np.nan]))
+        Attention(np.zeros((1, 4), np.float32), np.array([np.nan], np.float32))
 
 
 def test_weights_that_make_a_level_must_fit_it() -> None:

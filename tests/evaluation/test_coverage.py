@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.evaluation.test_protocol import Table, make, random_triples, tables
 
-from evaluation.test_protocol import Table, make, random_triples, tables
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split
 from mcne.errors import UsageError

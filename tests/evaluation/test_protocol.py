@@ -22,11 +22,11 @@ from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split,
 from mcne.errors import UsageError
 from mcne.evaluation import protocol as module
 from mcne.evaluation.metrics import METRICS
-from mcne.evaluation.protocol import Evaluation, evaluate
+from mcne.evaluation.protocol import Evaluation, Part, ProtocolName, evaluate
 from mcne.randomness import Stream
 
-PROTOCOLS = ("sampled", "popular", "full")
-SCORED = ("validation", "test")
+PROTOCOLS: tuple[ProtocolName, ...] = ("sampled", "popular", "full")
+SCORED: tuple[Part, ...] = ("validation", "test")
 EVERY = [(part, protocol) for part in SCORED for protocol in PROTOCOLS]
 
 Triples = list[tuple[int, int, int]]  # user, item, part
@@ -42,7 +42,8 @@ class Table:
     def scores(self, behavior: int, users: np.ndarray, items: np.ndarray | None = None) -> np.ndarray:
         self.asked.append((behavior, users.tolist(), None if items is None else items.tolist()))
         table = self.tables[behavior]
-        return table[users] if items is None else table[users[:, None], items]
+        scores: np.ndarray = table[users] if items is None else table[users[:, None], items]
+        return scores
 
 
 def make(*behaviors: Triples, n_items: int = 0) -> tuple[SocialDataset, Split]:
@@ -129,8 +130,8 @@ def test_equals_a_loop_over_users(toy: Any, part: Any, protocol: Any, levels: in
         assert result.counts.tolist() == [len(places) for places in expected.values()]
         assert list(result.metrics) == [f"{name}@{k}" for name in METRICS for k in (5, 10, 20)]
         for label, values in result.metrics.items():
-            name, cutoff = label.split("@")
-            one = [METRICS[name](np.array(r), np.array([0, len(r)]), cutoff=int(cutoff))[0] for r in expected.values()]
+            name, at = label.split("@")
+            one = [METRICS[name](np.array(r), np.array([0, len(r)]), cutoff=int(at))[0] for r in expected.values()]
             assert values.tolist() == pytest.approx(one, abs=1e-12)
         for cutoff in (5, 10, 20):
             every = [place < cutoff for places in expected.values() for place in places]
@@ -282,8 +283,8 @@ def test_the_seed_decides_ties_and_nothing_else(toy: Any) -> None:
         scorer = Table(*tables(dataset, 4, levels))
         one, again, other = (evaluate(scorer, dataset, split, protocol="full", seed=seed) for seed in (1, 1, 2))
         assert same(one, again)
-        recalls = [run.behaviors["Books"].metrics["recall@5"] for run in (one, other)]
-        assert np.array_equal(*recalls) == equal
+        recall, other_recall = (run.behaviors["Books"].metrics["recall@5"] for run in (one, other))
+        assert np.array_equal(recall, other_recall) == equal
 
 
 def test_more_cutoffs_change_no_metric(toy: Any) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evaluation.test_protocol import Table, make, random_triples, tables
+from tests.values import not_none
 
-from evaluation.test_protocol import Table, make, random_triples, tables
 from mcne.data.split import random_split
 from mcne.errors import UsageError
 from mcne.evaluation import significance as module
@@ -62,7 +63,7 @@ def test_hand_values() -> None:
     assert (got.behaviors["Travel"].low, got.behaviors["Travel"].high) == (0.5, 1.0)
     assert got.behaviors["Travel"].p == pytest.approx(0.0, abs=2e-3)  # no resample reaches 0
     assert got.overall.difference == pytest.approx((0.0625 + 0.75) / 2)
-    variances = np.var([0.5, 0, -0.25, 0], ddof=1), 0.125
+    variances = [float(np.var([0.5, 0, -0.25, 0], ddof=1)), 0.125]
     assert got.overall.effect_size == pytest.approx(got.overall.difference / np.sqrt(np.mean(variances)))
     assert (got.overall.better, got.overall.worse, got.overall.users) == ((0.25 + 1) / 2, 0.125, 5)
 
@@ -104,7 +105,7 @@ def test_equals_resampling_by_hand(at_once: int, monkeypatch: pytest.MonkeyPatch
         assert comparison.p == pytest.approx(min(1, 2 * (tail + 1) / (len(drawn) + 1)))
     weighted = [np.average(list(one[b].values()), weights=list(weights[b].values())) for b in one]
     assert pair[0].mean() == pytest.approx(np.mean(weighted))
-    assert got.overall.difference == pytest.approx(pair[0].mean() - pair[1].mean())
+    assert got.overall.difference == pytest.approx(not_none(pair[0].mean()) - not_none(pair[1].mean()))
 
 
 def test_a_null_difference_is_rarely_found() -> None:

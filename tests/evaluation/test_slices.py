@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.evaluation.test_protocol import EVERY, Table, make, random_triples, tables
 
-from evaluation.test_protocol import EVERY, Table, make, random_triples, tables
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split
 from mcne.errors import UsageError
@@ -93,7 +94,7 @@ def by_hand(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, par
         trained = any(u == user and p == TRAIN for u, _, p in rows)
         known = {i for u, i, p in rows if u == user and p < PARTS.index(part)}
         ranked = sorted(set(range(behavior.n_items)) - known, key=lambda i: -table[user, i])
-        mine = {
+        mine: Callable[[int], bool] = {
             "cold_users": lambda i: not trained,  # noqa: B023
             "warm_users": lambda i: trained,  # noqa: B023
             "cold_items": lambda i: records[i] == 0,

@@ -28,7 +28,8 @@ def expected_shares(graph: Graph, *, length: int, restart: float) -> NDArray[np.
         power = power @ moves
         visits += (1 - restart) ** step * power
     np.fill_diagonal(visits, 0)
-    return visits / np.maximum(visits.sum(axis=1, keepdims=True), 1e-300)
+    shares: NDArray[np.float64] = visits / np.maximum(visits.sum(axis=1, keepdims=True), 1e-300)
+    return shares
 
 
 def as_matrix(visited: Visited) -> NDArray[np.float64]:
@@ -52,7 +53,7 @@ def test_the_most_visited_are_kept_and_their_shares_add_up_to_one() -> None:
     np.testing.assert_array_equal(few.node, everyone.node[:, :2])
     kept = everyone.share[:6, :2]
     np.testing.assert_allclose(few.share[:6], kept / kept.sum(axis=1, keepdims=True), rtol=1e-6)
-    assert (few.share.dtype, few.node.dtype) == (np.float32, np.int64)
+    assert (few.share.dtype, few.node.dtype) == (np.dtype(np.float32), np.dtype(np.int64))
 
 
 def test_who_has_no_links_has_no_neighbors_and_stands_for_itself() -> None:

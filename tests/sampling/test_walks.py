@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy import stats
+from tests.values import not_none
 
 from mcne.data.graph import Graph, undirected
 from mcne.randomness import Stream
@@ -25,7 +26,9 @@ def make_graph(*, weighted: bool = False) -> Graph:
 
 def weights_of(graph: Graph, user: int, *, weighted: bool) -> dict[int, float]:
     neighbors = graph.neighbors(user).tolist()
-    values = graph.weights[graph.indptr[user] : graph.indptr[user + 1]].tolist() if weighted else [1.0] * len(neighbors)
+    values = [1.0] * len(neighbors)
+    if weighted:
+        values = not_none(graph.weights)[graph.indptr[user] : graph.indptr[user + 1]].tolist()
     return dict(zip(neighbors, values, strict=True))
 
 
