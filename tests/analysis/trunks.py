@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
@@ -22,7 +23,7 @@ def random_graph(seed: int, n_users: int = 12, n_links: int = 26) -> Graph:
     ends = random.integers(0, n_users - 2, (2, n_links)).astype(np.int32)
     ends[:, 0] = 0
     weights = random.uniform(0.5, 2, n_links).astype(np.float32)
-    return undirected(n_users, *ends, weights)[0]
+    return undirected(n_users, ends[0], ends[1], weights)[0]
 
 
 def random_embeddings(
@@ -41,7 +42,7 @@ def random_embeddings(
     graph = random_graph(seed) if graph is None else graph
     n = graph.n_users
 
-    def draw(*shape: int) -> np.ndarray:
+    def draw(*shape: int) -> NDArray[np.float32]:
         return random.normal(size=shape).astype(np.float32)
 
     trunk = Trunk(
@@ -50,7 +51,7 @@ def random_embeddings(
         tuple(Attention(draw(4, 2 * width), draw(4)) for width in widths[:-1]) if attention else None,
         message,
         weighted,
-        tuple(draw(high, 2 * low) / 3 for low, high in pairwise(widths)),
+        tuple(draw(high, 2 * low) / np.float32(3) for low, high in pairwise(widths)),
         last_activation,
     )
     return embeddings_of(trunk, graph, random)
