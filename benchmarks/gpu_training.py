@@ -11,8 +11,8 @@ from benchmarks.temporary_run import temporary_run
 from mcne.data.split import random_split
 from mcne.training.bench.figure import Taken
 from mcne.training.bench.gpu import gpu
-from mcne.training.journal import SilentReporter
 from mcne.training.loop import Record
+from mcne.training.reporting import SilentReporter
 
 WARM_UP = 2
 """Epochs of a training before the one that is timed: in them kernels are compiled."""

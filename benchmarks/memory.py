@@ -30,13 +30,12 @@ from mcne.data.split import split_of
 from mcne.training.bench.memory import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.models.mcne import MCNE
-from mcne.training.journal import SilentReporter
 MCNE.n_steps = property(lambda model: 10)
 place = Path(sys.argv[1])
 data = SocialDataset.load(place / "data")
-training.train("mcne", data, split_of(place / "data", data, "random-0"), place / "run", given={"epochs": 2,
-    "checkpoint_seconds": 30}, seed=0, device=training.choose_device("cpu"), resume=False, places={},
-    reporter=SilentReporter())
+split = split_of(place / "data", data, "random-0")
+settings = {"epochs": 2, "checkpoint_seconds": 30}
+training.Training("mcne", data, split, settings=settings, device=training.choose_device("cpu")).run(place / "run")
 print(peak_memory())
 """
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
     from mcne.data.split import Split
     from mcne.training import Run
-    from mcne.training.journal import Reporter
+    from mcne.training.reporting import Reporter
 
 
 @contextmanager
@@ -27,16 +27,17 @@ def temporary_run(
     reporter: Reporter | None = None,
 ) -> Iterator[Run]:
     """The finished run of a method. It imports what trains only now, after a caller may have hidden a compiler."""
-    from mcne.training import choose_device, train
-    from mcne.training.journal import SilentReporter
+    from mcne.training import Training, choose_device
+    from mcne.training.reporting import SilentReporter
 
     with tempfile.TemporaryDirectory() as directory:
-        yield train(
-            *(method, dataset, split, Path(directory) / "run"),
-            given=given,
+        training = Training(
+            method,
+            dataset,
+            split,
+            settings=given,
             seed=seed,
             device=choose_device(device),
-            resume=False,
-            places={},
             reporter=reporter or SilentReporter(),
         )
+        yield training.run(Path(directory) / "run")

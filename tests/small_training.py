@@ -16,7 +16,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings
-from mcne.training.journal import Reporter, SilentReporter
+from mcne.training.reporting import Reporter, SilentReporter
 
 SMALL: Mapping[str, Any] = {
     "widths": [8, 8, 8],
@@ -73,16 +73,14 @@ def train_small(
     Without ``split`` the random one of seed 0 is used, and without ``settings`` those of :func:`small_settings`.
     ``dataset_path`` is where the run finds its dataset again, relative to itself.
     """
-    return training.train(
+    return training.Training(
         method,
         dataset,
         random_split(dataset, seed=0) if split is None else split,
-        path,
-        given=small_settings(method) if settings is None else settings,
+        settings=small_settings(method) if settings is None else settings,
         seed=seed,
         device=torch.device("cpu"),
-        resume=resume,
         places={"dataset": dataset_path, "split": "random-0"},
         reporter=SilentReporter() if reporter is None else reporter,
         mode=mode,
-    )
+    ).run(path, resume=resume)

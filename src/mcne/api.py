@@ -29,7 +29,7 @@ from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.files import MANIFEST
 
 if TYPE_CHECKING:
-    from mcne.training.journal import Reporter
+    from mcne.training.reporting import Reporter
 
 DATASET = "data"
 """Where a run that was trained from Python keeps its dataset and split, so that commands can evaluate it."""
@@ -262,19 +262,17 @@ class MCNE:
         method, others = "mcne" if is_paper else "mcne-plus", ("seed", "device", *(["initial"] if is_paper else []))
         given = {name: value for name, value in self.get_params().items() if name not in others}
         training.settings_of(method, given)  # a wrong one is a mistake even where it is not used
-        return training.train(
+        return training.Training(
             method,
             data,
             split,
-            path,
-            given=given if keep else given | {"checkpoint_seconds": NEVER},
+            settings=given if keep else given | {"checkpoint_seconds": NEVER},
             seed=seed,
             device=training.choose_device(self.device),
-            resume=resume,
             places={"dataset": DATASET, "split": "fitted"},
             reporter=self._reporter(progress),
-            tells_memory=progress,
-        )
+            reports_memory=progress,
+        ).run(path, resume=resume)
 
     def _schedule(self, *, keep: bool) -> dict[str, Any]:
         """How long and how carefully to train."""
@@ -284,7 +282,7 @@ class MCNE:
         return given if keep else given | {"checkpoint_seconds": NEVER}
 
     def _reporter(self, progress: bool) -> Reporter:
-        from mcne.training.journal import PlainReporter, SilentReporter
+        from mcne.training.reporting import PlainReporter, SilentReporter
 
         return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs) if progress else SilentReporter()
 

@@ -14,7 +14,6 @@ from mcne import training
 from mcne.data.dataset import Behavior
 from mcne.data.split import TEST, TRAIN, VALIDATION, supplied_split
 from mcne.models.registry import METHODS
-from mcne.training.journal import SilentReporter
 
 FIRST_CASES = {method: next(case for case in CASES.values() if case.method == method) for method in METHODS}
 
@@ -48,18 +47,8 @@ def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple
     dataset, split = one
     given = FIRST_CASES[method].settings
     learns = {"epochs": 3, "patience": 1}
-    run = training.train(
-        method,
-        dataset,
-        split,
-        path,
-        given={**given, **learns},
-        seed=1,
-        device=CPU,
-        resume=False,
-        places={},
-        reporter=SilentReporter(),
-        mode=mode,
+    run = training.Training(method, dataset, split, settings={**given, **learns}, seed=1, device=CPU, mode=mode).run(
+        path
     )
     recorded = b"".join(each.read_bytes() for each in sorted(path.rglob("metrics.jsonl")))
     scorer, users = run.scorer(dataset, split), np.arange(dataset.n_users)

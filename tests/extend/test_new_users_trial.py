@@ -23,7 +23,7 @@ from mcne.evaluation.protocol import evaluate
 from mcne.extend.held_out import hold_out
 from mcne.studies.new_users import SUMMARY, Trial, _popularity, summarize
 from mcne.training import Run
-from mcne.training.journal import Reporter, SilentReporter
+from mcne.training.reporting import Reporter, SilentReporter
 
 SMALL = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "epochs": 1, "batch_size": 512}
 CPU = torch.device("cpu")

@@ -17,7 +17,7 @@ from mcne.extend.transfer import settings_of, transfer
 from mcne.models import tables
 from mcne.models.memory import Estimate, estimate_transfer
 from mcne.training import fitting
-from mcne.training.journal import SilentReporter
+from mcne.training.reporting import SilentReporter
 
 
 class Noted(SilentReporter):

@@ -17,7 +17,7 @@ from mcne.extend.alignment import without
 from mcne.extend.transfer import transfer
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
-from mcne.training.journal import SilentReporter
+from mcne.training.reporting import SilentReporter
 
 NEW = "Food"  # it shares a planted factor with Travel
 CPU = torch.device("cpu")

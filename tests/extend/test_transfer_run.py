@@ -23,8 +23,9 @@ from mcne.embeddings.ranking import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import Counted, settings_of, transfer
-from mcne.training.journal import METRICS, RunJournal, SilentReporter
+from mcne.training.journal import METRICS, RunJournal
 from mcne.training.loop import Position
+from mcne.training.reporting import SilentReporter
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,7 @@ from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
-from mcne.training import train
-from mcne.training.journal import SilentReporter
+from mcne.training import Training
 
 NEAREST = 10
 
@@ -27,18 +26,15 @@ NEAREST = 10
 def trained(
     method: str, dataset: SocialDataset, split: Split, path: Path, *, given: Mapping[str, Any], seed: int
 ) -> ConditionalEmbeddings:
-    run = train(
+    run = Training(
         method,
         dataset,
         split,
-        path / method,
-        given=given,
+        settings=given,
         seed=seed,
         device=torch.device("cpu"),
-        resume=False,
         places={"dataset": "", "split": ""},
-        reporter=SilentReporter(),
-    )
+    ).run(path / method)
     return run.embeddings
 
 

@@ -26,8 +26,7 @@ from mcne.models.mcne_plus import MCNEPlus, MCNEPlusConfig
 from mcne.models.neighborhoods import Batch
 from mcne.models.registry import entry
 from mcne.models.settings import parse
-from mcne.training import train
-from mcne.training.journal import SilentReporter
+from mcne.training import Training
 
 CPU = torch.device("cpu")
 SIZES: dict[str, Any] = {"widths": (5, 4), "neighbor_samples": (3,), "attention_width": 3, "learning_rate": 0.05}
@@ -194,17 +193,8 @@ def test_attributes_that_tell_tastes_are_worth_something(tmp_path: Path) -> None
     ndcg = {}
     told = replace(data, attributes=tastes)
     for name, initial in (("mcne", {}), ("mcne-plus", {"initial": "both"}), ("mcne-plus", {"initial": "attributes"})):
-        run = train(
-            name,
-            told,
-            random_split(told, seed=0),
-            tmp_path / f"{name}{len(ndcg)}",
-            given=settings | initial,
-            seed=0,
-            device=CPU,
-            resume=False,
-            places={},
-            reporter=SilentReporter(),
+        run = Training(name, told, random_split(told, seed=0), settings=settings | initial, seed=0, device=CPU).run(
+            tmp_path / f"{name}{len(ndcg)}"
         )
         ndcg[initial.get("initial", "free")] = evaluate(run.embeddings, told, random_split(told, seed=0)).overall(
             "ndcg@5"

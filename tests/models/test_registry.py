@@ -19,7 +19,6 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.models.registry import METHODS, refusal
 from mcne.models.settings import to_json
-from mcne.training.journal import SilentReporter
 
 NETWORK = generate(SyntheticConfig(users=500, behaviors=2))[0]
 NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
@@ -53,18 +52,9 @@ def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
     dataset = dataclasses.replace(NETWORK, graph=without_links())
     with pytest.raises(UsageError, match="line learns from links"):
-        training.train(
-            "line",
-            dataset,
-            random_split(dataset, seed=0),
-            tmp_path / "run",
-            given={},
-            seed=0,
-            device=torch.device("cpu"),
-            resume=False,
-            places={},
-            reporter=SilentReporter(),
-        )
+        training.Training(
+            "line", dataset, random_split(dataset, seed=0), settings={}, seed=0, device=torch.device("cpu")
+        ).run(tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
 

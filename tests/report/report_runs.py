@@ -11,7 +11,6 @@ import torch
 from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import split_of
-from mcne.training.journal import SilentReporter
 
 SMALL = {"widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 512, "epochs": 3}
 GIVEN: Mapping[str, Mapping[str, Any]] = {"mcne": SMALL, "bpr": {"width": 8, "epochs": 2}, "popularity": {}}
@@ -33,19 +32,16 @@ settings = { width = 4, batch_size = 512 }
 
 def train(method: str, data: Path, out: Path, given: Mapping[str, Any], mode: training.Mode = "joint") -> training.Run:
     dataset = SocialDataset.load(data)
-    return training.train(
+    return training.Training(
         method,
         dataset,
         split_of(data, dataset, "random-0"),
-        out,
-        given=given,
+        settings=given,
         seed=0,
         device=torch.device("cpu"),
-        resume=False,
         places={"dataset": "../../network", "split": "random-0"},
-        reporter=SilentReporter(),
         mode=mode,
-    )
+    ).run(out)
 
 
 def trained(root: Path, dataset: SocialDataset) -> Path:

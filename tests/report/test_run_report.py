@@ -41,7 +41,7 @@ from mcne.studies.kinds import Kind
 from mcne.studies.sweep import Sweep
 from mcne.studies.sweep_results import collect, write
 from mcne.training import Run
-from mcne.training.journal import SilentReporter
+from mcne.training.reporting import SilentReporter
 from mcne.training.run import TRANSFER
 
 

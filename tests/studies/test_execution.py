@@ -11,7 +11,6 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -22,13 +21,12 @@ from mcne.cli.compare import compare
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, DivergedError
 from mcne.evaluation.protocol import evaluate
-from mcne.studies import cell as cells
 from mcne.studies import execution
 from mcne.studies.cell import is_done, read_evaluation, read_result, run_cell
 from mcne.studies.execution import Comparison
 from mcne.studies.summary import summarize
 from mcne.studies.tables import tables, write
-from mcne.training.journal import SilentReporter
+from mcne.training import Training
 from mcne.training.place import alone
 
 DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
@@ -37,16 +35,17 @@ DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
 def diverging(monkeypatch: pytest.MonkeyPatch, *where: tuple[str, int]) -> list[tuple[str, int]]:
     """Trainings of bpr in these modes and repetitions diverge; what is trained is noted in the list returned."""
     tried = []
-    train = cells.train
+    run = Training.run
 
-    def other(method: str, *args: Any, **kwargs: Any) -> training.Run:
-        at = (kwargs["mode"], kwargs["seed"])
-        tried.append(at)
-        if method == "bpr" and at in where:
-            raise DivergedError("the loss of Books is not finite")
-        return train(method, *args, **kwargs)
+    def other(self: Training, path: Path, *, resume: bool = False) -> training.Run:
+        at = (self.mode, self.seed)
+        if path.name == "run":  # not one of a behavior within it
+            tried.append(at)
+            if self.method == "bpr" and at in where:
+                raise DivergedError("the loss of Books is not finite")
+        return run(self, path, resume=resume)
 
-    monkeypatch.setattr(cells, "train", other)
+    monkeypatch.setattr(Training, "run", other)
     return tried
 
 
@@ -72,19 +71,15 @@ def test_the_search_never_sees_the_test_part(finished: Comparison) -> None:
 def test_a_cell_holds_what_its_run_evaluates_to(finished: Comparison, tmp_path: Path) -> None:
     cell = next(c for c in finished.final_cells() if c.candidate.method == "bpr" and c.repetition == 1)
     split = random_split(finished.dataset, seed=1)
-    again = training.train(
+    again = training.Training(
         "bpr",
         finished.dataset,
         split,
-        tmp_path / "run",
-        given=cell.candidate.given,
+        settings=cell.candidate.given,
         seed=1,
         device=torch.device("cpu"),
-        resume=False,
-        places={},
-        reporter=SilentReporter(),
         mode=cell.candidate.mode,
-    )
+    ).run(tmp_path / "run")
     assert again.spec.identity == cell.spec.identity
     kept = read_result(finished.directory(cell))
     assert (kept["spec"], kept["version"], kept["jobs"]) == (vars(cell.spec), __version__, 1)
@@ -259,7 +254,7 @@ def test_a_cell_that_another_process_trains_is_awaited(
     other = threading.Thread(target=elsewhere)
     other.start()
     begun.wait()
-    monkeypatch.setattr(cells, "train", lambda *_, **__: pytest.fail("trained here"))
+    monkeypatch.setattr(Training, "run", lambda *_, **__: pytest.fail("trained here"))
     failed, said = run(copied)
     other.join()
     assert failed == {}
@@ -287,7 +282,7 @@ def test_a_cell_that_another_process_gives_up_is_trained_here(copied: Comparison
 
 
 def test_a_cell_that_was_done_meanwhile_is_not_done_again(copied: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(Training, "run", lambda *_, **__: pytest.fail("trained again"))
     cell = copied.search_cells()[0]
     run_cell(cell, copied.directory(cell), data=copied.data, split_name="random-0", device="cpu", threads=1, jobs=1)
 
@@ -358,14 +353,16 @@ def test_seconds_are_those_of_all_attempts(copied: Comparison, monkeypatch: pyte
     cell = next(each for each in copied.search_cells() if each.candidate.mode == "separate")
     directory = copied.directory(cell)
     shutil.rmtree(directory)
-    train = cells.train
+    train = Training.run
     again = partial(run_cell, cell, directory, data=copied.data, split_name="random-0", device="cpu", threads=1, jobs=1)
 
-    def stopping(*args: Any, **kwargs: Any) -> training.Run:
-        train(*args, **kwargs)
-        raise KeyboardInterrupt
+    def stopping(self: Training, path: Path, *, resume: bool = False) -> training.Run:
+        finished = train(self, path, resume=resume)
+        if path == directory / "run":  # not one of a behavior within it
+            raise KeyboardInterrupt
+        return finished
 
-    monkeypatch.setattr(cells, "train", stopping)
+    monkeypatch.setattr(Training, "run", stopping)
     with pytest.raises(KeyboardInterrupt):
         again()
     monkeypatch.undo()

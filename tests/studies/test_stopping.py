@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,8 +35,7 @@ from mcne.data.split import random_split
 from mcne.errors import CaptureError, DataError, Interrupted, UsageError
 from mcne.studies import workers
 from mcne.studies.scheduling import do_missing
-from mcne.training import trainer
-from mcne.training.journal import SilentReporter
+from mcne.training import Mode, Training
 from mcne.training.place import is_held
 
 LONG = """
@@ -183,39 +183,34 @@ def test_a_comparison_ends_soon_and_goes_on(
 
 @pytest.mark.parametrize("mode", ["joint", "separate"])
 def test_a_signal_while_a_result_is_kept_is_not_lost(
-    mode: trainer.Mode, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: Mode, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The result is kept, and then the training stops: in mode separate before the next behavior."""
     dataset = SocialDataset.load(data)
-    train = partial(
-        trainer.train,
+    training = Training(
         "bpr",
         dataset,
         random_split(dataset, seed=0),
-        tmp_path / "run",
-        given={"epochs": 1, "width": 4},
-        seed=0,
+        settings={"epochs": 1, "width": 4},
         device=torch.device("cpu"),
-        resume=True,
-        places={},
-        reporter=SilentReporter(),
         mode=mode,
     )
-    keep, kept = trainer._Work._keep, []
+    save = Training._save
+    saved: list[Path] = []
 
-    def signaled(self: trainer._Work, *args: object) -> None:
-        kept.append(self.path)
-        if len(kept) == 1:
+    def signaled(self: Training, path: Path, *args: Any) -> None:
+        saved.append(path)
+        if len(saved) == 1:
             signal.raise_signal(signal.SIGTERM)
-        keep(self, *args)
+        save(self, path, *args)
 
-    monkeypatch.setattr(trainer._Work, "_keep", signaled)
+    monkeypatch.setattr(Training, "_save", signaled)
     with pytest.raises(Interrupted, match="stopped by SIGTERM when the training was finished"):
-        train()
-    assert len(kept) == 1
-    assert (kept[0] / "result.json").is_file()
-    train()
-    assert len(kept) == (1 if mode == "joint" else 2)
+        training.run(tmp_path / "run", resume=True)
+    assert len(saved) == 1
+    assert (saved[0] / "result.json").is_file()
+    training.run(tmp_path / "run", resume=True)
+    assert len(saved) == (1 if mode == "joint" else 2)
     assert (tmp_path / "run" / "result.json").is_file()
 
 

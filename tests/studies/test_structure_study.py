@@ -17,11 +17,11 @@ from mcne.data.graph import undirected
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
-from mcne.studies import structure_cell as cell_module
 from mcne.studies import structure_results
 from mcne.studies.structure import STUDY, Repetition, Study, settings_by_method
 from mcne.studies.structure_cell import measured, read_cell, trained
 from mcne.studies.structure_results import collect, page, write
+from mcne.training import Run, Training
 
 CPU = torch.device("cpu")
 SMALL: dict[str, dict[str, Any]] = {
@@ -105,7 +105,7 @@ def test_a_study_from_beginning_to_end(data: SocialDataset, tmp_path: Path, monk
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(cell_module, "train", refuse)
+    monkeypatch.setattr(Training, "run", refuse)
     next((out / "cells").iterdir()).joinpath("run").mkdir()  # as a death between result and removal leaves it
     finish(study(data, out, "mcne", "line", repetitions=2))
     assert not list(out.rglob("run"))
@@ -128,17 +128,17 @@ def test_a_stopped_study_goes_on_where_it_was(
 ) -> None:
     whole, _ = finish(study(data, tmp_path / "whole", "line", "bpr"))
     asked = study(data, tmp_path / "stopped", "line", "bpr")
-    train = cell_module.train
+    train = Training.run
 
-    def stop(method: str, *args: Any, **given: Any) -> Any:
-        if method == "bpr":
+    def stop(self: Training, path: Path, *, resume: bool = False) -> Run:
+        if self.method == "bpr":
             raise KeyboardInterrupt
-        return train(method, *args, **given)
+        return train(self, path, resume=resume)
 
-    monkeypatch.setattr(cell_module, "train", stop)
+    monkeypatch.setattr(Training, "run", stop)
     with pytest.raises(KeyboardInterrupt):
         finish(asked)
-    monkeypatch.setattr(cell_module, "train", train)
+    monkeypatch.setattr(Training, "run", train)
     assert finish(asked)[0]["rows"] == whole["rows"]
 
 

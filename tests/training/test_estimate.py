@@ -24,7 +24,6 @@ from mcne.models.memory import Estimate, _most_users, estimate
 from mcne.models.registry import METHODS, entry
 from mcne.training import fitting, settings_of
 from mcne.training.fitting import _left_in_groups, available_memory, decide
-from mcne.training.journal import SilentReporter
 
 MIB = 1 << 20
 CPU = torch.device("cpu")
@@ -49,12 +48,12 @@ from mcne.data.split import split_of
 from mcne.training.bench.memory import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.models.registry import entry
-from mcne.training.journal import SilentReporter
 method, place, given = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
 entry(method).make.n_steps = property(lambda model: 8)
 data = SocialDataset.load(place)
-training.train(method, data, split_of(place, data, "random-0"), place.with_name("run"), given=given, seed=0,
-    device=training.choose_device("cpu"), resume=False, places={}, reporter=SilentReporter())
+split = split_of(place, data, "random-0")
+device = training.choose_device("cpu")
+training.Training(method, data, split, settings=given, device=device).run(place.with_name("run"))
 print(peak_memory())
 """
 
@@ -108,16 +107,8 @@ def made(method: str, users: int = 500) -> Any:
 
 
 def train(method: str, path: Path) -> training.Run:
-    told = SMALL[method] | {"epochs": 2}
-    return training.train(
-        *(method, *network(), path),
-        given=told,
-        seed=1,
-        device=CPU,
-        resume=False,
-        places={"dataset": "nowhere", "split": "random-0"},
-        reporter=SilentReporter(),
-    )
+    settings = SMALL[method] | {"epochs": 2}
+    return training.Training(method, *network(), settings=settings, seed=1, device=CPU).run(path)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,7 +14,8 @@ import torch
 from mcne.errors import ArtifactError, DiskError
 from mcne.models.settings import TrainingSettings
 from mcne.training import journal as journal_module
-from mcne.training.journal import METRICS, TENSORBOARD, TIMES, PlainReporter, RunJournal, SilentReporter, overwrite
+from mcne.training.journal import METRICS, TENSORBOARD, TIMES, RunJournal, overwrite
+from mcne.training.reporting import PlainReporter, SilentReporter
 
 CPU = torch.device("cpu")
 STATE = {"learned": {"a": torch.ones(2)}, "memory": {"b": torch.ones(1)}}

@@ -26,16 +26,9 @@ from mcne.models.contract import Learner, Method, StepLoss
 from mcne.models.settings import TrainingSettings
 from mcne.training import checkpoint, loop
 from mcne.training.checkpoint import State
-from mcne.training.journal import (
-    CHECKPOINTS,
-    METRICS,
-    TIMES,
-    PlainReporter,
-    RunJournal,
-    SilentReporter,
-    describe_epoch,
-)
+from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, RunJournal
 from mcne.training.loop import Evaluated, Position, fit
+from mcne.training.reporting import PlainReporter, SilentReporter, describe_epoch
 
 CPU = torch.device("cpu")
 NAMES = ("Books", "Travel")

@@ -31,8 +31,9 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DivergedError, Interrupted
-from mcne.training.journal import CHECKPOINTS, METRICS, RunJournal, SilentReporter
+from mcne.training.journal import CHECKPOINTS, METRICS, RunJournal
 from mcne.training.loop import Position
+from mcne.training.reporting import SilentReporter
 
 CPU = torch.device("cpu")
 FOREVER = 1e9
@@ -70,18 +71,16 @@ def train(
 ) -> training.Run:
     dataset, split = network(behaviors)
     schedule = {"epochs": 4, "checkpoint_seconds": FOREVER} | changes
-    return training.train(
+    return training.Training(
         method,
         dataset,
         split,
-        path,
-        given=SETTINGS[method] | schedule,
+        settings=SETTINGS[method] | schedule,
         seed=1,
         device=CPU,
-        resume=resume,
         places={"dataset": "here", "split": "random-0"},
         reporter=reporter or SilentReporter(),
-    )
+    ).run(path, resume=resume)
 
 
 def result_of(path: Path) -> dict[str, bytes]:
@@ -215,11 +214,10 @@ def test_stopped_after_the_best_epoch(tmp_path: Path) -> None:
     """What was best, and how long ago, is part of what comes back."""
     chosen = {"epochs": 40, "patience": 3, "learning_rate": 0.2}
 
-    def overfit(path: Path, **changes: Any) -> training.Run:
-        dataset, split = network()
-        given = SETTINGS["bpr"] | chosen | {"checkpoint_seconds": FOREVER}
-        places = {"dataset": "here", "split": "random-0"}
-        return training.train("bpr", dataset, split, path, given=given, seed=1, device=CPU, places=places, **changes)
+    def overfit(path: Path, *, resume: bool, reporter: SilentReporter) -> training.Run:
+        settings = SETTINGS["bpr"] | chosen | {"checkpoint_seconds": FOREVER}
+        one = training.Training("bpr", *network(), settings=settings, seed=1, device=CPU, reporter=reporter)
+        return one.run(path, resume=resume)
 
     overfit(tmp_path / "whole", resume=False, reporter=SilentReporter())
     said = json.loads((tmp_path / "whole" / "result.json").read_bytes())

@@ -19,7 +19,8 @@ from mcne.errors import Interrupted, UsageError
 from mcne.models import tables
 from mcne.models.memory import Estimate
 from mcne.training import fitting
-from mcne.training.journal import METRICS, SilentReporter
+from mcne.training.journal import METRICS
+from mcne.training.reporting import SilentReporter
 
 CPU = torch.device("cpu")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -51,11 +52,9 @@ class Noted(SilentReporter):
 
 
 def train(method: str, path: Path, reporter: Noted, *, resume: bool = False) -> training.Run:
-    given: Mapping[str, Any] = SETTINGS[method]
-    places = {"dataset": "nowhere", "split": "random-0"}
-    return training.train(
-        *(method, *network(), path), given=given, seed=1, device=CPU, resume=resume, places=places, reporter=reporter
-    )
+    settings: Mapping[str, Any] = SETTINGS[method]
+    one = training.Training(method, *network(), settings=settings, seed=1, device=CPU, reporter=reporter)
+    return one.run(path, resume=resume)
 
 
 def content(path: Path) -> dict[str, bytes]:

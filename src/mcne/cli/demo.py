@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcne.data.split import Split
     from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.training import Run
-    from mcne.training.journal import Reporter
+    from mcne.training.reporting import Reporter
 
 USERS, SEED, SPLIT = 2000, 0, "random-0"
 
@@ -98,18 +98,16 @@ def _train(console: Console, method: str, dataset: SocialDataset, split: Split, 
         console.print(", ".join(f"{name} {value}" for name, value in given.items()), markup=False)
     started = time.perf_counter()
     with _reporter(console, method, dataset, epochs=int(given.get("epochs", 0))) as reporter:
-        run = training.train(
+        run = training.Training(
             method,
             dataset,
             split,
-            out / "runs" / method,
-            given=given,
+            settings=given,
             seed=SEED,
             device=training.choose_device("auto"),
-            resume=False,
             places={"dataset": "../../network", "split": SPLIT},
             reporter=reporter,
-        )
+        ).run(out / "runs" / method)
     seconds, compiling = time.perf_counter() - started, CLOCK.since(started)
     once = f", {compiling:.1f} of them to compile, once" if compiling else ""
     _say(console, f"{outcome(run)}; {seconds:.1f} s{once}")
@@ -120,7 +118,7 @@ def _train(console: Console, method: str, dataset: SocialDataset, split: Split, 
 def _reporter(console: Console, method: str, dataset: SocialDataset, *, epochs: int) -> Iterator[Reporter]:
     """Live on a terminal, silent elsewhere: the outcome is enough."""
     from mcne.cli.progress import shown
-    from mcne.training.journal import SilentReporter
+    from mcne.training.reporting import SilentReporter
 
     if not console.is_terminal:
         yield SilentReporter()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from mcne.training.journal import Reporter
+    from mcne.training.reporting import Reporter
 
 METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
 
@@ -71,7 +71,7 @@ def compare_new_users(
     from mcne.cli.progress import shown
     from mcne.data.dataset import SocialDataset
     from mcne.studies.new_users import Trial
-    from mcne.training.journal import PlainReporter
+    from mcne.training.reporting import PlainReporter
 
     given = given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compile_clock import CLOCK
-from mcne.training.journal import PlainReporter, Reporter
 from mcne.training.loop import Losses, Position
+from mcne.training.reporting import PlainReporter, Reporter
 
 REFRESH_SECONDS = 0.125
 

@@ -65,20 +65,18 @@ def train(
     parts = split_of(data, dataset, split)
     with shown(Console(), title=method, epochs=settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
-        run = training.train(
+        run = training.Training(
             method,
             dataset,
             parts,
-            out,
-            given=given,
+            settings=given,
             seed=seed,
             device=chosen,
-            resume=resume,
             places={"dataset": str(data.absolute()), "split": split},
             reporter=reporter,
             mode="separate" if separate else "joint",
-            tells_memory=True,
-        )
+            reports_memory=True,
+        ).run(out, resume=resume)
     typer.echo(outcome(run))
     typer.echo(f"saved {out} {run.fingerprint}")
 

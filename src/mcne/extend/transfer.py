@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,10 @@ from mcne.extend.alignment import aligned, shared_items
 from mcne.extend.learner import Transfer, TransferConfig
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, estimate_transfer
-from mcne.models.settings import TrainingSettings, parse, to_json
-from mcne.training.choices import schedule_of
-from mcne.training.journal import Reporter, tensorboard_writer
+from mcne.models.settings import TrainingSettings, parse
+from mcne.training.reporting import Reporter
 from mcne.training.run import SPEC, TRANSFER, Run, RunSpec
-from mcne.training.trainer import train_made
+from mcne.training.trainer import Training
 
 if TYPE_CHECKING:
     import torch
@@ -94,15 +94,25 @@ def transfer(
     The run has everything that ``base`` serves, byte for byte, and the new behavior beside it; its own data is the
     behavior's alone, so that it is evaluated on that.
     """
-    config, settings = settings_of(base, given)
+    config, _ = settings_of(base, given)
     trunk = trunk_of(base, config)
     own, parts = aligned(base, dataset, split, behavior=behavior)
-    if settings.tensorboard:
-        tensorboard_writer()  # an error before anything is made
+    training = _Transferring(
+        TRANSFER,
+        own,
+        parts,
+        settings=given,
+        seed=seed,
+        device=device,
+        places={"dataset": DATASET, "split": split_name},
+        reporter=reporter,
+        reports_memory=True,
+        base=base,
+        trunk=trunk,
+    )
     for line in shared_items(base, own.behaviors[0]):
         reporter.say(line)
-    work = _Work(base, trunk, own, parts, settings, seed, device, split_name, reporter)
-    return work.train(config, path, resume=resume)
+    return training.run(path, resume=resume)
 
 
 def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
@@ -126,63 +136,53 @@ def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """A transfer whose inputs are sound."""
+class _Transferring(Training):
+    """The training of a new behavior, on the network of embeddings that were trained before."""
 
     base: ConditionalEmbeddings
     trunk: Trunk
-    dataset: SocialDataset
-    split: Split
-    settings: TrainingSettings
-    seed: int
-    device: torch.device
-    split_name: str
-    reporter: Reporter
 
-    def train(self, config: TransferConfig, path: Path, *, resume: bool) -> Run:
-        return train_made(
-            lambda data: self._made(data, config, path),
-            self.dataset,
-            self.split,
-            path,
-            needed=lambda: self._needed(config),
-            spec=self._spec(config),
-            settings=self.settings,
-            device=self.device,
-            resume=resume,
-            places={"dataset": DATASET, "split": self.split_name},
-            reporter=self.reporter,
-        )
+    @cached_property
+    def parsed(self) -> tuple[TransferConfig, TrainingSettings]:
+        """The settings, checked: those of the transfer, and how to train."""
+        return settings_of(self.base, self.settings)
 
-    def _needed(self, config: TransferConfig) -> Estimate:
-        """The memory that it takes; whole vectors are a network without layers."""
+    @property
+    def spec(self) -> RunSpec:
+        """Everything that decides the result; the base counts by its content."""
+        spec = super().spec
+        also = {"behavior": self.dataset.behavior_names[0], "base": self.base.fingerprint}
+        return dataclasses.replace(spec, config={**spec.config, **also})
+
+    def check(self) -> None:
+        """Nothing more: inputs were aligned with the base."""
+
+    def estimate(self) -> Estimate:
+        """The memory that it needs; whole vectors are a network without layers."""
+        config, settings = self.parsed
         is_whole = config.control == "whole-vector"
         return estimate_transfer(
             (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks),
             () if is_whole else config.neighbor_samples,
             config,
-            self.settings,
+            settings,
             self.dataset,
             self.split,
             weighted=self.trunk.weighted,
             is_on_gpu=self.device.type != "cpu",
         )
 
-    def _made(self, data: TrainingData, config: TransferConfig, path: Path) -> Method:
+    def make(self, data: TrainingData, path: Path) -> Method:
         """The learner; items that come before its masks are trained first, in a run within the run."""
+        self.start(path)
         self.dataset.save(path / DATASET)
-        self.split.save(path / DATASET / DIRECTORY / self.split_name)
+        self.split.save(path / DATASET / DIRECTORY / self.places["split"])
+        config, _ = self.parsed
         items = None
         if config.control == "masks-only":
             self.reporter.say("items first, against the whole vectors:")
-            whole, place = dataclasses.replace(config, control="whole-vector"), path / FIRST
-            before = self.train(whole, place, resume=(place / SPEC).is_file())
+            first = dataclasses.replace(self, settings={**self.settings, "control": "whole-vector"})
+            before = first.run(path / FIRST, resume=(path / FIRST / SPEC).is_file())
             items = np.asarray(before.embeddings.spaces[-1].item_vectors)
             self.reporter.say("then masks, with these items:")
         return Transfer(self.base, self.trunk, data, config, items=items, seed=self.seed, device=self.device)
-
-    def _spec(self, config: TransferConfig) -> RunSpec:
-        """Everything that decides the result: what was trained before counts by its content."""
-        told = to_json(config) | {"behavior": self.dataset.behavior_names[0], "base": self.base.fingerprint}
-        schedule = schedule_of(self.settings)
-        return RunSpec(TRANSFER, "joint", told, schedule, self.seed, self.dataset.fingerprint, self.split.fingerprint)

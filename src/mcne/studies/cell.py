@@ -33,7 +33,7 @@ from mcne.evaluation.protocol import (
 from mcne.evaluation.slices import sliced
 from mcne.studies.files import read_json, read_parquet, write_json, write_parquet
 from mcne.studies.plan import Cell
-from mcne.training import Run, choose_device, train
+from mcne.training import Run, Training, choose_device
 from mcne.training.journal import TIMES
 from mcne.training.place import alone
 
@@ -108,21 +108,16 @@ def run_cell(cell: Cell, directory: Path, *, data: Path, split_name: str, device
 def _trained(
     cell: Cell, path: Path, dataset: SocialDataset, split: Split, *, data: Path, split_name: str, device: torch.device
 ) -> Run:
-    from mcne.training.journal import SilentReporter
-
-    return train(
+    return Training(
         cell.candidate.method,
         dataset,
         split,
-        path,
-        given=cell.candidate.given,
+        settings=cell.candidate.given,
         seed=cell.repetition,
         device=device,
-        resume=True,
         places={"dataset": str(data.absolute()), "split": split_name},
-        reporter=SilentReporter(),
         mode=cell.candidate.mode,
-    )
+    ).run(path, resume=True)
 
 
 def _evaluated(cell: Cell, scorer: Scorer, directory: Path, dataset: SocialDataset, split: Split) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from mcne.training.run import read_json
 if TYPE_CHECKING:
     import torch
 
-    from mcne.training.journal import Reporter
+    from mcne.training.reporting import Reporter
 
 REQUEST, RESULT, SUMMARY = "request.json", "result.json", "new-users.json"
 SPLIT = "held-out"
@@ -118,18 +118,16 @@ class Trial:
         dataset.save(path / "data")
         split.save(path / "data" / DIRECTORY / SPLIT)
         with reporting(f"{self.method}, seed {seed}, {path.name} users") as reporter:
-            return training.train(
+            return training.Training(
                 self.method,
                 dataset,
                 split,
-                path / "run",
-                given=self.given,
+                settings=self.given,
                 seed=seed,
                 device=device,
-                resume=(path / "run").exists(),
                 places={"dataset": "../data", "split": SPLIT},
                 reporter=reporter,
-            )
+            ).run(path / "run", resume=(path / "run").exists())
 
 
 def told_of(held: HeldOut) -> dict[str, pa.Table]:

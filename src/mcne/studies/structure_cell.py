@@ -26,8 +26,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DivergedError
 from mcne.studies.files import read_json, write_json
 from mcne.studies.structure import Repetition
-from mcne.training import Run, train
-from mcne.training.journal import SilentReporter
+from mcne.training import Run, Training
 from mcne.training.place import alone
 
 if TYPE_CHECKING:
@@ -74,18 +73,15 @@ def run_cell(
 
 def trained(method: str, repetition: Repetition, path: Path, *, given: Mapping[str, Any], device: torch.device) -> Run:
     """The run of a method that sees the network without its held-out links, and nothing of these."""
-    return train(
+    return Training(
         method,
         repetition.dataset,
         repetition.split,
-        path,
-        given=given,
+        settings=given,
         seed=repetition.number,
         device=device,
-        resume=True,
         places={"dataset": "", "split": f"random-{repetition.number}"},
-        reporter=SilentReporter(),
-    )
+    ).run(path, resume=True)
 
 
 def measured(embeddings: ConditionalEmbeddings, held_out: HeldOut) -> Iterator[Row]:

@@ -24,8 +24,9 @@ from mcne.studies.files import write_json, write_parquet
 from mcne.studies.kinds import BASES, CELLS, Kind, begin, check_kind
 from mcne.studies.scheduling import Say, do_missing, ending
 from mcne.studies.transfer_plan import TransferPlan, Way
-from mcne.training import Run, choose_device, train
+from mcne.training import Run, Training, choose_device
 from mcne.training.place import alone
+from mcne.training.reporting import SilentReporter
 
 if TYPE_CHECKING:
     import torch
@@ -169,17 +170,28 @@ def run_task(task: Task, directory: Path, *, device: str, threads: int, jobs: in
 
 def _trained(task: Task, path: Path, device: torch.device) -> Run:
     from mcne.extend.transfer import transfer
-    from mcne.training.journal import SilentReporter
 
     way, (dataset, split) = task.way, _data(task)
-    shared: dict[str, Any] = {"given": way.given, "seed": task.repetition, "device": device, "resume": True}
-    shared |= {"reporter": SilentReporter()}
     if way.is_transfer:
         assert task.base is not None
-        base = Run.open(task.base).embeddings
-        return transfer(base, dataset, split, path, behavior=task.behavior, split_name=task.split_name, **shared)
+        return transfer(
+            Run.open(task.base).embeddings,
+            dataset,
+            split,
+            path,
+            behavior=task.behavior,
+            given=way.given,
+            seed=task.repetition,
+            device=device,
+            resume=True,
+            split_name=task.split_name,
+            reporter=SilentReporter(),
+        )
     places = {"dataset": str(task.data.absolute()), "split": task.split_name}
-    return train(way.method, dataset, split, path, places=places, **shared)
+    training = Training(
+        way.method, dataset, split, settings=way.given, seed=task.repetition, device=device, places=places
+    )
+    return training.run(path, resume=True)
 
 
 def _data(task: Task) -> tuple[SocialDataset, Split]:

@@ -13,4 +13,4 @@ from mcne.training.run import Mode as Mode
 from mcne.training.run import Run as Run
 from mcne.training.run import RunSpec as RunSpec
 from mcne.training.run import begun_with as begun_with
-from mcne.training.trainer import train as train
+from mcne.training.trainer import Training as Training

@@ -9,38 +9,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from mcne.errors import ArtifactError, DiskError, UsageError
-from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.models.settings import TrainingSettings
 from mcne.training import checkpoint
 from mcne.training.checkpoint import State
 from mcne.training.loop import Losses, Position, Record
+from mcne.training.reporting import Reporter
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 NOWHERE_TO_KEEP = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
-
-
-class Reporter(Protocol):
-    """Shows a training to people."""
-
-    def say(self, line: str) -> None:
-        """Something to know."""
-        ...
-
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """A step is done."""
-        ...
-
-    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
-        """An epoch is done."""
-        ...
 
 
 class RunJournal:
@@ -190,49 +174,3 @@ def tensorboard_writer() -> Any:
             "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
-
-
-class PlainReporter:
-    """A line per epoch, for logs and pipes."""
-
-    def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
-        self._write, self._epochs = write, epochs
-
-    def say(self, line: str) -> None:
-        """Something to know."""
-        self._write(line)
-
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Nothing between epochs."""
-
-    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
-        """One line."""
-        self._write(describe_epoch(record, seconds=seconds, examples=examples, epochs=self._epochs))
-
-
-class SilentReporter:
-    """Shows nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
-
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Nothing."""
-
-    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
-        """Nothing."""
-
-
-def describe_epoch(record: Record, *, seconds: float, examples: int, epochs: int) -> str:
-    """An epoch in a line: losses, the metric that decides, masks, speed."""
-    parts = [f"epoch {record['epoch']}/{epochs}"] if record["epoch"] else []  # 0: of a method that needs none
-    parts += [f"{name} {value:.4f}" for name, value in record.get("loss", {}).items()]
-    metric = record.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)
-    if metric is not None:
-        parts.append(f"validation {DECIDING_METRIC} {metric:.4f}")
-    density = [value for name, value in record.items() if name.startswith("mask_density")]
-    if density:
-        parts.append(f"mask density {'/'.join(f'{value:.2f}' for value in density)}, {record['mask_flips']:.0f} flips")
-    if seconds:
-        parts.append(f"{examples / seconds:,.0f} examples/s")
-    return ", ".join(parts)
