@@ -17,8 +17,7 @@ from mcne.analysis.maps import ConditionalMap, aligned_to, conditional_map, rand
 from mcne.analysis.separation import kept_neighbors, nearest, separation, trustworthiness
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from mcne.analysis.masks import mask_epochs, mask_numbers, overlap
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
-from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.explanation import OTHER
-from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
 

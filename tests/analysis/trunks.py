@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
 from mcne.embeddings import Attention, BehaviorSpace, ConditionalEmbeddings, Trunk
-from mcne.embeddings.forward import levels
-from mcne.embeddings.trunk import MessageKind
+from mcne.embeddings.trunk import MessageKind, levels
 
 NAMES = ("Books", "Movies", "Travel", "Food", "Music", "Games", "Beauty", "Sports", "Cars", "Garden", "Fashion", "Art")
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.values import not_none
 
-from mcne.data import compressed
 from mcne.data import graph as graph_module
 from mcne.data.graph import Graph, undirected
 
@@ -193,7 +192,7 @@ def test_one_direction_taken_away_is_always_noticed(case: tuple[int, Pairs, list
     gone = data.draw(st.sampled_from(one_way.tolist()))
     counts = np.bincount(np.delete(graph.sources(), gone), minlength=n)
     for w in (None, np.delete(not_none(graph.weights), gone)):
-        broken = Graph(compressed.offsets(counts), np.delete(graph.indices, gone), w)
+        broken = Graph(graph_module.offsets(counts), np.delete(graph.indices, gone), w)
         with pytest.raises(ValueError, match="both directions"):
             broken.validate()
     other = not_none(graph.weights).copy()
@@ -250,14 +249,14 @@ def test_a_graph_is_frozen_and_leaves_the_callers_arrays_alone() -> None:
 
 
 def test_offsets_are_int32_where_they_fit() -> None:
-    assert compressed.offsets(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
-    assert compressed.offsets(np.zeros(0, np.int64)).tolist() == [0]
+    assert graph_module.offsets(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
+    assert graph_module.offsets(np.zeros(0, np.int64)).tolist() == [0]
     most = 2**31 - 1
-    fits, over = compressed.offsets(np.array([most - 1, 1])), compressed.offsets(np.array([most, 1]))
+    fits, over = graph_module.offsets(np.array([most - 1, 1])), graph_module.offsets(np.array([most, 1]))
     assert (fits.dtype, fits.tolist()) == (np.dtype(np.int32), [0, most - 1, most])
     assert (over.dtype, over.tolist()) == (np.dtype(np.int64), [0, most, most + 1])
-    assert compressed.offsets(np.array([True, False, True])).tolist() == [0, 1, 1, 2]
-    assert compressed.offsets(np.array([2**31 - 1, 2**31 - 1], dtype=np.int32)).tolist()[-1] == 2**32 - 2
+    assert graph_module.offsets(np.array([True, False, True])).tolist() == [0, 1, 1, 2]
+    assert graph_module.offsets(np.array([2**31 - 1, 2**31 - 1], dtype=np.int32)).tolist()[-1] == 2**32 - 2
 
 
 @FEW
@@ -265,4 +264,4 @@ def test_offsets_are_int32_where_they_fit() -> None:
 def test_run_starts_equals_a_loop(values: list[int]) -> None:
     ordered = sorted(values)
     expected = [k == 0 or ordered[k] != ordered[k - 1] for k in range(len(ordered))]
-    assert compressed.run_starts(np.array(ordered, dtype=np.int64)).tolist() == expected
+    assert graph_module.run_starts(np.array(ordered, dtype=np.int64)).tolist() == expected

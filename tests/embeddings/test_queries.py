@@ -10,7 +10,7 @@ import pytest
 
 from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings, Ranking
-from mcne.embeddings.ranking import Table, inverse_norms
+from mcne.embeddings.ranking import VectorTable, inverse_norms
 from mcne.errors import UsageError
 
 
@@ -154,14 +154,14 @@ def test_scores_closer_than_float32_rounding_keep_their_order() -> None:
     query, table = direction.astype(np.float32), rows.astype(np.float32)
     truth = exact(query[None], table)[0].astype(np.float32)
     assert set(np.argsort(-(table @ query))[:20]) != set(np.argsort(-truth)[:20])
-    found = Table(Ids(np.arange(500)), table).search(query[None], k=20, excluded=[np.zeros(0, int)])[0]
+    found = VectorTable(Ids(np.arange(500)), table).search(query[None], k=20, excluded=[np.zeros(0, int)])[0]
     assert pairs(found) == brute(Ids(np.arange(500)), truth, 20)
 
 
 def test_equal_vectors_tie_by_row_also_by_cosine() -> None:
     vectors = np.tile(np.random.default_rng(0).normal(size=37).astype(np.float32), (1003, 1))
     scale = inverse_norms(vectors, np.ones(37, bool))
-    for table in (Table(Ids(np.arange(1003)), vectors), Table(Ids(np.arange(1003)), vectors, scale)):
+    for table in (VectorTable(Ids(np.arange(1003)), vectors), VectorTable(Ids(np.arange(1003)), vectors, scale)):
         found = table.search(vectors[:3], k=4, excluded=[np.array([row]) for row in range(3)])
         assert [ranking.ids for ranking in found] == [(1, 2, 3, 4), (0, 2, 3, 4), (0, 1, 3, 4)]
 

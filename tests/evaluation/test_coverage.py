@@ -12,7 +12,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split
 from mcne.errors import UsageError
 from mcne.evaluation import protocol
-from mcne.evaluation.coverage import coverage
+from mcne.evaluation.protocol import coverage
 
 
 @pytest.fixture(scope="module")

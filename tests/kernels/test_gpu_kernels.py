@@ -21,7 +21,7 @@ from mcne.kernels.triples import AllTriples, rank_all
 from mcne.kernels.triples import plain as rank
 from mcne.models.message import MessageLayer
 from mcne.randomness import Stream
-from mcne.sampling.negatives import Unseen
+from mcne.sampling.triples import Unseen
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from mcne.analysis.communities import communities, modularity
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Message, heard_on
-from mcne.embeddings.forward import link_weights
-from mcne.embeddings.trunk import Trunk
+from mcne.embeddings.trunk import Trunk, link_weights
 from mcne.errors import DataError, UsageError
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

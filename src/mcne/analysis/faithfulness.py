@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from mcne.analysis.attention import trunk_of
 from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.forward import Without, levels, link_weights, message_lengths
-from mcne.embeddings.trunk import Trunk
+from mcne.embeddings.trunk import Trunk, Without, levels, link_weights, message_lengths
 from mcne.errors import UsageError
 from mcne.randomness import Stream
 

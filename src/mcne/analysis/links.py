@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 
-from mcne.data.compressed import run_starts
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, run_starts, undirected
 from mcne.embeddings.ranking import inverse_norms
 from mcne.errors import DataError, UsageError
 from mcne.randomness import Stream

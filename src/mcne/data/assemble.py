@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.compressed import run_starts
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, run_starts, undirected
 from mcne.data.ids import IdColumn, Ids, encode
 from mcne.data.likeness import likeness
 from mcne.data.report import Ledger, PreparationReport

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.compressed import offsets
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, offsets
 from mcne.data.ids import Ids
 from mcne.data.report import PreparationReport
 from mcne.errors import UsageError, unknown

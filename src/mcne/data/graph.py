@@ -1,4 +1,4 @@
-"""The social network: an undirected graph in compressed rows."""
+"""The social network: an undirected graph in compressed rows, and the two steps of every compressed layout."""
 
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mcne.data.compressed import INT32_MAX, offsets, run_starts
 from mcne.files import frozen
 
 SYMMETRY_CHUNK = 1 << 22
+INT32_MAX = np.iinfo(np.int32).max
+
+
+def run_starts(ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where a sorted array takes a new value."""
+    starts = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+    return starts
+
+
+def offsets(counts: NDArray[Any]) -> NDArray[Any]:
+    """Row offsets ``[0, c0, c0 + c1, …]``, int32 where they fit."""
+    ends = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=ends[1:])
+    return ends.astype(np.int32) if ends[-1] <= INT32_MAX else ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mcne.data.compressed import offsets
 from mcne.data.dataset import Behavior
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, offsets
 from mcne.randomness import Stream
 
 MOST_LINKS = 100_000

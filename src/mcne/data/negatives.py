@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.compressed import offsets
+from mcne.data.graph import offsets
 from mcne.files import frozen
 from mcne.randomness import Stream
 

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.compressed import offsets, run_starts
 from mcne.data.dataset import Attribute, Behavior, SocialDataset
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, offsets, run_starts, undirected
 from mcne.data.ids import Ids
 from mcne.data.planted import Catalog, Planted, Pools, draw_rank, pool_number
 from mcne.errors import UsageError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -13,17 +13,116 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.graph import Graph
+from mcne.data.dataset import Behavior
+from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids
-from mcne.embeddings.arrays import checked
 from mcne.embeddings.explanation import Explanation, explain
-from mcne.embeddings.ranking import Ranking, RawId, RawIds, Table, answer, inner_products, inverse_norms, rows_of
-from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.ranking import Ranking, RawId, RawIds, VectorTable, answer, inner_products, inverse_norms, rows_of
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
+from mcne.files import Arrays, checked, frozen
 
 KIND = "mcne embeddings"
 VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class BehaviorSpace:
+    """A behavior's mask over the shared dimensions, its items, and who has touched which of them.
+
+    ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing.
+    ``user_vectors`` is there only for a behavior that was added by transfer: it has a user matrix of its own.
+    """
+
+    name: str
+    mask: NDArray[np.bool_]  # [d]
+    items: Ids
+    item_vectors: NDArray[np.float32]  # [items, d]
+    seen_indptr: NDArray[Any]  # [users + 1]
+    seen_items: NDArray[np.int32]  # [seen]
+    item_bias: NDArray[np.float32] | None = None  # [items]
+    user_vectors: NDArray[np.float32] | None = None  # [users, d]
+
+    def __post_init__(self) -> None:
+        n, d, what = len(self.items), len(self.mask), f"behavior {self.name!r}"
+        self._set("mask", checked(self.mask, f"{what}, mask", dtype=np.bool_, shape=(None,)))
+        vectors = checked(self.item_vectors, f"{what}, item vectors", dtype=np.float32, shape=(n, d))
+        self._set("item_vectors", vectors)
+        if self.item_bias is not None:
+            self._set("item_bias", checked(self.item_bias, f"{what}, item bias", dtype=np.float32, shape=(n,)))
+        if self.user_vectors is not None:
+            own = checked(self.user_vectors, f"{what}, user vectors", dtype=np.float32, shape=(None, d))
+            self._set("user_vectors", own)
+        self._set("seen_indptr", frozen(self.seen_indptr))
+        self._set("seen_items", checked(self.seen_items, f"{what}, seen items", dtype=np.int32, shape=(None,)))
+
+    @classmethod
+    def of(
+        cls,
+        behavior: Behavior,
+        n_users: int,
+        *,
+        mask: NDArray[np.bool_],
+        item_vectors: NDArray[np.float32],
+        item_bias: NDArray[np.float32] | None = None,
+        user_vectors: NDArray[np.float32] | None = None,
+    ) -> BehaviorSpace:
+        """The space of a dataset's behavior, with its items and all its interactions as what is seen."""
+        indptr = behavior.indptr(n_users)
+        return cls(behavior.name, mask, behavior.items, item_vectors, indptr, behavior.item, item_bias, user_vectors)
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """The items of one user, increasing."""
+        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
+
+    def validate(self, n_users: int, width: int) -> None:
+        """Raise ``ValueError`` unless the space fits this many users and dimensions."""
+        what = f"behavior {self.name!r}"
+        if len(self.mask) != width:
+            raise ValueError(f"{what}: a mask of {len(self.mask)} dimensions, the user vectors have {width}")
+        if self.user_vectors is not None and len(self.user_vectors) != n_users:
+            raise ValueError(f"{what}: {len(self.user_vectors)} user vectors of its own for {n_users} users")
+        indptr, items = self.seen_indptr, self.seen_items
+        if indptr.shape != (n_users + 1,) or indptr.dtype.kind != "i":
+            raise ValueError(f"{what}: {n_users + 1} integer offsets of seen items expected")
+        if indptr[0] != 0 or indptr[-1] != len(items) or np.any(np.diff(indptr) < 0):
+            raise ValueError(f"{what}: offsets of seen items must go from 0 to {len(items)} and never decrease")
+        if len(items) and not 0 <= items.min() <= items.max() < len(self.items):
+            raise ValueError(f"{what}: seen items must be rows below {len(self.items)}")
+        users = np.repeat(np.arange(n_users), np.diff(indptr))
+        if np.any((np.diff(items, prepend=np.int32(-1)) <= 0) & ~run_starts(users)):
+            raise ValueError(f"{what}: the seen items of a user must be increasing, each once")
+
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """The arrays to store; :meth:`from_arrays` reads them back."""
+        arrays: dict[str, NDArray[Any]] = {
+            "mask": self.mask,
+            "item_vectors": self.item_vectors,
+            "seen.indptr": self.seen_indptr,
+            "seen.items": self.seen_items,
+        }
+        if self.item_bias is not None:
+            arrays["item_bias"] = self.item_bias
+        if self.user_vectors is not None:
+            arrays["user_vectors"] = self.user_vectors
+        return {f"{prefix}.{name}": array for name, array in arrays.items()} | self.items.arrays(f"{prefix}.items")
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str) -> BehaviorSpace:
+        """Read what :meth:`arrays` stored, without copying."""
+        return cls(
+            name,
+            arrays[f"{prefix}.mask"],
+            Ids.from_arrays(arrays, f"{prefix}.items"),
+            arrays[f"{prefix}.item_vectors"],
+            arrays[f"{prefix}.seen.indptr"],
+            arrays[f"{prefix}.seen.items"],
+            arrays.get(f"{prefix}.item_bias"),
+            arrays.get(f"{prefix}.user_vectors"),
+        )
+
+    def _set(self, field: str, value: Any) -> None:
+        object.__setattr__(self, field, value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +238,7 @@ class ConditionalEmbeddings:
         """The ``k`` items of a behavior with the highest scores, without those that the user has in the dataset."""
         space = self.space(behavior)
         users = rows_of(self.users, user_ids, what="user")
-        table = Table(space.items, space.item_vectors, bias=space.item_bias)
+        table = VectorTable(space.items, space.item_vectors, bias=space.item_bias)
         none = np.zeros(0, dtype=np.int32)
         seen = [space.seen(user) if filter_seen else none for user in users]
         return answer(user_ids, table.search(self._matrix(space)[users] * space.mask, k=k, excluded=seen))
@@ -160,7 +259,7 @@ class ConditionalEmbeddings:
         """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
         matrix, mask = self.matrix_and_mask(behavior)
         rows = rows_of(self.users, user_ids, what="user")
-        return answer(user_ids, self._similar(Table(self.users, matrix), mask, rows=rows, k=k, cosine=cosine))
+        return answer(user_ids, self._similar(VectorTable(self.users, matrix), mask, rows=rows, k=k, cosine=cosine))
 
     @overload
     def similar_items(  # type: ignore[overload-overlap]
@@ -176,7 +275,7 @@ class ConditionalEmbeddings:
         """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
         space = self.space(behavior)
         rows = rows_of(space.items, item_ids, what=f"item of {behavior}")
-        table = Table(space.items, space.item_vectors)
+        table = VectorTable(space.items, space.item_vectors)
         return answer(item_ids, self._similar(table, space.mask, rows=rows, k=k, cosine=cosine))
 
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
@@ -237,14 +336,14 @@ class ConditionalEmbeddings:
         return self.vectors if space.user_vectors is None else space.user_vectors
 
     def _similar(
-        self, table: Table, mask: NDArray[np.bool_], *, rows: NDArray[np.int64], k: int, cosine: bool
+        self, table: VectorTable, mask: NDArray[np.bool_], *, rows: NDArray[np.int64], k: int, cosine: bool
     ) -> list[Ranking]:
         """The best for these rows of the table itself, each without itself."""
         if not self.width:
             raise UsageError(f"{self.method!r} has no vectors, so nothing is similar to anything; ask another method")
         queries = table.vectors[rows] * mask
         if cosine:
-            table = Table(table.ids, table.vectors, inverse_norms(table.vectors, mask))
+            table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask))
             queries *= inverse_norms(table.vectors[rows], mask)[:, None]
         return table.search(queries, k=k, excluded=list(rows[:, None]))
 
@@ -257,6 +356,24 @@ class ConditionalEmbeddings:
             raise ValueError("a behavior that the trunk does not know needs user vectors of its own")
         if any(len(level) != self.n_users for level in trunk.levels):
             raise ValueError(f"every level of the trunk must have a vector for each of {self.n_users} users")
+
+
+def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+    """One artifact of the same users whose vectors are those of all parts, each part's behavior masked to its own.
+
+    Scores and similarities on a behavior are those of its part; the whole vector is all of them together.
+    """
+    starts = np.cumsum([0, *(part.width for part in parts)])
+    width, spaces = int(starts[-1]), []
+    for part, start in zip(parts, starts.tolist(), strict=False):
+        (space,) = part.spaces
+        mask = np.zeros(width, dtype=bool)
+        items = np.zeros((len(space.items), width), dtype=np.float32)
+        mask[start : start + part.width] = space.mask
+        items[:, start : start + part.width] = space.item_vectors
+        spaces.append(replace(space, mask=mask, item_vectors=items, user_vectors=None))
+    vectors = np.concatenate([part.matrix_and_mask(part.behavior_names[0])[0] for part in parts], axis=1)
+    return ConditionalEmbeddings(parts[0].users, vectors, tuple(spaces), parts[0].graph, None, provenance)
 
 
 def _plain_json(provenance: Mapping[str, Any]) -> dict[str, Any]:

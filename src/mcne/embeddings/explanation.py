@@ -16,8 +16,7 @@ from mcne.errors import UsageError
 from mcne.text import Table
 
 if TYPE_CHECKING:
-    from mcne.embeddings.artifact import ConditionalEmbeddings
-    from mcne.embeddings.space import BehaviorSpace
+    from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
     from mcne.embeddings.trunk import Trunk
 
 OTHER = "other"

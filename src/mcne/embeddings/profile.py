@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.compressed import offsets
 from mcne.data.dataset import Attribute
+from mcne.data.graph import offsets
 from mcne.data.ids import Ids
-from mcne.embeddings.arrays import checked
-from mcne.files import Arrays
+from mcne.files import Arrays, checked
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class VectorTable:
     """What is searched: the score of query ``q`` is ``⟨q, v⟩ · scale + bias``, ``scale`` being 1/‖v‖ for the cosine."""
 
     ids: Ids

@@ -1,7 +1,11 @@
-"""How messages were weighed: what is kept of a message-passing network to explain a link."""
+"""The message-passing network of an artifact: its parameters, and its equations (Eq. 3–6) in NumPy, without torch.
+
+It explains a link by the attention along it, and runs again with parts of the messages left out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -9,11 +13,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.embeddings.arrays import checked
+from mcne.data.graph import Graph, run_starts
 from mcne.embeddings.profile import Profile
-from mcne.files import Arrays
+from mcne.errors import UsageError
+from mcne.files import Arrays, checked
+
+LINKS_AT_ONCE = 1 << 13
 
 MessageKind = Literal["neighbor", "literal"]
+Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +46,15 @@ class Trunk:
 
     Mask rows are the behaviors that were learned together, in order, and "all other behaviors" last (B = C+1).
     ``attention`` is ``None`` where all of them weigh 1/B. The last level's vectors are the artifact's own.
-    ``combine`` makes a level of what is heard and of the level below; without it, in artifacts of before it was kept,
-    no other behavior and no other user can be brought in.
+    ``combine`` makes a level from the aggregated messages and the level below; artifacts written before it was kept
+    have none, and cannot take further behaviors or users.
     """
 
     levels: tuple[NDArray[np.float32], ...]  # K × [users, d_k]
     masks: tuple[NDArray[np.bool_], ...]  # K+1 × [B, d_k]
     attention: tuple[Attention, ...] | None  # K
     message: MessageKind = "neighbor"
-    weighted: bool = False  # whether a receiver hears its neighbors in proportion to the weights of the links
+    weighted: bool = False  # whether messages count in proportion to the weights of their links
     combine: tuple[NDArray[np.float32], ...] | None = None  # K × [d_{k+1}, 2 d_k], W^{k+1} of Eq. 6 for [h_N, u]
     last_activation: bool = True  # whether the last layer ends in a ReLU too
     profile: Profile | None = None  # what users' attributes add to the vectors that they start from
@@ -75,7 +83,6 @@ class Trunk:
         for k, attention in enumerate(self.attention or ()):
             if attention.project.shape[1] != 2 * self.masks[k].shape[1]:
                 raise ValueError(f"attention of layer {k}: its projection must take two vectors of level {k}")
-
         if self.profile is not None and self.profile.weights.shape[1] != self.masks[0].shape[1]:
             raise ValueError("the vectors of attributes must be as wide as those that users start from")
 
@@ -90,29 +97,44 @@ class Trunk:
         return len(self.masks[0]) - 1
 
     def weights(self, layer: int, sender: NDArray[Any], receiver: NDArray[Any]) -> NDArray[np.float64]:
-        """Eq. 4–5: how the B behaviors are weighed in the messages from ``sender`` [n] to ``receiver`` [n], [n, B].
+        """Eq. 4–5: how the B behaviors are weighed in the messages from ``sender`` [n] to ``receiver`` [n], [n, B]."""
+        vectors = self.levels[layer]
+        sent = self.project(layer, vectors[sender].astype(np.float64), end="sender")
+        received = self.project(layer, vectors[receiver].astype(np.float64), end="receiver")
+        return softmax(self.scores(layer, sent, received))
 
-        ``softmax_c h^T ReLU(W_a [u_s ⊙ m_c, u_r ⊙ m_c])``; taken literally, ``u_s`` is the receiver's own vector and
-        ``u_r`` its neighbor's (reading 1).
+    def project(self, layer: int, vectors: NDArray[Any], *, end: Literal["sender", "receiver"]) -> NDArray[Any]:
+        """Eq. 4, one half of ``W_a [u_s ⊙ m_c, u_r ⊙ m_c]`` for ``vectors`` [n, d_k] at that end of a link: [n, B, t].
+
+        Taken literally, ``u_s`` is the receiver's own vector and ``u_r`` its neighbor's (reading 1).
         """
-        masks, vectors = self.masks[layer], self.levels[layer]
-        if self.attention is None:
-            return np.full((len(sender), len(masks)), 1 / len(masks))
-        first, second = (receiver, sender) if self.message == "literal" else (sender, receiver)
-        pair = [vectors[rows].astype(np.float64)[:, None, :] * masks for rows in (first, second)]  # 2 × [n, B, d]
-        hidden = np.maximum(np.concatenate(pair, axis=2) @ self.attention[layer].project.T, 0)  # [n, B, t]
-        return _softmax(hidden @ self.attention[layer].score)
+        masks = self.masks[layer]
+        is_first = (end == "sender") == (self.message == "neighbor")
+        halves = np.split(self._attention(layer).project, 2, axis=1)  # 2 × [t, d_k]
+        half = halves[0 if is_first else 1]
+        return np.stack([vectors @ (half * mask).T for mask in masks], axis=1)
+
+    def scores(self, layer: int, sent: NDArray[Any], received: NDArray[Any]) -> NDArray[Any]:
+        """Eq. 4, ``h^T ReLU(W_a [u_s ⊙ m_c, u_r ⊙ m_c])`` from both halves [n, B, t]: [n, B]."""
+        scores: NDArray[Any] = np.maximum(sent + received, 0) @ self._attention(layer).score
+        return scores
+
+    def _attention(self, layer: int) -> Attention:
+        """The parameters of Eq. 4. Without attention there are no hidden units, so that every score is 0."""
+        if self.attention is not None:
+            return self.attention[layer]
+        return Attention(np.zeros((0, 2 * self.masks[layer].shape[1]), np.float32), np.zeros(0, np.float32))
 
     def meta(self) -> dict[str, Any]:
         """What the arrays do not say."""
-        said = {
+        meta = {
             "layers": self.n_layers,
             "attention": self.attention is not None,
             "message": self.message,
             "weighted": self.weighted,
             "last_activation": self.last_activation,
         }
-        return said if self.profile is None else said | {"profile": self.profile.meta()}
+        return meta if self.profile is None else meta | {"profile": self.profile.meta()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
@@ -142,8 +164,105 @@ class Trunk:
         )
 
 
-def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Over the last axis, shifted so that no exponential overflows."""
+def softmax(scores: NDArray[Any]) -> NDArray[Any]:
+    """Eq. 5, over the last axis, shifted so that no exponential overflows."""
     raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    result: NDArray[np.float64] = raised / raised.sum(axis=-1, keepdims=True)
+    result: NDArray[Any] = raised / raised.sum(axis=-1, keepdims=True)
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class Without:
+    """What every layer leaves out of its messages.
+
+    A behavior of a message: the others are weighed as if it had never existed, by a softmax of their scores. Or whole
+    messages: the remaining ones share what the receiver aggregates in the same proportions.
+    """
+
+    behavior: NDArray[np.integer[Any]] | None = None  # [K, links] a row of the masks, or −1 for none
+    message: NDArray[np.bool_] | None = None  # [K, links]
+
+
+def levels(trunk: Trunk, graph: Graph, *, without: Without | None = None) -> list[Vectors]:
+    """Every level of all users, each aggregating all its neighbors: K+1 × [users, d_k] (Eq. 3–6).
+
+    Along link ``e`` the user ``graph.sources()[e]`` receives a message from ``graph.indices[e]``. Every user is
+    projected once and links come a few at a time, so memory beside the vectors hardly grows with the network.
+    """
+    if trunk.combine is None:
+        raise UsageError("these embeddings keep no weights of their layers, so no message can be left out; train again")
+    result = [trunk.levels[0]]
+    for layer, combine in enumerate(trunk.combine):
+        below = result[-1]  # [users, d_k]
+        aggregated = _aggregate(trunk, graph, layer, below, without or Without())  # Eq. 3 and 5: [users, d_k]
+        received: Vectors = np.concatenate([aggregated, below], axis=1) @ combine.T  # Eq. 6: [users, d_{k+1}]
+        if trunk.last_activation or layer < trunk.n_layers - 1:
+            np.maximum(received, 0, out=received)
+        result.append(received)
+    return result
+
+
+def link_weights(trunk: Trunk, graph: Graph, layer: int) -> Vectors:
+    """How the B behaviors are weighed along every link, [links, B]: :meth:`Trunk.weights`, for all at once."""
+    weights = np.empty((graph.n_links, len(trunk.masks[layer])), dtype=np.float32)
+    for part, some in _weighed(trunk, graph, layer, trunk.levels[layer]):
+        weights[part] = some
+    return weights
+
+
+def message_lengths(trunk: Trunk, graph: Graph, layer: int) -> Vectors:
+    """The length of what every link adds to what its receiver aggregates, its share included, [links]."""
+    shares = graph.shares(weighted=trunk.weighted)
+    masks = trunk.masks[layer].astype(np.float32)
+    vectors = trunk.levels[layer]
+    content = _content(trunk, graph)
+    lengths = np.empty(graph.n_links, dtype=np.float32)
+    for part, weights in _weighed(trunk, graph, layer, vectors):
+        lengths[part] = np.linalg.norm(vectors[content[part]] * (weights @ masks), axis=1) * shares[part]
+    return lengths
+
+
+def _aggregate(trunk: Trunk, graph: Graph, layer: int, vectors: Vectors, without: Without) -> Vectors:
+    """The weighted sum of the messages that every user receives, [users, d_k]."""
+    masks = trunk.masks[layer].astype(np.float32)  # [B, d_k]
+    receiver = graph.sources()
+    content = _content(trunk, graph)
+    shares = graph.shares(weighted=trunk.weighted)
+    if without.message is not None:
+        shares = _shared_anew(shares, receiver, ~without.message[layer], graph.n_users)
+    behavior = None if without.behavior is None else without.behavior[layer]
+    total = np.zeros_like(vectors, dtype=np.float32)
+    for part, weights in _weighed(trunk, graph, layer, vectors, behavior):
+        messages = vectors[content[part]] * (weights @ masks) * shares[part, None].astype(np.float32)  # [n, d_k]
+        starts = np.flatnonzero(run_starts(receiver[part]))
+        total[receiver[part][starts]] += np.add.reduceat(messages, starts)
+    return total
+
+
+def _content(trunk: Trunk, graph: Graph) -> NDArray[np.int32]:
+    """Whose vector each message consists of: the neighbor's, or literally the receiver's own (reading 1)."""
+    return graph.sources() if trunk.message == "literal" else graph.indices
+
+
+def _weighed(
+    trunk: Trunk, graph: Graph, layer: int, vectors: Vectors, behavior: NDArray[np.integer[Any]] | None = None
+) -> Iterator[tuple[slice, Vectors]]:
+    """Eq. 4–5 along some links at a time, with the ``vectors`` of the level, without a ``behavior`` [links] of each."""
+    sender, receiver = graph.indices, graph.sources()
+    sent = trunk.project(layer, vectors, end="sender")  # [users, B, t]
+    received = trunk.project(layer, vectors, end="receiver")
+    for start in range(0, graph.n_links, LINKS_AT_ONCE):
+        part = slice(start, start + LINKS_AT_ONCE)
+        scores = trunk.scores(layer, sent[sender[part]], received[receiver[part]])  # [n, B]
+        if behavior is not None:
+            scores = np.where(np.arange(scores.shape[1]) == behavior[part, None], -np.inf, scores)
+        yield part, softmax(scores).astype(np.float32)
+
+
+def _shared_anew(
+    shares: NDArray[np.float64], receiver: NDArray[np.int32], kept: NDArray[np.bool_], n_users: int
+) -> NDArray[np.float64]:
+    """The shares of the kept messages, which sum to 1 again wherever one is left."""
+    left = shares * kept
+    total = np.bincount(receiver, left, minlength=n_users)[receiver]
+    return np.divide(left, total, out=np.zeros_like(left), where=total > 0)

@@ -2,7 +2,8 @@
 
 A user's items of the scored part are ranked together with the other candidates. The place of an item is the number of
 candidates that score higher, plus a random place within its group of equal scores; items of a user that are equal
-get different places, as if the group were shuffled. So a constant scorer gets what chance gives.
+get different places, as if the group were shuffled. So a constant scorer gets what chance gives. Coverage tells how
+much of the catalog is recommended to anyone at all.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.compressed import offsets, run_starts
 from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.graph import offsets, run_starts
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
 from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
@@ -122,6 +123,30 @@ def evaluate(
         ranks = above + _places_in_ties(user, above, equal=equal, stream=ties)
         results[behavior.name] = measure(user, item, ranks=ranks, cutoffs=cutoffs)
     return Evaluation(part, protocol, seed, tuple(cutoffs), results)
+
+
+def coverage(
+    scorer: Scorer,
+    dataset: SocialDataset,
+    split: Split,
+    *,
+    part: Part = "test",
+    seed: int = 0,
+    cutoffs: Sequence[int] = CUTOFFS,
+) -> dict[str, dict[str, float]]:
+    """For each behavior ``{"coverage@5": …}``: the share of its items among the first 5 of any user's list.
+
+    The lists are those of the ``full`` protocol: every item that the user has in no earlier part, best first, equal
+    scores in an order of chance that ``seed`` decides. They are made for *all* users of the network, with or without
+    items in ``part``: recommendations go to everyone. So a method that gives a user the same score for every item
+    recommends at random, and covers much for that reason; read coverage beside Recall, never alone.
+    """
+    check_request(dataset, split, part=part, protocol="full", cutoffs=cutoffs)
+    result = {}
+    for k, behavior in enumerate(dataset.behaviors):
+        places = _best_places(Task(scorer, behavior, k, split, part, "full"), dataset.n_users, max(cutoffs), seed=seed)
+        result[behavior.name] = {f"coverage@{cutoff}": float(np.mean(places < cutoff)) for cutoff in cutoffs}
+    return result
 
 
 def check_request(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cutoffs: Sequence[int]) -> None:
@@ -264,3 +289,23 @@ def _places_in_ties(
         places[target] = moved.get(other, other)
         moved[other] = moved.get(j, j)
     return places
+
+
+def _best_places(task: Task, n_users: int, length: int, *, seed: int) -> NDArray[np.int64]:
+    """The best place of each item in anyone's list, ``length`` where it is in the first ``length`` of none."""
+    n_items = task.behavior.n_items
+    best = np.full(n_items, length, dtype=np.int64)
+    size = max(1, FULL_AT_ONCE // n_items)
+    last = min(length, n_items) - 1
+    for start in range(0, n_users, size):
+        users = np.arange(start, min(start + size, n_users), dtype=np.int32)
+        low = -catalog_scores(task, users)  # [n, n_items], the best first, NaN for known items: these sort last
+        worst = np.partition(low, last, axis=1)[:, last]
+        worst = np.where(np.isnan(worst), np.inf, worst)  # fewer candidates than places: all are in the list
+        for user, mine, bound in zip(users.tolist(), low, worst, strict=True):
+            near = np.flatnonzero(mine <= bound)
+            # one for each item, so that neither other users nor the length of lists decide its ties
+            chance = Stream(seed, "coverage ties", task.part, task.behavior.name, user).bits(n_items)
+            first = near[np.lexsort((chance[near], mine[near]))[:length]]
+            best[first] = np.minimum(best[first], np.arange(len(first)))
+    return best

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.artifact import BehaviorSpace
 from mcne.extend.network import FrozenNetwork
 from mcne.models.tables import take
 from mcne.randomness import Stream

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
-from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData

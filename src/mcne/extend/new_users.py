@@ -9,11 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mcne.data.compressed import offsets
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, offsets, undirected
 from mcne.data.ids import Ids, encode
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.space import BehaviorSpace
+from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
 from mcne.extend.folding import Pairs, fold_in

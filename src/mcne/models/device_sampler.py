@@ -15,16 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.compressed import offsets
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, offsets
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.triples import AllTriples
 from mcne.kernels.triton import draws
 from mcne.kernels.triton.groups import FEW, NOBODY, Distinct, distinct, distinct_few, groups_of_rows
 from mcne.randomness import Stream
-from mcne.sampling.negatives import Unseen
 from mcne.sampling.neighbors import cumulative_shares
-from mcne.sampling.positives import Positives
+from mcne.sampling.triples import Positives, Unseen
 
 Drawn = tuple[Tensor, tuple[TensorHop, ...], AllTriples]
 """The users whose initial vectors are needed, the hops from them, the first layer first, and triples; -1 is nobody."""

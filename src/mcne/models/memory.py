@@ -45,7 +45,7 @@ LIBRARIES = 420 << 20
 """Python, PyTorch and compiled functions."""
 
 ORDERS_KEPT = 4
-"""Shuffled orders of a behavior's training pairs: see :class:`mcne.sampling.positives.Positives`."""
+"""Shuffled orders of a behavior's training pairs: see :class:`mcne.sampling.triples.Positives`."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from mcne.models.skip_gram import SkipGram
 from mcne.models.tables import INIT_STD, normal_table, to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.noise import Noise
+from mcne.sampling.links import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
 
 Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01 <= value <= 100)]

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.data.compressed import offsets
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, offsets
 from mcne.models.ranking import Rows, Triples
 from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.scorer import DotScorer
-from mcne.embeddings.space import BehaviorSpace
 from mcne.models.contract import TrainingData
 
 

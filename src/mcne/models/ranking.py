@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.compressed import offsets
 from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.data.graph import offsets
+from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.scorer import DotScorer, Scorer
-from mcne.embeddings.space import BehaviorSpace
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.backend import is_gpu, on_gpu, warn_once
 from mcne.kernels.groups import Groups, places
@@ -27,8 +26,7 @@ from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.tables import INIT_STD, copied, normal_table, take, to_device, to_device_at_once, to_numpy
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.positives import Positives
-from mcne.sampling.triples import TripleSampler
+from mcne.sampling.triples import Positives, TripleSampler
 
 GATHERED_AT_ONCE = 1 << 26
 """Numbers of item vectors that are gathered at a time on a device."""

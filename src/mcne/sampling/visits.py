@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.compressed import run_starts
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, run_starts
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.walks import Walker

@@ -21,12 +21,12 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, split_of
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DivergedError
-from mcne.evaluation.coverage import coverage
 from mcne.evaluation.protocol import (
     CUTOFFS,
     DECIDING_METRIC,
     Evaluation,
     ProtocolName,
+    coverage,
     evaluate,
     measure,
 )

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from mcne import __version__, files
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
-from mcne.embeddings.arrays import NotFiniteError
-from mcne.embeddings.joined import side_by_side
+from mcne.embeddings.artifact import side_by_side
 from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
+from mcne.files import NotFiniteError
 from mcne.models.memory import Estimate, estimate
 from mcne.training.choices import schedule_of, settings_of
 from mcne.training.fitting import decide
