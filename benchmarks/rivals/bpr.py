@@ -23,7 +23,7 @@ import torch
 from benchmarks.rivals.process import Rival
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.models.bpr import BPR, Batch, BPRConfig
+from mcne.models.bpr import BPR, BPRBatch, BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.ranking import examples
 from mcne.training.bench.figure import Taken
@@ -98,7 +98,7 @@ def _our_rate(model: BPR, epoch: int) -> float:
     """Updates per second over some seconds, steps prepared ahead as in ``training/loop.py``."""
     updates, start = 0, time.perf_counter()
     with ThreadPoolExecutor(1) as pool:
-        waiting: deque[Future[Batch]] = deque()
+        waiting: deque[Future[BPRBatch]] = deque()
         steps = iter(range(model.n_steps))
         while time.perf_counter() - start < SECONDS:
             waiting.extend(pool.submit(model.prepare, epoch, step) for step in islice(steps, 3 - len(waiting)))

@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from mcne.data.graph import undirected
 from mcne.models.contract import TrainingData
+from mcne.models.libfm import UserFeatures
 from mcne.models.optimizer import RowAdam
-from mcne.models.pointwise import UserFeatures
 from mcne.models.ranking import Triples
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from tests.models import naive_fm as naive
 from tests.models.naive_fm import CPU, toy
 
 from mcne.data.graph import undirected
-from mcne.models import pointwise
+from mcne.models import libfm
 from mcne.models.contract import TrainingData
 from mcne.models.libfm import LibFM, LibFMConfig
 
@@ -87,9 +87,9 @@ def test_a_zero_that_is_the_positive_is_no_example() -> None:
     scores = torch.tensor([[1.0, 5.0, -2.0], [3.0, 7.0, 7.0]])
     item = torch.tensor([[4, 2, 3], [1, 1, 1]])
     expected = (np.log1p(np.exp(-1)) + np.log1p(np.exp(5)) + np.log1p(np.exp(-2)) + np.log1p(np.exp(-3))) / 4
-    assert pointwise.logistic_loss(scores, item).item() == pytest.approx(expected, rel=1e-6)
-    assert pointwise.logistic_loss(scores[:0], item[:0]).item() == 0
-    far = pointwise.logistic_loss(torch.tensor([[1e9, -1e9], [-1e9, 1e9]]), item[:, :2])
+    assert libfm.logistic_loss(scores, item).item() == pytest.approx(expected, rel=1e-6)
+    assert libfm.logistic_loss(scores[:0], item[:0]).item() == 0
+    far = libfm.logistic_loss(torch.tensor([[1e9, -1e9], [-1e9, 1e9]]), item[:, :2])
     assert far.item() == pytest.approx(1e9 / 3)  # the second zero is its positive
     batch = make().prepare(0, 0)
     own = batch.triples[1].user == batch.features.users.tolist().index(0)
@@ -132,8 +132,8 @@ def test_scores_are_those_of_every_two_features_up_to_the_user(monkeypatch: pyte
     """Whatever the size of the pieces in which users are summed up."""
     method = make()
     tables = method.tables.tables
-    for at_once in (pointwise.USERS_AT_ONCE, 4, 1):
-        monkeypatch.setattr(pointwise, "USERS_AT_ONCE", at_once)
+    for at_once in (libfm.USERS_AT_ONCE, 4, 1):
+        monkeypatch.setattr(libfm, "USERS_AT_ONCE", at_once)
         scorer = method.scorer()
         for c, n_items in enumerate(method.data.n_items):
             ours = scorer.scores(c, np.arange(9))

@@ -15,7 +15,7 @@ from mcne.data.graph import undirected
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
 from mcne.models.node_ranking import joint_graph
-from mcne.models.pinsage import Convolve, Network, PinSage, PinSageConfig, TensorHop, margin_loss
+from mcne.models.pinsage import Convolve, PinSage, PinSageConfig, PinSageNetwork, VisitHop, margin_loss
 from mcne.randomness import Stream
 from mcne.sampling.visits import most_visited
 
@@ -66,7 +66,7 @@ def naive_convolve(layer: Convolve, vectors: Tensor, near: list[list[tuple[int, 
     return torch.stack(given)
 
 
-def naive_network(network: Network, vectors: Tensor, near: list[list[tuple[int, float]]]) -> Tensor:
+def naive_network(network: PinSageNetwork, vectors: Tensor, near: list[list[tuple[int, float]]]) -> Tensor:
     """Algorithm 2 for all nodes."""
     for layer in network.layers:
         assert isinstance(layer, Convolve)
@@ -96,7 +96,7 @@ def test_a_convolution_by_hand() -> None:
         layer.near.bias.fill_(1.0)
         layer.combine.weight.copy_(torch.tensor([[1.0, 1.0], [-1.0, 2.0]]))
     vectors = torch.tensor([[3.0], [1.0], [-4.0]])
-    hop = TensorHop(torch.tensor([0]), torch.tensor([[1, 2]]), torch.tensor([[0.75, 0.25]]))
+    hop = VisitHop(torch.tensor([0]), torch.tensor([[1, 2]]), torch.tensor([[0.75, 0.25]]))
     heard = 0.75 * 3 + 0.25 * 0  # ReLU(2 · 1 + 1) and ReLU(2 · −4 + 1)
     new = torch.tensor([[3 + heard, -3 + 2 * heard]])
     torch.testing.assert_close(layer(vectors, hop), new / new.norm())
@@ -107,7 +107,7 @@ def test_a_vector_that_is_rectified_to_nothing_stays_finite_with_its_gradient() 
     with torch.no_grad():
         layer.combine.weight.fill_(-1.0)
     vectors = torch.ones(1, 2, requires_grad=True)
-    given = layer(vectors, TensorHop(torch.tensor([0]), torch.tensor([[0]]), torch.zeros(1, 1)))
+    given = layer(vectors, VisitHop(torch.tensor([0]), torch.tensor([[0]]), torch.zeros(1, 1)))
     given.sum().backward()
     assert given.tolist() == [[0.0, 0.0]]
     assert vectors.grad is not None

@@ -10,6 +10,7 @@ from tests.models.small_records import training_data
 from mcne.embeddings.scorer import DotScorer
 from mcne.kernels import backend
 from mcne.models import ranking
+from mcne.models.bpr import BPRConfig
 from mcne.models.ranking import DeviceScorer, DotRanking
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -81,8 +82,8 @@ def test_more_negatives_than_kernels_hold_are_told(
     kernels = pytest.importorskip("mcne.kernels.triton.triples", reason="Triton is made for Linux alone")
     monkeypatch.setattr(ranking, "on_gpu", lambda name, device: kernels)
     monkeypatch.setattr(backend, "_warned", set())
-    sizes = {"width": width, "negatives": negatives, "batch_size": 8}
-    items = DotRanking(training_data(9), **sizes, bias=True, seed=0, device=torch.device("cuda", 0))
+    config = BPRConfig(negatives=negatives, batch_size=8)
+    items = DotRanking(training_data(9), config, width=width, bias=True, seed=0, device=torch.device("cuda", 0))
     assert bool(items.joined) == (told is None)
     said = [str(each.message) for each in recwarn]
     assert said == ([] if told is None else [f"training on a GPU is slower, as its kernels {told}"])

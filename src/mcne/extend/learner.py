@@ -75,15 +75,7 @@ class Transfer:
         initial = base.vectors if is_whole else trunk.levels[0]
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
         self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or ()).to(device)
-        self.items = DotRanking(
-            data,
-            width=base.width,
-            bias=False,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
+        self.items = DotRanking(data, config, width=base.width, bias=False, seed=seed, device=device)
         own = self.items.tables() if items is None else {ITEMS: torch.tensor(np.ascontiguousarray(items))}
         self._fixed = {name: table.to(device) for name, table in own.items()} if items is not None else {}
         self.tables = None if items is not None else self._row_adam(own)

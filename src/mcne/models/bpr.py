@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.factors import Factors
+from mcne.models.learners import DotEmbedder, TableLearner
 from mcne.models.optimizer import RowAdam
 from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Rate
@@ -33,39 +33,29 @@ class BPRConfig:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BPRBatch:
     """A step's inputs."""
 
     users: Tensor  # [n] distinct
     triples: Ranked
 
 
-class BPR(Factors):
+class BPR(TableLearner, DotEmbedder):
     """Matrix factorization learned by ranking pairs."""
 
     def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
-        self.items = DotRanking(
-            data,
-            width=config.width,
-            bias=config.bias,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
+        self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
         stream = Stream(seed, "initialize", "users")
         tables = {"users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)} | self.items.tables()
-        self.tables = RowAdam(
-            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
-        )
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
 
-    def prepare(self, epoch: int, step: int) -> Batch:
+    def prepare(self, epoch: int, step: int) -> BPRBatch:
         """Draw the triples of all behaviors."""
         users, triples = self.items.draw_ranked(epoch, step)
-        return Batch(to_device(users, self.device), triples)
+        return BPRBatch(to_device(users, self.device), triples)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: BPRBatch) -> StepLoss:
         """BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
         self.tables.forget()
         users = self.tables.rows("users", batch.users)

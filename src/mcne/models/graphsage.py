@@ -11,27 +11,23 @@ The items are learned by BPR in the same steps, over user vectors that are detac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
 from mcne.errors import UsageError
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.learners import DotEmbedder, NetworkLearner
 from mcne.models.mask import OpenMask
 from mcne.models.message import GraphLinks
 from mcne.models.neighborhoods import hops_of
 from mcne.models.network import ConditionalNetwork
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
@@ -73,7 +69,7 @@ class GraphSageConfig:
 
 
 @dataclass(frozen=True)
-class Batch:
+class GraphSageBatch:
     """A step's inputs."""
 
     users: Tensor  # [n₀] users whose initial vectors are needed
@@ -84,22 +80,14 @@ class Batch:
     noise: Tensor  # [N] rows of the last level's users
 
 
-class GraphSage:
+class GraphSage(NetworkLearner, DotEmbedder):
     """Users by sampled neighborhoods, items by BPR over them."""
 
     def __init__(self, data: TrainingData, config: GraphSageConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
-        self.items = DotRanking(
-            data,
-            width=config.widths[-1],
-            bias=config.bias,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
-        self.network = ConditionalNetwork(
+        self.items = DotRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
+        self.network: ConditionalNetwork = ConditionalNetwork(
             1,
             config.widths,
             attention_width=0,
@@ -112,10 +100,8 @@ class GraphSage:
         stream = Stream(seed, "initialize", "users")
         users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
         tables = {"users": users} | self.items.tables()
-        self.tables = RowAdam(
-            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
-        )
-        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
+        self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
         self._noise = Noise(data.graph, weighted=weighted)
@@ -128,12 +114,7 @@ class GraphSage:
             seed=seed,
         )
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.items.n_steps
-
-    def prepare(self, epoch: int, step: int) -> Batch:
+    def prepare(self, epoch: int, step: int) -> GraphSageBatch:
         """Draw the triples of all behaviors, the next walks, noise, and the neighborhood of all their users."""
         ranked, triples = self.items.draw_ranked(epoch, step)
         walks = self._walks.batch(epoch * self.n_steps + step)
@@ -141,14 +122,14 @@ class GraphSage:
         noise = self._noise.draw(self.config.network_negatives if len(walks) else 0, stream)
         seeds, rows = distinct(self.data.n_users, ranked, walks, noise)
         around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
-        return Batch(
+        return GraphSageBatch(
             to_device(around.users, self.device),
             hops_of(around, self.device, widest=max(self.config.widths)),
             triples,
             *(to_device(each, self.device) for each in rows),
         )
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: GraphSageBatch) -> StepLoss:
         """Walks against noise for the network, and BPR for the items."""
         self.tables.forget()
         users = functional.normalize(self.network(self.tables.rows("users", batch.users), batch.hops))  # [n_K, d_K]
@@ -157,25 +138,6 @@ class GraphSage:
         network = walk_loss(users, batch.walks, batch.noise)
         return step_loss(ranking, network + self.config.l2 * scored, batch.triples)
 
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self._adam.step()
-        self.tables.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
-
-    def scorer(self) -> Scorer:
-        """Inner products, plus the bias."""
-        return self.items.scorer(self.tables.tables, self.vectors())
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        return self.items.embeddings(self.tables.tables, self.vectors(), dataset=dataset, provenance=provenance)
-
     def vectors(self) -> Tensor:
         """All users, hearing all their neighbors, [users, d_K]."""
         return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
@@ -183,24 +145,6 @@ class GraphSage:
     @cached_property
     def _links(self) -> GraphLinks:
         return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables, and the weights of the layers."""
-        return dict(self.tables.tables) | {f"network.{k}": value for k, value in self.network.state_dict().items()}
-
-    def memory(self) -> dict[str, Tensor]:
-        """What both optimizers remember."""
-        return self.tables.memory() | adam_memory(self._adam)
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables and weights."""
-        self.tables.load_tables(learned)
-        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what both optimizers remembered."""
-        self.tables.load_memory(memory)
-        load_adam(self._adam, memory)
 
 
 def walk_loss(users: Tensor, walks: Tensor, noise: Tensor) -> Tensor:

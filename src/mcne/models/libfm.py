@@ -2,24 +2,43 @@
 
     ŷ(x) = w₀ + Σ_f w_f x_f + Σ_{f<g} ⟨v_f, v_g⟩ x_f x_g
 
-For one user this is ``⟨s_u, v_i⟩ + w_i`` and what is the same for all items (``pointwise.py`` derives the sums):
-an inner product with a bias, so that it can be served. What is the same for all items still has to be learned, since
-every pair is learned by itself: is it a training record, or one of the zeros drawn for it?
+The features of a pair are the user's id (1), its friends (1/degree each) and the item's id (1). Every feature has a
+vector ``v`` and a weight ``w``. Only one of them is the item's, so all others can be summed up per user:
+
+    s_u = Σ x_f v_f,    c_u = ½ (s_u² − Σ x_f² v_f²),    b_u = Σ x_f w_f,    f of the user's features
+
+The pooled interactions of all features of a pair, ``Σ_{f<g} x_f v_f ⊙ x_g v_g``, are then ``s_u ⊙ v_i + c_u``, and for
+one user the score is ``⟨s_u, v_i⟩ + w_i`` plus what is the same for all items: an inner product with a bias, which can
+be served. What is the same for all items still has to be learned, since every pair is learned by itself: is it a
+training record, or one of the zeros drawn for it? NFM shares all of this but the last layer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
+from mcne.data.graph import Graph, offsets
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.factors import Factors
+from mcne.models.learners import DotEmbedder, TableLearner
 from mcne.models.optimizer import RowAdam
-from mcne.models.pointwise import UserFeatures, UserSide, logistic_loss, pair_l2, pairs_of
-from mcne.models.ranking import DotRanking, Triples, step_loss
+from mcne.models.ranking import DotRanking, Rows, Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate
+from mcne.models.tables import INIT_STD, normal_table, take, to_device
+from mcne.randomness import Stream
+from mcne.sampling.distinct import distinct
+
+if TYPE_CHECKING:
+    from mcne.models.nfm import NFMConfig
+
+USERS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -39,43 +58,164 @@ class LibFMConfig:
 
 
 @dataclass(frozen=True)
-class Batch:
+class UserFeatures:
+    """Which features some users have, on the device."""
+
+    users: Tensor  # [n] distinct
+    friends: Tensor  # [f] distinct users who are a friend of any of them
+    friend: Tensor  # [e] rows of friends, one user's after the other's
+    start: Tensor  # [n] where each user's begin
+    degree: Tensor  # [n, 1]
+
+
+@dataclass(frozen=True)
+class UserSums:
+    """What the features of each user add up to."""
+
+    vectors: Tensor  # [n, k] s_u
+    pairs: Tensor  # [n, k] c_u
+    weights: Tensor  # [n] b_u
+    squares: Tensor  # [n] Σ x_f (‖v_f‖² + w_f²): what L2 decays
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The scored pairs of one behavior in a step: each positive, and then the zeros drawn for it."""
+
+    user: Tensor  # [b] rows of the step's users
+    item: Tensor  # [b, 1+N] rows of the step's items
+    vectors: Tensor  # [b, 1+N, k] v_i
+    weights: Tensor  # [b, 1+N] w_i
+
+
+class UserSide:
+    """The tables of ids and friends, ``users`` and ``friends``: a vector, and in the last column the weight."""
+
+    def __init__(self, graph: Graph, *, width: int, seed: int, device: torch.device) -> None:
+        self._graph, self._width, self._seed, self._device = graph, width, seed, device
+
+    def tables(self) -> dict[str, Tensor]:
+        """The initial tables: N(0, 0.01²) vectors, weights of 0."""
+        made = {}
+        for name in ("users", "friends"):
+            stream = Stream(self._seed, "initialize", name)
+            vectors = normal_table(self._graph.n_users, self._width, std=INIT_STD, stream=stream)
+            made[name] = torch.cat([vectors, torch.zeros(len(vectors), 1)], dim=1)  # [users, k+1]
+        return made
+
+    def features(self, users: NDArray[Any]) -> UserFeatures:
+        """The features of distinct ``users``, with all their friends."""
+        first, last = (self._graph.indptr[users + end].astype(np.int64) for end in (0, 1))
+        degree = last - first
+        start = offsets(degree).astype(np.int64)
+        at = np.arange(start[-1]) + np.repeat(first - start[:-1], degree)
+        friends, (friend,) = distinct(self._graph.n_users, self._graph.indices[at])
+        arrays = (users, friends, friend, start[:-1], degree[:, None])
+        return UserFeatures(*(to_device(array, self._device) for array in arrays))
+
+    def sums(self, rows: Rows, features: UserFeatures) -> UserSums:
+        """The sums of users, from the rows of both tables that they need."""
+        own, friends = rows("users", features.users), rows("friends", features.friends)  # [n, k+1] and [f, k+1]
+        both = torch.cat([friends, friends.square()], dim=1)
+        means = functional.embedding_bag(features.friend, both, features.start, mode="mean")  # 0 without friends
+        near, near_squares = means.chunk(2, dim=1)  # [n, k+1] Σ x_f v_f and Σ x_f v_f² over friends
+        total, own_squares = own + near, own.square()
+        squares = own_squares + near_squares / features.degree.clamp(min=1)  # Σ x_f² v_f²
+        return UserSums(
+            total[:, :-1],
+            (total.square() - squares)[:, :-1] / 2,
+            total[:, -1],
+            (own_squares + near_squares).sum(-1),
+        )
+
+    @torch.no_grad()
+    def everyone(self, tables: Mapping[str, Tensor]) -> UserSums:
+        """The sums of all users, a piece at a time."""
+
+        def rows(name: str, at: Tensor) -> Tensor:
+            return tables[name].index_select(0, at)
+
+        pieces = [
+            self.sums(rows, self.features(np.arange(start, min(start + USERS_AT_ONCE, self._graph.n_users))))
+            for start in range(0, self._graph.n_users, USERS_AT_ONCE)
+        ]
+        columns = ([getattr(piece, name) for piece in pieces] for name in ("vectors", "pairs", "weights", "squares"))
+        return UserSums(*(torch.cat(column) for column in columns))
+
+
+def pairs_of(rows: Rows, triples: Sequence[Triples]) -> list[Pairs]:
+    """The pairs of every behavior with the vectors and weights of their items, from ``items.k`` and ``bias.k``."""
+    made = []
+    for k, at in enumerate(triples):
+        item = torch.cat([at.positive[:, None], at.negative], dim=1)  # [b, 1+N]
+        vectors, weights = rows(f"items.{k}", at.items), rows(f"bias.{k}", at.items)  # [m, k] and [m, 1]
+        made.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0]))
+    return made
+
+
+def interactions(sums: UserSums, pairs: Pairs) -> Tensor:
+    """``s_u ⊙ v_i + c_u`` of each pair, [b, 1+N, k]."""
+    vectors, constant = (each.index_select(0, pairs.user)[:, None] for each in (sums.vectors, sums.pairs))
+    return vectors * pairs.vectors + constant
+
+
+def logistic_loss(scores: Tensor, item: Tensor) -> Tensor:
+    """The mean of ``−ln σ(s)`` over positives and ``−ln σ(−s)`` over zeros, 0 of none.
+
+    ``scores`` and ``item`` [b, 1+N], the positive first. A zero that is the positive itself, drawn for a user who
+    has every item, is no example; it still counts where pairs are decayed or normalized.
+    """
+    real = (item[:, 1:] != item[:, :1]).to(scores.dtype)
+    losses = functional.softplus(-scores[:, 0]).sum() + (functional.softplus(scores[:, 1:]) * real).sum()
+    return losses / (len(scores) + real.sum()).clamp(min=1)
+
+
+def pair_l2(sums: UserSums, pairs: Pairs) -> Tensor:
+    """The mean over pairs of ``Σ x_f (‖v_f‖² + w_f²)`` over all features, the item's among them; 0 of none."""
+    items = pairs.vectors.square().sum(-1) + pairs.weights.square()  # [b, 1+N]
+    each = sums.squares.index_select(0, pairs.user) + items.mean(-1)
+    return each.sum() / max(1, len(each))
+
+
+class FactorizationMachine(TableLearner):
+    """The tables of LibFM and NFM: of users, friends and items, each with weights, and the constant w₀."""
+
+    config: LibFMConfig | NFMConfig
+
+    def __init__(self, data: TrainingData, config: LibFMConfig | NFMConfig, *, seed: int, device: torch.device) -> None:
+        self.data, self.config, self.device = data, config, device
+        self.items = DotRanking(data, config, width=config.width, bias=True, seed=seed, device=device)
+        self.users = UserSide(data.graph, width=config.width, seed=seed, device=device)
+        tables = self.users.tables() | self.items.tables() | {"constant": torch.zeros(1, 1)}
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device)
+        self._first_row = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def constant(self) -> Tensor:
+        """w₀, [1], which learns in this step."""
+        return self.tables.rows("constant", self._first_row)[0]
+
+
+@dataclass(frozen=True)
+class LibFMBatch:
     """A step's inputs."""
 
     features: UserFeatures  # of the distinct users
     triples: tuple[Triples, ...]
 
 
-class LibFM(Factors):
+class LibFM(FactorizationMachine, DotEmbedder):
     """Factorization machine learned by logistic regression on records and drawn zeros."""
 
-    def __init__(self, data: TrainingData, config: LibFMConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
-        self.items = DotRanking(
-            data,
-            width=config.width,
-            bias=True,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
-        self.users = UserSide(data.graph, width=config.width, seed=seed, device=device)
-        tables = self.users.tables() | self.items.tables() | {"constant": torch.zeros(1, 1)}
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
-        self._only = torch.zeros(1, dtype=torch.int64, device=device)
-
-    def prepare(self, epoch: int, step: int) -> Batch:
+    def prepare(self, epoch: int, step: int) -> LibFMBatch:
         """Draw the pairs of all behaviors, and look up the friends of their users."""
         users, triples = self.items.draw(epoch, step)
-        return Batch(self.users.features(users), triples)
+        return LibFMBatch(self.users.features(users), triples)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: LibFMBatch) -> StepLoss:
         """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
         self.tables.forget()
         sums = self.users.sums(self.tables.rows, batch.features)
-        constant = self.tables.rows("constant", self._only)[0]  # w₀
-        alone = constant + sums.weights + sums.pairs.sum(-1)  # [n] the same for all items
+        alone = self.constant() + sums.weights + sums.pairs.sum(-1)  # [n] the same for all items
         fit, decay = [], []
         for pairs in pairs_of(self.tables.rows, batch.triples):
             user = sums.vectors.index_select(0, pairs.user)  # [b, k]

@@ -14,13 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.losses import bpr_loss
-from mcne.models.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
+from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import adam_memory, load_adam
 from mcne.models.settings import Amount, Count, Rate, Whole
 from mcne.models.tables import normal_table, to_device
@@ -45,7 +42,7 @@ class LightGCNConfig:
 
 
 @dataclass(frozen=True)
-class Batch:
+class LightGCNBatch:
     """A step's inputs."""
 
     nodes: Tensor  # [m] distinct
@@ -104,22 +101,14 @@ class _Smooth(torch.autograd.Function):
         return ctx.smoothing.apply(gradients[0].contiguous()), None
 
 
-class LightGCN:
+class LightGCN(NodeEmbedder):
     """A free vector per node; users and items are scored by their smoothed vectors."""
 
     trust = False
 
     def __init__(self, data: TrainingData, config: LightGCNConfig, *, seed: int, device: torch.device) -> None:
         self.config, self.device = config, device
-        self.ranking = NodeRanking(
-            data,
-            width=config.width,
-            bias=config.bias,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
+        self.ranking = NodeRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
         self.smoothing = Smoothing.over(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
         stream = Stream(seed, "initialize", "nodes")
         table = torch.cat([_glorot(n, config.width, stream=stream) for n in (data.n_users, sum(data.n_items))])
@@ -127,17 +116,12 @@ class LightGCN:
         self.bias = nn.Parameter(torch.zeros(len(table), 1, device=device)) if config.bias else None  # [nodes, 1]
         self._adam = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate, fused=True)
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.ranking.n_steps
-
-    def prepare(self, epoch: int, step: int) -> Batch:
+    def prepare(self, epoch: int, step: int) -> LightGCNBatch:
         """Draw the triples of all behaviors."""
         nodes, triples = self.ranking.draw(epoch, step)
-        return Batch(to_device(nodes, self.device), triples)
+        return LightGCNBatch(to_device(nodes, self.device), triples)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: LightGCNBatch) -> StepLoss:
         """BPR of the smoothed vectors plus L2 of the free ones (Eq. 15), averaged over behaviors."""
         smoothed = self.smoothing(self.nodes).index_select(0, batch.nodes)  # [m, d]
         free = self.nodes.index_select(0, batch.nodes)  # [m, d]
@@ -156,14 +140,9 @@ class LightGCN:
         """Nothing beside the losses."""
         return {}
 
-    def scorer(self) -> Scorer:
-        """Inner products of smoothed vectors, plus the bias."""
-        return self.ranking.scorer(self.smoothing.apply(self.nodes.detach()), self.learned().get("bias"))
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        smoothed = self.smoothing.apply(self.nodes.detach())
-        return self.ranking.embeddings(smoothed, self.learned().get("bias"), dataset=dataset, provenance=provenance)
+    def vectors(self) -> Tensor:
+        """The smoothed vectors of all nodes, [nodes, d]."""
+        return self.smoothing.apply(self.nodes.detach())
 
     def learned(self) -> dict[str, Tensor]:
         """The free vectors, and the bias."""

@@ -63,15 +63,7 @@ class MCNE:
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
-        self.items = DotRanking(
-            data,
-            width=config.widths[-1],
-            bias=False,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
+        self.items = DotRanking(data, config, width=config.widths[-1], bias=False, seed=seed, device=device)
         stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
             len(data.names) + 1,
@@ -92,8 +84,9 @@ class MCNE:
             is_drawn_there=self.is_drawn_on_gpu,
         )
         self.tables = RowAdam(
-            {k: t.to(device) for k, t in tables.items()},
+            tables,
             learning_rate=config.learning_rate,
+            device=device,
             joined=self.items.joined,
         )
         self._adam = DenseAdam(

@@ -234,7 +234,7 @@ def _machine(asked: _Asked, *, layers: Sequence[int] | None) -> Estimate:
     Scoring takes the sums of all users, a piece after the other, and puts the pieces together.
     """
     from mcne.embeddings.scorer import SAMPLED_AT_ONCE
-    from mcne.models.pointwise import USERS_AT_ONCE
+    from mcne.models.libfm import USERS_AT_ONCE
 
     width, users = asked.config.width + 1, asked.users
     learned, held = [users * width, users * width, *asked.item_tables(asked.config.width)], 2 * users * width

@@ -2,14 +2,14 @@
 
     ŷ(x) = w₀ + Σ_f w_f x_f + hᵀ φ(f_BI(x)),    f_BI(x) = Σ_{f<g} x_f v_f ⊙ x_g v_g = s_u ⊙ v_i + c_u
 
-The features are LibFM's, and so are the pairs that it learns from (``pointwise.py``). φ is batch normalization and
+The features are LibFM's, and so are the pairs that it learns from (``libfm.py``). φ is batch normalization and
 dropout, and then layers with ReLU, normalized and dropped out likewise. Without layers and normalization and with
 h = 1 it is LibFM. The scores are no inner products: they are evaluated, and never served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -23,9 +23,10 @@ from torch.nn import functional
 
 from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
-from mcne.models.pointwise import UserFeatures, UserSide, interactions, logistic_loss, pair_l2, pairs_of
-from mcne.models.ranking import DotRanking, Triples, step_loss
+from mcne.models.learners import NetworkLearner
+from mcne.models.libfm import FactorizationMachine, UserFeatures, interactions, logistic_loss, pair_l2, pairs_of
+from mcne.models.optimizer import DenseAdam
+from mcne.models.ranking import Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -228,7 +229,7 @@ class NFMScorer:
 
 
 @dataclass(frozen=True)
-class Batch:
+class NFMBatch:
     """A step's inputs."""
 
     features: UserFeatures  # of the distinct users
@@ -236,46 +237,30 @@ class Batch:
     kept: tuple[Tensor | None, ...]  # [P, width] of each dropout
 
 
-class NFM:
+class NFM(FactorizationMachine, NetworkLearner):
     """Neural factorization machine, learned like LibFM."""
 
+    config: NFMConfig
+
     def __init__(self, data: TrainingData, config: NFMConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
+        super().__init__(data, config, seed=seed, device=device)
         self._seed = seed
-        self.items = DotRanking(
-            data,
-            width=config.width,
-            bias=True,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
-        self.users = UserSide(data.graph, width=config.width, seed=seed, device=device)
-        tables = self.users.tables() | self.items.tables() | {"constant": torch.zeros(1, 1)}
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
-        self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
-        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
-        self._only = torch.zeros(1, dtype=torch.int64, device=device)
+        self.network: PooledNetwork = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
+        self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.items.n_steps
-
-    def prepare(self, epoch: int, step: int) -> Batch:
+    def prepare(self, epoch: int, step: int) -> NFMBatch:
         """Draw the pairs of all behaviors and what dropout keeps of them, and look up the friends of their users."""
         users, triples = self.items.draw(epoch, step)
         n_pairs = sum(each.positive.numel() + each.negative.numel() for each in triples)
         kept = self.network.draw(n_pairs, Stream(self._seed, "dropout", epoch, step))
         masks = tuple(None if mask is None else to_device(mask, self.device) for mask in kept)
-        return Batch(self.users.features(users), triples, masks)
+        return NFMBatch(self.users.features(users), triples, masks)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: NFMBatch) -> StepLoss:
         """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
         self.tables.forget()
         sums = self.users.sums(self.tables.rows, batch.features)
-        alone = self.tables.rows("constant", self._only)[0] + sums.weights  # [n] w₀ + b_u
+        alone = self.constant() + sums.weights  # [n] w₀ + b_u
         behaviors = pairs_of(self.tables.rows, batch.triples)
         pooled = torch.cat([interactions(sums, pairs).flatten(0, 1) for pairs in behaviors])  # [P, k] of all
         deep = self.network(pooled, batch.kept)
@@ -288,15 +273,8 @@ class NFM:
 
     def update(self, loss: StepLoss) -> None:
         """Descend, and move the running statistics."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self._adam.step()
-        self.tables.step()
+        super().update(loss)
         self.network.commit()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
 
     def scorer(self) -> NFMScorer:
         """Scores by the running statistics, with nothing dropped out."""
@@ -310,21 +288,3 @@ class NFM:
             tuple(tables[f"items.{k}"] for k in behaviors),
             tuple(tables[f"bias.{k}"][:, 0] for k in behaviors),
         )
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables, the network and its running statistics."""
-        return dict(self.tables.tables) | {f"network.{k}": value for k, value in self.network.state_dict().items()}
-
-    def memory(self) -> dict[str, Tensor]:
-        """What both optimizers remember."""
-        return self.tables.memory() | adam_memory(self._adam)
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables, network and running statistics."""
-        self.tables.load_tables(learned)
-        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what both optimizers remembered."""
-        self.tables.load_memory(memory)
-        load_adam(self._adam, memory)

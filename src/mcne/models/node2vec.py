@@ -1,36 +1,27 @@
 """Node2vec: users as skip-gram learns them from random walks (Grover and Leskovec, KDD 2016), and Node2vec-B.
 
-Node2vec's user vectors are taught by the social network alone, and the items are learned by BPR over them. Both happen
-in every step, so that one loop, one early stopping and one way to resume serve all methods: BPR sees the user vectors
-detached, so they are frozen for it, as if the items were learned after them. Users without friends are in no walk and
-keep the vectors that they started with.
-
-Node2vec-B shares the user vectors between both: ``network_weight · network + BPR``, where the gradient of BPR (and
-of its L2) that reaches the user vectors is scaled by ``beta``. With ``beta`` 0 it is Node2vec; with ``network_weight``
-0 and ``beta`` 1 it is BPR.
+The walks on the social network teach the user vectors of Node2vec, and BPR learns the items over them, which for it are
+frozen. Users without friends are in no walk and keep their initial vectors. Node2vec-B shares the user vectors between
+both. See :class:`mcne.models.skip_gram.NetworkTaught` for how walks and items are learned in the same steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.factors import Factors
-from mcne.models.gradients import partly_detached
+from mcne.models.contract import TrainingData
 from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Range, Rate
-from mcne.models.skip_gram import SkipGram
-from mcne.models.tables import INIT_STD, normal_table, to_device
+from mcne.models.skip_gram import NetworkTaught, SkipGram
+from mcne.models.tables import to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.links import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
 
 Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01 <= value <= 100)]
@@ -79,42 +70,17 @@ class Walks:
     noise: Tensor  # [W, n, N] rows of contexts
 
 
-@dataclass(frozen=True)
-class Batch:
-    """A step's inputs."""
-
-    users: Tensor  # [n] distinct: those of the triples and of the walks
-    ranked: Tensor  # [r] rows of users: those of the triples
-    triples: Ranked  # of ranked
-    walks: Walks | None  # without them nothing but BPR
-
-
-class Node2vec(Factors):
+class Node2vec(NetworkTaught[Walks]):
     """Users by skip-gram on walks, items by BPR over them."""
 
+    config: Node2vecConfig
+
     def __init__(self, data: TrainingData, config: Node2vecConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
-        self.network_weight, self.beta = 1.0, 0.0
-        self._seed = seed
-        self.items = DotRanking(
-            data,
-            width=config.width,
-            bias=config.bias,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
-        )
-        stream = Stream(seed, "initialize", "users")
-        tables = {
-            "users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream),
-            "contexts": torch.zeros(data.n_users, config.width),  # as word2vec starts
-        } | self.items.tables()
-        self.tables = RowAdam(
-            {k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate, joined=self.items.joined
-        )
+        super().__init__(data, config, seed=seed, device=device)
+        contexts = torch.zeros(data.n_users, config.width)  # as word2vec starts
+        tables = {"users": self.user_table(), "contexts": contexts} | self.items.tables()
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, joined=self.items.joined, device=device)
         self.skip_gram = SkipGram(config.walk_length, config.window, negatives=config.network_negatives, device=device)
-        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._walks = WalkCorpus(
             Walker(data.graph, p=config.p, q=config.q, weighted=config.weighted_neighbors),
             np.flatnonzero(data.graph.degrees),
@@ -124,39 +90,19 @@ class Node2vec(Factors):
             seed=seed,
         )
 
-    def prepare(self, epoch: int, step: int) -> Batch:
-        """Draw the triples of all behaviors, the next walks and their negatives."""
-        ranked, triples = self.items.draw_ranked(epoch, step)
-        users, at, walks = ranked, np.arange(len(ranked)), None
-        if self.network_weight:
-            users, at, walks = self._draw_walks(ranked, epoch, step)
-        return Batch(to_device(users, self.device), to_device(at, self.device), triples, walks)
-
-    def _draw_walks(
-        self, ranked: NDArray[np.int64], epoch: int, step: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Walks]:
-        """The distinct users of the walks and those ``ranked``, the rows of these, and the walks."""
+    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[Any], NDArray[Any], Walks]:
+        """The next walks and their negatives."""
         walks = self._walks.batch(epoch * self.n_steps + step)
         stream = Stream(self._seed, "network negatives", epoch, step)
         noise = self._noise.draw((len(walks), *self.skip_gram.noise_shape), stream)
-        users, (at, center) = distinct(self.data.n_users, ranked, walks)
+        users, (rows, center) = distinct(self.data.n_users, ranked, walks)
         contexts, (near, far) = distinct(self.data.n_users, walks, noise)
-        return users, at, Walks(*(to_device(array, self.device) for array in (contexts, center, near, far)))
+        return users, rows, Walks(*(to_device(array, self.device) for array in (contexts, center, near, far)))
 
-    def loss(self, batch: Batch) -> StepLoss:
-        """Skip-gram on the walks, and BPR of which the user vectors feel the share ``beta``."""
-        self.tables.forget()
-        users = self.tables.rows("users", batch.users)
-        ranked = partly_detached(users.index_select(0, batch.ranked), self.beta)
-        ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
-        penalty = self.config.l2 * scored
-        if batch.walks is not None:
-            walks, contexts = batch.walks, self.tables.rows("contexts", batch.walks.contexts)
-            network = self.skip_gram.loss(
-                users, contexts, center=walks.center, context=walks.context, noise=walks.noise
-            )
-            penalty = penalty + self.network_weight * network
-        return step_loss(ranking, penalty, batch.triples)
+    def network_loss(self, users: Tensor, drawn: Walks) -> Tensor:
+        """Skip-gram on the walks."""
+        contexts = self.tables.rows("contexts", drawn.contexts)
+        return self.skip_gram.loss(users, contexts, center=drawn.center, context=drawn.context, noise=drawn.noise)
 
 
 class Node2vecB(Node2vec):

@@ -17,7 +17,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.losses import scored_l2
-from mcne.models.ranking import DotRanking
+from mcne.models.ranking import DotRanking, RankingSettings
 from mcne.models.tables import take, to_device_at_once
 
 
@@ -93,39 +93,26 @@ class NodeRanking:
     def __init__(
         self,
         data: TrainingData,
+        settings: RankingSettings,
         *,
         width: int,
         bias: bool,
-        negatives: int,
-        batch_size: int,
         seed: int,
         device: torch.device,
     ) -> None:
         self.data, self._device = data, device
         self._first = _first_nodes(data)
-        self._items = DotRanking(
-            data,
-            width=width,
-            bias=bias,
-            negatives=negatives,
-            batch_size=batch_size,
-            seed=seed,
-            device=torch.device("cpu"),  # what is drawn becomes nodes on the host, and goes to the device after that
-        )
+        on_host = torch.device("cpu")  # drawn items become nodes on the host, and go to the device after that
+        self.items = DotRanking(data, settings, width=width, bias=bias, seed=seed, device=on_host)
 
     @property
     def n_nodes(self) -> int:
         """Users and items of all behaviors."""
         return int(self._first[-1])
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self._items.n_steps
-
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[NodeTriples, ...]]:
         """The distinct nodes of a step, increasing, and the triples of every behavior."""
-        users, drawn = self._items.draw(epoch, step)
+        users, drawn = self.items.draw(epoch, step)
         nodes, parts, row = [users], [], len(users)
         for first, each in zip(self._first, drawn, strict=False):
             nodes.append(first + each.items.numpy())
@@ -135,31 +122,46 @@ class NodeRanking:
         triples = tuple(NodeTriples(*sent[at : at + 3]) for at in range(0, len(sent), 3))
         return np.concatenate(nodes), triples
 
-    def scorer(self, vectors: Tensor, bias: Tensor | None = None) -> Scorer:
-        """The scores by the ``vectors`` [nodes, d] and the ``bias`` [nodes, 1] of all nodes."""
-        users, tables = self._split(vectors, bias)
-        return self._items.scorer(tables, users)
+    def by_kind(self, vectors: Tensor, bias: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The vectors of users, and the vectors and biases of items by the names of their tables.
 
-    def embeddings(
-        self,
-        vectors: Tensor,
-        bias: Tensor | None = None,
-        *,
-        dataset: SocialDataset,
-        provenance: Mapping[str, Any],
-    ) -> ConditionalEmbeddings:
-        """The artifact of the same scores: every behavior has all dimensions."""
-        users, tables = self._split(vectors, bias)
-        return self._items.embeddings(tables, users, dataset=dataset, provenance=provenance)
-
-    def _split(self, vectors: Tensor, bias: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
-        """The vectors of users, and what items have by the names of their tables."""
+        ``vectors`` [nodes, d] and ``bias`` [nodes, 1] are of all nodes.
+        """
         sizes = [self.data.n_users, *self.data.n_items]
         users, *items = torch.split(vectors, sizes)
         tables = {f"items.{k}": table for k, table in enumerate(items)}
         if bias is not None:
             tables |= {f"bias.{k}": table for k, table in enumerate(torch.split(bias, sizes)[1:])}
         return users, tables
+
+
+class NodeEmbedder:
+    """A method that gives every node a vector, and maybe items a bias that it learns under the name ``bias``."""
+
+    ranking: NodeRanking
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as many as the longest behavior takes (reading 10)."""
+        return self.ranking.items.n_steps
+
+    def vectors(self) -> Tensor:
+        """What all nodes are scored by, [nodes, d]."""
+        raise NotImplementedError
+
+    def learned(self) -> dict[str, Tensor]:
+        """Everything that scores depend on."""
+        raise NotImplementedError
+
+    def scorer(self) -> Scorer:
+        """Inner products, plus the bias."""
+        users, tables = self.ranking.by_kind(self.vectors(), self.learned().get("bias"))
+        return self.ranking.items.scorer(tables, users)
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact: every behavior has all dimensions."""
+        users, tables = self.ranking.by_kind(self.vectors(), self.learned().get("bias"))
+        return self.ranking.items.embeddings(tables, users, dataset=dataset, provenance=provenance)
 
 
 def _first_nodes(data: TrainingData) -> NDArray[np.int64]:

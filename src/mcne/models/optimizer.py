@@ -33,10 +33,16 @@ class RowAdam:
     """
 
     def __init__(
-        self, tables: Mapping[str, Tensor], *, learning_rate: float, joined: Mapping[str, Sequence[str]] | None = None
+        self,
+        tables: Mapping[str, Tensor],
+        *,
+        learning_rate: float,
+        joined: Mapping[str, Sequence[str]] | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        joined, sizes = joined or {}, {name: len(table) for name, table in tables.items()}
-        self.whole = dict(tables)
+        joined = joined or {}
+        sizes = {name: len(table) for name, table in tables.items()}
+        self.whole = {name: table if device is None else table.to(device) for name, table in tables.items()}
         for name, parts in joined.items():
             self.whole[name] = torch.cat([self.whole.pop(part) for part in parts])
         self._first, self._second = (

@@ -11,22 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mcne.data.dataset import SocialDataset
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
 from mcne.errors import UsageError
 from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.learners import NetworkLearner
 from mcne.models.losses import bpr_loss
-from mcne.models.node_ranking import NodeRanking, NodeTriples, joint_graph, rank_triples
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
+from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -67,7 +65,7 @@ class PinSageConfig:
 
 
 @dataclass(frozen=True)
-class TensorHop:
+class VisitHop:
     """A layer's edges on the device: see :class:`mcne.sampling.visits.WeightedHop`."""
 
     receiver: Tensor  # [n]
@@ -75,18 +73,18 @@ class TensorHop:
     share: Tensor  # [n, T]
 
     @classmethod
-    def of(cls, hop: WeightedHop, device: torch.device) -> TensorHop:
+    def of(cls, hop: WeightedHop, device: torch.device) -> VisitHop:
         """A hop on the device."""
         return cls(*(to_device(each, device) for each in (hop.receiver, hop.sender, hop.share)))
 
 
 @dataclass(frozen=True)
-class Batch:
+class PinSageBatch:
     """A step's inputs."""
 
     nodes: Tensor  # [n₀] nodes whose free vectors are needed
     scored: Tensor  # [n_K] nodes of the last level
-    hops: tuple[TensorHop, ...]
+    hops: tuple[VisitHop, ...]
     triples: tuple[NodeTriples, ...]  # of the last level's nodes
 
 
@@ -109,7 +107,7 @@ class Convolve(nn.Module):
         self.near = _dense(d_in, d_in, stream=stream)  # Q, q
         self.combine = _dense(2 * d_in, d_out, stream=stream)  # W, w
 
-    def forward(self, vectors: Tensor, hop: TensorHop) -> Tensor:
+    def forward(self, vectors: Tensor, hop: VisitHop) -> Tensor:
         """``vectors`` [m, d_in] → [n, d_out]; a receiver without neighbors hears zeros."""
         sent = torch.relu(self.near(vectors))  # [m, d_in]
         shares = hop.share.to(sent.dtype)
@@ -118,7 +116,7 @@ class Convolve(nn.Module):
         return functional.normalize(torch.relu(self.combine(torch.cat([own, heard], dim=1))))
 
 
-class Network(nn.Module):
+class PinSageNetwork(nn.Module):
     """Algorithm 2: convolutions, and at the end ``z = G₂ ReLU(G₁ h + g)``, which gives vectors their length."""
 
     def __init__(self, widths: Sequence[int], *, stream: Stream) -> None:
@@ -127,7 +125,7 @@ class Network(nn.Module):
         self.hidden = _dense(widths[-1], widths[-1], stream=stream)  # G₁, g
         self.output = _dense(widths[-1], widths[-1], stream=stream, bias=False)  # G₂
 
-    def forward(self, vectors: Tensor, hops: Sequence[TensorHop]) -> Tensor:
+    def forward(self, vectors: Tensor, hops: Sequence[VisitHop]) -> Tensor:
         """The nodes at the end of the hops, [n_K, d_K], from the free ``vectors`` [n₀, d₀]."""
         for layer, hop in zip(self.layers, hops, strict=True):
             vectors = layer(vectors, hop)
@@ -135,26 +133,20 @@ class Network(nn.Module):
         return given
 
 
-class PinSage:
+class PinSage(NodeEmbedder, NetworkLearner):
     """Every node by its own vector and those of its most visited neighbors, layer by layer."""
 
     def __init__(self, data: TrainingData, config: PinSageConfig, *, seed: int, device: torch.device) -> None:
         self.config, self.device = config, device
-        self.ranking = NodeRanking(
-            data,
-            width=config.widths[-1],
-            bias=config.bias,
-            negatives=config.negatives,
-            batch_size=config.batch_size,
-            seed=seed,
-            device=device,
+        self.ranking = NodeRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
+        self.network: PinSageNetwork = PinSageNetwork(config.widths, stream=Stream(seed, "initialize", "network")).to(
+            device
         )
-        self.network = Network(config.widths, stream=Stream(seed, "initialize", "network")).to(device)
         stream = Stream(seed, "initialize", "nodes")
         nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
         tables = {"nodes": nodes} | ({"bias": torch.zeros(len(nodes), 1)} if config.bias else {})
-        self.tables = RowAdam({k: t.to(device) for k, t in tables.items()}, learning_rate=config.learning_rate)
-        self._adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device)
+        self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         self._visited = most_visited(
             joint_graph(data, trust=True),
             size=config.neighbors,
@@ -164,19 +156,14 @@ class PinSage:
             seed=seed,
         )
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes."""
-        return self.ranking.n_steps
-
-    def prepare(self, epoch: int, step: int) -> Batch:
+    def prepare(self, epoch: int, step: int) -> PinSageBatch:
         """Draw the triples of all behaviors, and find the neighborhood of their nodes."""
         seeds, triples = self.ranking.draw(epoch, step)
         nodes, hops = self._visited.around(seeds, layers=len(self.network.layers))
-        moved = tuple(TensorHop.of(hop, self.device) for hop in hops)
-        return Batch(to_device(nodes, self.device), to_device(seeds, self.device), moved, triples)
+        moved = tuple(VisitHop.of(hop, self.device) for hop in hops)
+        return PinSageBatch(to_device(nodes, self.device), to_device(seeds, self.device), moved, triples)
 
-    def loss(self, batch: Batch) -> StepLoss:
+    def loss(self, batch: PinSageBatch) -> StepLoss:
         """Margin loss or BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
         self.tables.forget()
         given = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
@@ -190,54 +177,23 @@ class PinSage:
             l2=self.config.l2,
         )
 
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self._adam.step()
-        self.tables.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
-
-    def scorer(self) -> Scorer:
-        """Inner products of what the network gives to all nodes, plus the bias."""
-        return self.ranking.scorer(self.vectors(), self.tables.tables.get("bias"))
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        bias = self.tables.tables.get("bias")
-        return self.ranking.embeddings(self.vectors(), bias, dataset=dataset, provenance=provenance)
-
     @torch.no_grad()
     def vectors(self) -> Tensor:
         """What the network gives to all nodes, [nodes, d_K]."""
         everyone = WeightedHop(np.arange(self.ranking.n_nodes), self._visited.node, self._visited.share)
-        hops = [TensorHop.of(everyone, self.device)] * len(self.network.layers)
+        hops = [VisitHop.of(everyone, self.device)] * len(self.network.layers)
         given: Tensor = self.network(self.tables.tables["nodes"], hops)
         return given
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the weights of the network, and the neighbors that were drawn for it."""
-        network = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        drawn = {f"visited.{name}": torch.from_numpy(value) for name, value in vars(self._visited).items()}
-        return dict(self.tables.tables) | network | drawn
-
-    def memory(self) -> dict[str, Tensor]:
-        """What both optimizers remember."""
-        return self.tables.memory() | adam_memory(self._adam)
+        visited = {f"visited.{name}": torch.from_numpy(value) for name, value in vars(self._visited).items()}
+        return NetworkLearner.learned(self) | visited
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over tables, weights and neighbors."""
-        self.tables.load_tables(learned)
-        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
+        super().load(learned)
         self._visited = Visited(*(to_numpy(learned[f"visited.{name}"]).copy() for name in ("node", "share")))
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what both optimizers remembered."""
-        self.tables.load_memory(memory)
-        load_adam(self._adam, memory)
 
     def _ranking_loss(self, positive: Tensor, negative: Tensor) -> Tensor:
         if self.config.loss == "bpr":

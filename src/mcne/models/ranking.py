@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -49,22 +49,35 @@ Ranked = tuple[Triples, ...] | AllTriples
 """The triples of a step, in the form that its device ranks them."""
 
 
+class RankingSettings(Protocol):
+    """The settings of how items are learned by ranking."""
+
+    @property
+    def negatives(self) -> int:
+        """Negatives of each positive pair."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """Positive pairs of each behavior in a step."""
+        ...
+
+
 class DotRanking:
     """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``."""
 
     def __init__(
         self,
         data: TrainingData,
+        settings: RankingSettings,
         *,
         width: int,
         bias: bool,
-        negatives: int,
-        batch_size: int,
         seed: int,
         device: torch.device,
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
-        self.seed, self.negatives, self.batch_size = seed, negatives, batch_size
+        self.seed, self.negatives, self.batch_size = seed, settings.negatives, settings.batch_size
         self._made: TripleSampler | None = None
         self._making = Lock()
 

@@ -3,18 +3,36 @@
 A walk is cut into stretches of 2w users. Every user of a stretch is a center, and its contexts are the at most w users
 before and after it: they lie in a band of the products of the stretch with the stretch widened by w users on both
 sides, which therefore gives two products for each one needed. Negatives are shared by the centers of a stretch.
+
+:class:`NetworkTaught` is the base of Node2vec and LINE, whose user vectors are learned like this.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels.products import products
-from mcne.models.tables import take
+from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.gradients import partly_detached
+from mcne.models.learners import DotEmbedder, TableLearner
+from mcne.models.ranking import DotRanking, Ranked, step_loss
+from mcne.models.tables import INIT_STD, normal_table, take, to_device
+from mcne.randomness import Stream
+from mcne.sampling.links import Noise
+
+if TYPE_CHECKING:
+    from mcne.models.line import LINEConfig
+    from mcne.models.node2vec import Node2vecConfig
+
+Drawn = TypeVar("Drawn")
+"""What a method draws from the network in a step."""
 
 SHARED_NEGATIVES = 10
 """Negatives that all centers of a stretch share. Part of what a seed means."""
@@ -83,3 +101,67 @@ class SkipGram:
         around = torch.cat([near, noise], dim=2).flatten(0, 1)  # [W n, k + N]
         middle = center.index_select(1, self._centers.flatten()).view(len(around), self._centers.shape[1])  # [W n, b]
         return logistic_loss(take(users, middle), take(contexts, around), self._weights) / max(1, len(center))
+
+
+@dataclass(frozen=True)
+class NetworkBatch(Generic[Drawn]):
+    """A step's inputs."""
+
+    users: Tensor  # [n] distinct: those of the triples and those drawn from the network
+    ranked: Tensor  # [r] rows of users: those of the triples
+    triples: Ranked  # of ranked
+    drawn: Drawn | None  # from the network; without it only BPR learns
+
+
+class NetworkTaught(TableLearner, DotEmbedder, Generic[Drawn]):
+    """Users whose vectors the network teaches, and items that BPR learns over them.
+
+    Both happen in every step, so that one loop, one early stopping and one way to resume serve all methods. With
+    ``beta`` 0, BPR sees the user vectors detached, as if the items were learned after them. Otherwise both share the
+    user vectors: the loss is ``network_weight · network + BPR``, and the gradient of BPR (and of its L2) that reaches
+    the user vectors is scaled by ``beta``. With ``network_weight`` 0 and ``beta`` 1 it is BPR.
+    """
+
+    network_weight = 1.0
+    beta = 0.0
+
+    def __init__(
+        self, data: TrainingData, config: Node2vecConfig | LINEConfig, *, seed: int, device: torch.device
+    ) -> None:
+        self.data, self.config, self.device = data, config, device
+        self._seed = seed
+        self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
+        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
+
+    def user_table(self) -> Tensor:
+        """The initial vectors of users, [users, d]."""
+        stream = Stream(self._seed, "initialize", "users")
+        return normal_table(self.data.n_users, self.config.width, std=INIT_STD, stream=stream)
+
+    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[Any], NDArray[Any], Drawn]:
+        """The distinct users drawn from the network and those ``ranked``, the rows of the latter, and what is drawn."""
+        raise NotImplementedError
+
+    def network_loss(self, users: Tensor, drawn: Drawn) -> Tensor:
+        """What the network teaches the vectors of a step's ``users`` [n, d]."""
+        raise NotImplementedError
+
+    def prepare(self, epoch: int, step: int) -> NetworkBatch[Drawn]:
+        """Draw the triples of all behaviors, and from the network unless it has no weight."""
+        ranked, triples = self.items.draw_ranked(epoch, step)
+        if not self.network_weight:
+            rows = np.arange(len(ranked))
+            return NetworkBatch(to_device(ranked, self.device), to_device(rows, self.device), triples, None)
+        users, rows, drawn = self.draw(ranked, epoch, step)
+        return NetworkBatch(to_device(users, self.device), to_device(rows, self.device), triples, drawn)
+
+    def loss(self, batch: NetworkBatch[Drawn]) -> StepLoss:
+        """The loss of the network, and BPR of which the user vectors feel the share ``beta``."""
+        self.tables.forget()
+        users = self.tables.rows("users", batch.users)
+        ranked = partly_detached(users.index_select(0, batch.ranked), self.beta)
+        ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
+        penalty = self.config.l2 * scored
+        if batch.drawn is not None:
+            penalty = penalty + self.network_weight * self.network_loss(users, batch.drawn)
+        return step_loss(ranking, penalty, batch.triples)
