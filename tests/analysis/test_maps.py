@@ -14,7 +14,7 @@ from sklearn import manifold
 
 from mcne.analysis import maps
 from mcne.analysis.maps import ConditionalMap, aligned_to, conditional_map, random_masks, tsne
-from mcne.analysis.separation import kept_neighbors, nearest, separation, trustworthiness
+from mcne.analysis.separation import Separation, kept_neighbors, nearest, separation, trustworthiness
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
@@ -137,8 +137,13 @@ def test_random_masks_have_as_many_ones_in_use_and_differ() -> None:
 
 def test_dimensions_that_are_zero_for_all_do_not_thin_random_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks with one and two ones where something is, and many or none elsewhere: random ones show as many."""
-    measured = []
-    monkeypatch.setattr(maps, "separation", lambda points: measured.append(points) or separation(points))
+    measured: list[np.ndarray] = []
+
+    def measuring(points: np.ndarray) -> Separation:
+        measured.append(points)
+        return separation(points)
+
+    monkeypatch.setattr(maps, "separation", measuring)
     vectors = np.zeros((30, 40))
     vectors[:, :3] = np.random.default_rng(0).random((30, 3)) + 1
     masks = [[1, 0, 0] + [1] * 37, [0, 1, 1] + [0] * 37]

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from tests.analysis.trunks import NAMES, random_embeddings, random_graph
+from tests.plots.figure_parts import bars_of
 from tests.plots.figure_texts import LONG, assert_legible
 
 from mcne.analysis.attention import of_link, of_network, of_user
@@ -102,7 +103,7 @@ def test_bars_are_the_weights_of_both_messages() -> None:
     with styled("light"):
         figure = draw_attention(found, theme="light")
     for layer, axes in enumerate(figure.axes):
-        widths = [patch.get_width() for patch in axes.patches]
+        widths = [bar.get_width() for bar in bars_of(axes)]
         expected = [weight for message in found["messages"] for weight in message["attention"][layer]]
         np.testing.assert_allclose(widths, expected)
 

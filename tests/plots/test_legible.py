@@ -15,7 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
+from tests.plots.figure_parts import bars_of, x_of, y_of
 from tests.plots.figure_texts import LONG, assert_legible
+from tests.values import not_none
 
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap
@@ -94,9 +96,10 @@ def test_every_level_of_an_added_behavior_is_drawn_and_so_is_its_training() -> N
         for row in (0, 1):
             assert {tuple(color) for color in picture[row]} == {tuple(color) for color in above[1 + row]}
     turns, density = training.axes
-    heights = [bar.get_height() for bar in turns.patches]
+    heights = [bar.get_height() for bar in bars_of(turns)]
     assert heights == pytest.approx([10 / (64 + 32 + 100)] * 3)
-    assert [line.get_label() for line in density.lines if line.get_label().startswith("level")] == [
+    labels_of_lines = [str(line.get_label()) for line in density.lines]
+    assert [label for label in labels_of_lines if label.startswith("level")] == [
         "level 0",
         "level 1",
         "level 2",
@@ -107,7 +110,7 @@ def test_a_mask_at_the_last_level_alone_has_the_density_of_that_level() -> None:
     with styled("light"):
         figure = draw_masks(added_later(2, whole_vectors=True), theme="light")
     density = figure.subfigs[-1].axes[1].lines[0]
-    assert (density.get_label(), density.get_ydata().tolist()) == ("level 2", [1.0] * 3)
+    assert (density.get_label(), y_of(density).tolist()) == ("level 2", [1.0] * 3)
 
 
 def test_masks_with_nothing_beside_and_without_a_training() -> None:
@@ -172,7 +175,7 @@ def test_a_map(n: int, theme: Theme, at_one_place: bool) -> None:
             inside = axes.get_window_extent()
             assert len(axes.texts) == n
             for text in axes.texts:
-                box = text.get_bbox_patch().get_window_extent()
+                box = not_none(text.get_bbox_patch()).get_window_extent()
                 assert inside.x0 <= box.x0 < box.x1 <= inside.x1
                 assert inside.y0 <= box.y0 < box.y1 <= inside.y1
 
@@ -216,8 +219,8 @@ def test_names_leave_the_points_of_tight_clusters_to_be_seen(n: int, theme: Them
         assert len(axes.lines) == len(axes.texts) == n
         for text, line, center in zip(axes.texts, axes.lines, places.mean(axis=1), strict=True):
             assert hidden(axes, text, places) <= 0.2, text.get_text()
-            np.testing.assert_allclose(line.get_xydata(), [center, text.get_position()], atol=1e-6)
-            assert line.get_color() == text.get_bbox_patch().get_edgecolor()
+            np.testing.assert_allclose(np.asarray(line.get_xydata(), float), [center, text.get_position()], atol=1e-6)
+            assert line.get_color() == not_none(text.get_bbox_patch()).get_edgecolor()
 
 
 def test_points_are_seen_however_small_they_are() -> None:
@@ -317,11 +320,12 @@ def test_curves_of_few_and_many_epochs(epochs: int) -> None:
 def test_lines_are_what_was_recorded_and_the_best_epoch_is_ringed() -> None:
     run = curves(2, every=3)
     loss, metric = drawn(run).axes
-    assert [list(zip(*line.get_data(), strict=True)) for line in loss.lines] == [list(p) for p in run.losses.values()]
-    assert loss.lines[1].get_ydata()[2] == 0.7 / 4
-    assert metric.lines[0].get_xdata().tolist() == [3, 6, 9, 12, 15, 18, 21, 24]
+    points = [list(zip(x_of(line), y_of(line), strict=True)) for line in loss.lines]
+    assert points == [list(recorded) for recorded in run.losses.values()]
+    assert y_of(loss.lines[1])[2] == 0.7 / 4
+    assert x_of(metric.lines[0]).tolist() == [3, 6, 9, 12, 15, 18, 21, 24]
     ring = metric.lines[1]
-    assert (ring.get_xdata().tolist(), ring.get_ydata().tolist()) == ([9], [pytest.approx(0.21)])
+    assert (x_of(ring).tolist(), y_of(ring).tolist()) == ([9], [pytest.approx(0.21)])
     assert ring.get_markeredgecolor() == INK["light"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from tests.plots.figure_parts import data_line_of, error_bars_of, x_of, y_of
 from tests.plots.figure_texts import assert_legible
 
 from mcne.errors import ArtifactError, DataError
@@ -102,21 +103,21 @@ def test_points_and_bars_are_those_of_the_file() -> None:
     found = made(2, {"final_width": WIDTHS})
     recall, ndcg, cost = drawn(found).axes
     for panel, first in ((recall, 20.0), (ndcg, 10.0)):
-        lines = [container.lines[0] for container in panel.containers]
+        lines = [data_line_of(container) for container in error_bars_of(panel)]
         assert len(lines) == 3  # two behaviors and the mean
         for line, k in zip(lines, (0, 1, 1), strict=True):
-            assert line.get_ydata() == pytest.approx([first + at + 2 * k for at in range(5)])
-            assert np.round(line.get_xdata().astype(float)) == pytest.approx(range(5))
-        (bars,) = panel.containers[0].lines[2]
+            assert y_of(line) == pytest.approx([first + at + 2 * k for at in range(5)])
+            assert np.round(x_of(line).astype(float)) == pytest.approx(range(5))
+        (bars,) = error_bars_of(panel)[0].lines[2]
         assert bars.get_segments()[0][:, 1] == pytest.approx([first - 0.4, first + 0.4])
-    assert cost.containers[0].lines[0].get_ydata() == pytest.approx([1, 2, 5, 10, 17])
+    assert y_of(data_line_of(error_bars_of(cost)[0])) == pytest.approx([1, 2, 5, 10, 17])
     assert cost.get_ylim()[0] == 0
     assert all(line.get_visible() for panel in (recall, ndcg, cost) for line in panel.get_ygridlines())
 
 
 def test_lists_have_no_order_so_no_line_joins_them() -> None:
     panels = drawn(made(2, {"neighbor_samples": SAMPLES, "final_width": WIDTHS})).axes
-    styles = [panel.containers[0].lines[0].get_linestyle() for panel in panels]
+    styles = [data_line_of(error_bars_of(panel)[0]).get_linestyle() for panel in panels]
     assert styles == ["None"] * 3 + ["-"] * 3
 
 
@@ -132,7 +133,7 @@ def test_what_is_not_finished_is_left_out_and_told() -> None:
         "measured_on": [],
     }
     panel = drawn(found).axes[0]
-    assert len(panel.containers[0].lines[0].get_ydata()) == 2
+    assert len(y_of(data_line_of(error_bars_of(panel)[0]))) == 2
     assert [label.get_text() for label in panel.get_xticklabels()] == ["0.1", "0.2", "0.3"]
     assert "Not finished: 0.2: 1 of 1 repetitions not finished." in sweep.caption(found)
     assert "The paper: quality rises" in sweep.caption(found)

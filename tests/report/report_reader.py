@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import html5lib
+from tests.values import not_none
 
 VOID = {"br", "img", "input", "meta"}
 HEADINGS = {"h1", "h2", "h3", "h4"}
@@ -106,7 +107,8 @@ def checked_page(text: str) -> ReportReader:
     for tag, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
         for name in ("src", "href"):
-            assert attributes.get(name, "#").startswith(("data:image/", "#")), (tag, attributes[name][:60])
+            target = not_none(attributes.get(name, "#"))
+            assert target.startswith(("data:image/", "#")), (tag, target[:60])
     style = text[text.index("<style>") : text.index("</style>")]
     assert not re.search(r"url\(|@import|//", style)
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]

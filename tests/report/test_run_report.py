@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 from matplotlib.figure import Figure
+from tests.plots.figure_parts import bars_of
 from tests.report.report_reader import ReportReader, checked_page
 from tests.report.report_runs import EVIL, SCRIPT, train
 
@@ -442,7 +443,7 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
     _, lower, _, training = figure.subfigs
     assert [axes.get_title() for axes in lower.axes] == ["Added later: level 0"]
     flips = [record["mask_flips"] / 16 for record in run.records]
-    heights = [bar.get_height() for bar in training.axes[0].patches]
+    heights = [bar.get_height() for bar in bars_of(training.axes[0])]
     assert flips[-1] > 0
     assert heights == pytest.approx([flips[0], flips[1] - flips[0]])
 
