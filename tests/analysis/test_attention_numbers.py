@@ -12,8 +12,7 @@ import pytest
 from tests.analysis.trunks import embeddings_of, random_embeddings, random_graph
 
 from mcne.analysis import attention
-from mcne.analysis.attention import QUANTILES, of_link, of_network, of_user
-from mcne.analysis.communities import communities, modularity
+from mcne.analysis.attention import QUANTILES, communities, modularity, of_link, of_network, of_user
 from mcne.analysis.masks import mask_numbers
 from mcne.data.graph import Graph, undirected
 from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk

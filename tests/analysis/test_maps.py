@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 from sklearn import manifold
 
 from mcne.analysis import maps
-from mcne.analysis.maps import ConditionalMap, aligned_to, conditional_map, random_masks, tsne
-from mcne.analysis.separation import Separation, kept_neighbors, nearest, separation, trustworthiness
+from mcne.analysis.maps import (
+    ConditionalMap,
+    Separation,
+    aligned_to,
+    conditional_map,
+    kept_neighbors,
+    nearest,
+    random_masks,
+    separation,
+    trustworthiness,
+    tsne,
+)
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
@@ -59,7 +69,7 @@ def test_the_nearest_by_a_naive_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         others = [j for j in range(50) if j != i]
         expected.append(sorted(others, key=lambda j: math.dist(points[i], points[j]))[:4])
     assert nearest(points, 4).tolist() == expected
-    monkeypatch.setattr("mcne.analysis.separation.BLOCK", 7)
+    monkeypatch.setattr("mcne.analysis.maps.BLOCK", 7)
     assert nearest(points, 4).tolist() == expected
 
 
@@ -72,7 +82,7 @@ def test_trustworthiness_is_that_of_scikit_learn(n: int, monkeypatch: pytest.Mon
     expected = manifold.trustworthiness(points, places, n_neighbors=k)
     assert 0 < expected < 1
     assert trustworthiness(points, places) == pytest.approx(expected, abs=1e-12)
-    monkeypatch.setattr("mcne.analysis.separation.BLOCK", 33)
+    monkeypatch.setattr("mcne.analysis.maps.BLOCK", 33)
     assert trustworthiness(points, places) == pytest.approx(expected, abs=1e-12)
     assert trustworthiness(points[:, :2], 3 * points[:, :2]) == 1
 

@@ -19,9 +19,8 @@ from tests.plots.figure_parts import bars_of, x_of, y_of
 from tests.plots.figure_texts import LONG, assert_legible
 from tests.values import not_none
 
-from mcne.analysis.maps import ConditionalMap, Panel
+from mcne.analysis.maps import ConditionalMap, Panel, Separation
 from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap
-from mcne.analysis.separation import Separation
 from mcne.errors import ArtifactError
 from mcne.plots import labels
 from mcne.plots.curves import Curves, draw_curves

@@ -17,9 +17,8 @@ from tests.plots.figure_parts import bars_of
 from tests.report.report_reader import ReportReader, checked_page
 from tests.report.report_runs import EVIL, SCRIPT, train
 
-from mcne.analysis.maps import ConditionalMap, Panel
+from mcne.analysis.maps import ConditionalMap, Panel, Separation
 from mcne.analysis.masks import mask_numbers
-from mcne.analysis.separation import Separation
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import random_split

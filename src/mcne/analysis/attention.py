@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.analysis.communities import communities, modularity
+from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Message, heard_on
 from mcne.embeddings.trunk import Trunk, link_weights
@@ -193,6 +193,33 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttent
         int(np.count_nonzero(is_between)),
         tuple(map(_plain, between)),
     )
+
+
+def communities(graph: Graph, *, seed: int) -> NDArray[np.int64]:
+    """The community of every user by modularity (Louvain), [users], numbered from the largest.
+
+    Links count alike; users without links are on their own. Of communities of equal size the one whose first user comes
+    first has the lower number.
+    """
+    import networkx
+
+    network = networkx.Graph()
+    network.add_nodes_from(range(graph.n_users))
+    network.add_edges_from(zip(graph.sources().tolist(), graph.indices.tolist(), strict=True))
+    members = networkx.community.louvain_communities(network, weight=None, seed=seed) if graph.n_users else []
+    label = np.zeros(graph.n_users, dtype=np.int64)
+    for number, users in enumerate(sorted(members, key=lambda users: (-len(users), min(users)))):
+        label[list(users)] = number
+    return label
+
+
+def modularity(graph: Graph, label: NDArray[Any]) -> float:
+    """The share of links within communities, less the share expected by chance for users of these degrees."""
+    if not graph.n_links:
+        return 0.0
+    inner = float(np.mean(label[graph.sources()] == label[graph.indices]))
+    degrees = np.bincount(label, graph.degrees) / graph.n_links
+    return inner - float(degrees @ degrees)
 
 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import rankdata
 
-from mcne.data.graph import Graph, run_starts, undirected
+from mcne.data.graph import Graph, undirected
 from mcne.embeddings.ranking import inverse_norms
 from mcne.errors import DataError, UsageError
 from mcne.randomness import Stream
@@ -65,20 +64,17 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
 
 
 def auc(positive: Scores, negative: Scores) -> float:
-    """The chance that a positive scores higher than a negative, ties counting half."""
-    ranks = rankdata(np.concatenate([positive, negative]))
-    above = ranks[: len(positive)].sum() - len(positive) * (len(positive) + 1) / 2
-    return float(above / (len(positive) * len(negative)))
+    """The probability that a positive scores higher than a negative; ties count half."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(*_labeled(positive, negative)))
 
 
 def average_precision(positive: Scores, negative: Scores) -> float:
-    """The mean over positives of the precision among all that score as high as they do or higher."""
-    scores = np.concatenate([positive, negative])
-    order = np.argsort(-scores, kind="stable")
-    hits = np.cumsum(order < len(positive))
-    last = np.append(np.flatnonzero(run_starts(scores[order]))[1:], len(scores)) - 1  # of each group of equal scores
-    precision = hits[last] / (last + 1)
-    return float(np.diff(hits[last], prepend=0) @ precision / len(positive))
+    """The mean over positives of the precision among all pairs that score at least as high."""
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(*_labeled(positive, negative)))
 
 
 def inner_product_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: Pairs) -> Scores:
@@ -116,6 +112,12 @@ HEURISTICS: Mapping[str, Callable[[Graph, Pairs], Scores]] = {
 """What needs no training."""
 
 
+def _labeled(positive: Scores, negative: Scores) -> tuple[NDArray[np.bool_], Scores]:
+    """Which scores are positive, and all scores."""
+    scores = np.concatenate([positive, negative])
+    return np.arange(len(scores)) < len(positive), scores
+
+
 def _links_of(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
     """Every link between two users once: the lower row, the higher, and the weight."""
     sources = graph.sources()
@@ -145,12 +147,12 @@ def _removable(
 def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> Pairs:
     """``count`` different pairs of two users each drawn from ``ends``, none of which is a link."""
     n = graph.n_users
-    linked = graph.sources() * np.int64(n) + graph.indices  # increasing
+    linked = graph.sources() * np.int64(n) + graph.indices
     found = np.zeros(0, dtype=np.int64)
     for _ in range(ROUNDS):
         drawn = np.sort(ends[stream.integers(len(ends), (2 * count, 2))], axis=1).astype(np.int64)
         keys = drawn[drawn[:, 0] != drawn[:, 1]] @ np.array([n, 1])
-        keys = np.concatenate([found, keys[~_contains(linked, keys)]])
+        keys = np.concatenate([found, keys[~np.isin(keys, linked)]])
         _, first = np.unique(keys, return_index=True)
         found = keys[np.sort(first)][:count]  # in the order drawn
         if len(found) == count:
@@ -159,13 +161,6 @@ def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> P
         f"only {len(found):,} pairs without a link were found to set against {count:,} held-out links: the network is "
         "too small or too dense; hold out another share"
     )
-
-
-def _contains(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which keys are among ``ordered``, which increase and are one at least."""
-    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    found: NDArray[np.bool_] = ordered[at] == keys
-    return found
 
 
 def _parts(pairs: Pairs) -> Iterator[Pairs]:

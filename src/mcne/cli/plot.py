@@ -16,9 +16,8 @@ import typer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mcne.analysis.maps import ConditionalMap, Layout
+    from mcne.analysis.maps import ConditionalMap, Layout, Separation
     from mcne.analysis.masks import MaskNumbers
-    from mcne.analysis.separation import Separation
     from mcne.plots.curves import Curves
 
 app = typer.Typer(help="Draw figures from saved results.", no_args_is_help=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcne.analysis.maps import FEWEST, ConditionalMap, conditional_map
-from mcne.analysis.separation import Separation
+from mcne.analysis.maps import FEWEST, ConditionalMap, Separation, conditional_map
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.plots.maps import draw_map
