@@ -1,4 +1,4 @@
-"""Artifacts are complete and verified, or not there: round trips, damage, crashes, races and full disks."""
+"""Files are complete and verified, or not there: round trips, damage, crashes, races, locks and full disks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import hashlib
 import io
 import json
 import mmap
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -584,6 +587,92 @@ def test_leftovers_of_a_dead_process_are_cleared(tmp_path: Path) -> None:
 
 
 # the small ones
+
+
+# single files
+
+
+def test_a_file_is_overwritten_or_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    files.overwrite(tmp_path / "file", b"old")
+    message = ": No space left on device; free some disk space, then run again with --resume$"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(DiskError, match=f"^{tmp_path / 'file'}{message}"):
+            files.overwrite(tmp_path / "file", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"old")]
+    files.overwrite(tmp_path / "file", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"new")]
+
+
+def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "full.json").mkdir()
+    with pytest.raises(DiskError, match=r"full\.json: Is a directory; check the path"):
+        files.overwrite(tmp_path / "full.json", b"text")
+    assert [path.name for path in tmp_path.iterdir()] == ["full.json"]
+
+
+def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
+    files.write_new(tmp_path / "file", b"old")
+    with pytest.raises(UsageError, match="file: is there already, and nothing is ever replaced; choose another --at"):
+        files.write_new(tmp_path / "file", b"new", option="--at")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"old")]
+
+
+def test_json_is_read_as_it_was_written(tmp_path: Path) -> None:
+    files.write_json(tmp_path / "a.json", {"b": [1, None], "a": "é"})
+    assert (tmp_path / "a.json").read_bytes() == b'{\n "b": [\n  1,\n  null\n ],\n "a": "\\u00e9"\n}\n'
+    assert files.read_json(tmp_path / "a.json", step="make it again") == {"b": [1, None], "a": "é"}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(tmp_path / "b.json", {"nan": float("nan")})
+    assert not (tmp_path / "b.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\xff"])
+def test_damaged_json_says_what_to_do(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ArtifactError, match=r"a\.json: damaged \(.*\); make it again$"):
+        files.read_json(tmp_path / "a.json", step="make it again")
+
+
+# locks
+
+
+def test_a_directory_is_held_by_one(tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "place"
+    with files.locked(place):
+        assert files.is_held(place)
+        with pytest.raises(files.HeldError, match="another process is training there now"), files.locked(place):
+            pytest.fail("held twice")
+    assert not files.is_held(place)
+    assert not list(tmp_path.iterdir()), "it stayed empty"
+
+
+def test_a_directory_that_is_held_is_waited_for(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with files.locked(tmp_path, wait=True):
+            order.append("second")
+
+    other = threading.Thread(target=second)
+    with files.locked(tmp_path, wait=True):
+        other.start()
+        time.sleep(0.2)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
+def test_a_file_is_no_directory_to_hold(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(UsageError, match="file: is a file; choose another --out"), files.locked(tmp_path / "file"):
+        pytest.fail("held")
+
+
+# the rest
 
 
 def test_sha256_of_file(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Artifacts: directories of arrays that are either complete and verified, or not there.
+"""Everything about files: artifacts, files that are whole or not there, locks, JSON and Parquet.
 
 An artifact is a directory of ``.npy`` files, which memory-map, and a ``manifest.json`` that carries the sha256
 of every file and of itself. It is written aside, flushed to the disk and renamed into place, so a reader
-never sees half of one; what a killed process left aside is cleared by the next write. Nothing in it can run
-code. An existing artifact is never replaced.
+never sees half of one; the next write clears what a killed process left aside. Nothing in it can run
+code. An existing artifact is never replaced. Single files are written the same way.
 
 ``fingerprint`` identifies the content alone: kind, format version, metadata and arrays, but not the provenance.
 """
@@ -21,12 +21,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcne.errors import ArtifactError, DataError, DiskError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 22
@@ -45,6 +48,10 @@ class NotFiniteError(ValueError):
 
 class AppearedError(UsageError):
     """Another process was faster in writing to a place."""
+
+
+class HeldError(UsageError):
+    """A directory that another process holds."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +127,11 @@ def read_manifest(path: Path, kind: str) -> Json:
     try:
         manifest = json.loads(data)
         as_written = _rendered(manifest) == data  # the sha256 is of the values: it would not notice another layout
-        said = manifest.pop("sha256")
-        found = hashlib.sha256(_canonical(manifest)).hexdigest()
+        recorded = manifest.pop("sha256")
+        computed = hashlib.sha256(_canonical(manifest)).hexdigest()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"{path / MANIFEST}: damaged ({error}); restore the {kind} or make it again") from error
-    if found != said or not as_written:
+    if computed != recorded or not as_written:
         raise ArtifactError(f"{path / MANIFEST}: its sha256 does not match; restore the {kind} or make it again")
     if manifest["kind"] != kind:
         raise ArtifactError(f"{path}: holds {manifest['kind']}; expected: {kind}")
@@ -164,10 +171,10 @@ def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
         raise UsageError(
             f"{path}: holds something else than {kind}; nothing is ever replaced: choose another place, or empty it"
         )
-    there = read_manifest(path, kind)["fingerprint"]
-    if there != wanted:
+    existing = read_manifest(path, kind)["fingerprint"]
+    if existing != wanted:
         raise UsageError(
-            f"{path}: already holds another {kind} ({there[:12]}, this one is {wanted[:12]}); nothing is ever "
+            f"{path}: already holds another {kind} ({existing[:12]}, this one is {wanted[:12]}); nothing is ever "
             f"replaced: choose another place, or remove it first"
         )
     read(path, kind, version)  # what is kept must be sound
@@ -181,7 +188,7 @@ def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
     Parent directories are made, and vanish with it. An ``OSError`` of the block is the disk's: a ``DiskError``.
     """
     try:
-        with _made(path.parent), _locked_empty(path.with_name(f".{path.name}.partial")) as (aside, lock):
+        with _made(path.parent), _locked_empty(aside_of(path)) as (aside, lock):
             _require_space(path, needed)
             yield aside
             os.fsync(lock)
@@ -192,23 +199,29 @@ def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
 
 @contextmanager
 def _made(directory: Path) -> Iterator[None]:
-    """Make a directory and its parents; those that were not there vanish again if the block fails."""
-    new = [parent for parent in (directory, *directory.parents) if not parent.exists()]
+    """Make a directory and its parents; those that were missing vanish again if the block fails."""
+    missing = _missing(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for parent in new:
-            with suppress(OSError):
-                parent.rmdir()
+        _remove_empty(missing)
         raise
 
 
 @contextmanager
 def _locked_empty(aside: Path) -> Iterator[tuple[Path, int]]:
-    """An empty directory that this process alone writes to; it vanishes if the block fails."""
-    lock = _lock_empty(aside)
+    """An empty directory that this process alone writes to, without what a dead process left of it.
+
+    It vanishes if the block fails.
+    """
     try:
+        lock = _lock(aside, wait=False)
+    except BlockingIOError as error:
+        raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
+    try:
+        for left in aside.iterdir():
+            left.unlink()
         yield aside, lock
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
@@ -231,24 +244,6 @@ def _put(aside: Path, path: Path) -> None:
     _sync_directory(path.parent)
 
 
-def _lock_empty(aside: Path) -> int:
-    """Create ``aside`` or take over what a dead process left of it, and hold its lock."""
-    while True:
-        aside.mkdir(exist_ok=True)
-        lock = os.open(aside, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(lock)
-            raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
-        if aside.exists() and os.path.samestat(os.fstat(lock), aside.stat()):
-            break
-        os.close(lock)
-    for left in aside.iterdir():
-        left.unlink()
-    return lock
-
-
 def _require_space(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < needed:
@@ -256,13 +251,18 @@ def _require_space(path: Path, needed: int) -> None:
 
 
 def _disk_error(path: Path, needed: int, error: OSError) -> DiskError:
-    said, step = error.strerror or str(error), "choose another place"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    message = error.strerror or str(error)
+    step = "choose another place"
+    if _is_full(error):
         free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
         missing = f", {needed - free:,} missing" if needed > free else ""
-        said += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
+        message += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
         step = "free some space or choose another place"
-    return DiskError(f"{path}: {said}; nothing was left behind: {step}")
+    return DiskError(f"{path}: {message}; nothing was left behind: {step}")
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _header(array: NDArray[Any]) -> bytes:
@@ -334,6 +334,158 @@ def _check_file(path: Path, entry: Json, *, verify: bool) -> None:
 def _map(path: Path) -> NDArray[Any]:
     mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return mapped.view(np.ndarray)
+
+
+# single files
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the disk refuses in a directory of work into an error that says how to continue."""
+    try:
+        yield
+    except OSError as error:
+        step = "free some disk space" if _is_full(error) else "check the path and its permissions"
+        raise DiskError(f"{path}: {error.strerror or error}; {step}, then run again with --resume") from error
+
+
+def overwrite(path: Path, data: bytes) -> None:
+    """Make ``data`` the content of a file."""
+    with disk_errors(path), _whole(path, data) as aside:
+        aside.replace(path)
+
+
+def write_new(path: Path, data: bytes, *, option: str = "--out") -> None:
+    """Write a file that does not exist; one that has appeared since the caller looked is not replaced."""
+    with _whole(path, data) as aside:
+        check_new(path, option=option)
+        aside.replace(path)
+
+
+def check_new(path: Path, *, option: str = "--out") -> None:
+    """Refuse a place for a file that is taken, or in a directory that does not exist."""
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another {option}")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
+
+
+def aside_of(path: Path) -> Path:
+    """Where something is written before it is renamed; a killed process may leave it."""
+    return path.with_name(f".{path.name}.partial")
+
+
+@contextmanager
+def _whole(path: Path, data: bytes) -> Iterator[Path]:
+    """A file beside ``path`` with this content, flushed to the disk, which vanishes if the block fails."""
+    aside = aside_of(path)
+    try:
+        _write_bytes(aside, data)
+        yield aside
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path, *, step: str) -> Json:
+    """The object that a file holds; ``step`` is what to do if the file is damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise ValueError(f"{type(value).__name__} where an object is expected")
+    except ValueError as error:
+        raise ArtifactError(f"{path}: damaged ({error}); {step}") from error
+    return value
+
+
+def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
+    """Make plain data the content of a file."""
+    overwrite(path, json.dumps(value, indent=1, sort_keys=sort_keys, allow_nan=False).encode() + b"\n")
+
+
+def read_parquet(path: Path, *, step: str) -> pa.Table:
+    """The table that a file holds; ``step`` is what to do if the file is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise ArtifactError(f"{path}: missing or damaged ({error}); {step}") from error
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Make a table the content of a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    overwrite(path, sink.getvalue().to_pybytes())
+
+
+# locks
+
+
+@contextmanager
+def locked(directory: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a directory, so that nobody else writes to it; it is made if it is missing, and vanishes if it stays empty.
+
+    Another process that holds it is waited for, or is a :class:`HeldError`.
+    """
+    missing = _missing(directory)
+    try:
+        lock = _lock(directory, wait=wait)
+    except BlockingIOError as error:
+        raise HeldError(f"{directory}: another process is training there now; wait for it to end") from error
+    except FileExistsError as error:
+        raise UsageError(f"{directory}: is a file; choose another --out") from error
+    try:
+        yield
+    finally:
+        _remove_empty(missing)
+        os.close(lock)
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a process holds the directory now."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock(directory: Path, *, wait: bool) -> int:
+    """A descriptor of the directory that holds its lock; ``BlockingIOError`` if another process does."""
+    while True:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(lock)
+            raise
+        if directory.exists() and os.path.samestat(os.fstat(lock), directory.stat()):
+            return lock
+        os.close(lock)  # its last holder removed or renamed it
+
+
+def _missing(directory: Path) -> list[Path]:
+    """A directory and its parents as far as they do not exist, the deepest first."""
+    return [parent for parent in (directory, *directory.parents) if not parent.exists()]
+
+
+def _remove_empty(directories: list[Path]) -> None:
+    for directory in directories:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -27,6 +27,7 @@ from rich.console import Console
 from tests.cli.in_process import Result, Run
 from tests.small_training import saved, sixty_users, train_small
 
+from mcne import files
 from mcne.cli import demo as demo_command
 from mcne.cli import train as train_command
 from mcne.cli.progress import shown
@@ -91,8 +92,8 @@ def training_outside(data: Path, path: Path, *args: object) -> Iterator[subproce
 
 def kept_in(path: Path) -> dict[str, bytes]:
     """Every byte that a run promises to be the same."""
-    files = [path / "metrics.jsonl", path / "result.json", *sorted((path / "embeddings").iterdir())]
-    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+    written = [path / "metrics.jsonl", path / "result.json", *sorted((path / "embeddings").iterdir())]
+    return {str(file.relative_to(path)): file.read_bytes() for file in written}
 
 
 def fill(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
@@ -100,7 +101,7 @@ def fill(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     flush = os.fsync
 
     def fsync(descriptor: int) -> None:
-        for place in (path, journal.aside_of(path)):
+        for place in (path, files.aside_of(path)):
             if place.exists() and os.path.samestat(os.fstat(descriptor), place.stat()):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         flush(descriptor)
@@ -313,10 +314,10 @@ def test_a_run_of_another_method_is_refused(train: Run) -> None:
 def test_something_else_is_refused(train: Run, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "diary.txt").write_text("mine")
-    fails(train("popularity"), 2, "holds something else than a run")
+    fails(train("popularity"), 2, "run: is not empty and is not a run; choose another --out")
     shutil.rmtree(tmp_path / "run")
     (tmp_path / "run").write_text("a file")
-    fails(train("popularity"), 2, "holds something else than a run")
+    fails(train("popularity"), 2, "run: is a file; choose another --out")
 
 
 def test_a_start_that_was_killed_is_started_again(train: Run, tmp_path: Path) -> None:
@@ -511,7 +512,7 @@ def test_a_full_disk_under_a_file_of_the_run(
     assert train("mcne", *TINY_ARGS).code == 0
     whole = kept_in(path)
     shutil.rmtree(path)
-    says = f"{path / name}: No space left on device; see to the disk, then go on with --resume"
+    says = f"{path / name}: No space left on device; free some disk space, then run again with --resume"
     for resume in ([], ["--resume"]):  # with the metrics the second finds some that it cannot cut
         with monkeypatch.context() as patch:
             fill(patch, path / name)

@@ -161,7 +161,7 @@ def test_more_mistakes(bring: Run, place: Path) -> None:
     shutil.copytree(place / "mcne" / "embeddings", place / "vectors")
     there = bring(base="vectors")
     assert there.code == 2
-    assert "holds something else than a run" in there.err
+    assert "is not empty and is not a run" in there.err
     assert [path.name for path in (place / "new").iterdir()] == ["mine"]
 
 

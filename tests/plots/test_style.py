@@ -23,7 +23,6 @@ from mcne.plots.style import (
     save,
     styled,
     to_svg,
-    write_new,
 )
 
 RARE = "\u2322"
@@ -72,13 +71,6 @@ def test_a_link_to_nowhere_is_a_taken_place(tmp_path: Path) -> None:
     with styled("light"), pytest.raises(UsageError, match="ever replaced"):
         save(drawn("light"), tmp_path / "link.png")
     assert (tmp_path / "link.png").is_symlink()
-
-
-def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "full.json").mkdir()
-    with pytest.raises(OSError, match=r"full\.json"):
-        write_new(tmp_path / "full.json", b"text")
-    assert [path.name for path in tmp_path.iterdir()] == ["full.json"]
 
 
 def test_letters_that_no_font_has_are_told_and_other_warnings_stay(monkeypatch: pytest.MonkeyPatch) -> None:

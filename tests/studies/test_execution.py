@@ -21,13 +21,13 @@ from mcne.cli.compare import compare
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, DivergedError
 from mcne.evaluation.protocol import evaluate
+from mcne.files import locked
 from mcne.studies import execution
 from mcne.studies.cell import is_done, read_evaluation, read_result, run_cell
 from mcne.studies.execution import Comparison
 from mcne.studies.summary import summarize
 from mcne.studies.tables import tables, write
 from mcne.training import Training
-from mcne.training.place import alone
 
 DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
 
@@ -246,7 +246,7 @@ def test_a_cell_that_another_process_trains_is_awaited(
     begun = threading.Event()
 
     def elsewhere() -> None:
-        with alone(copied.directory(cell)):
+        with locked(copied.directory(cell)):
             begun.set()
             time.sleep(1.5)
             shutil.copy(finished.directory(cell) / "cell.json", copied.directory(cell))
@@ -268,7 +268,7 @@ def test_a_cell_that_another_process_gives_up_is_trained_here(copied: Comparison
     begun = threading.Event()
 
     def elsewhere() -> None:
-        with alone(copied.directory(cell)):
+        with locked(copied.directory(cell)):
             begun.set()
             time.sleep(1.5)
 

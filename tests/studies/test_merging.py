@@ -12,10 +12,10 @@ from tests.studies.small_plan import PLAN, opened, run
 
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError
+from mcne.files import locked
 from mcne.studies.cell import is_done
 from mcne.studies.execution import Comparison
 from mcne.studies.kinds import Kind
-from mcne.training.place import alone
 
 DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
 
@@ -42,7 +42,7 @@ def test_more_repetitions_there_are_no_other_data(finished: Comparison, plan: Pa
 
 def test_a_cell_that_is_trained_here_now_is_left(finished: Comparison, empty: Comparison) -> None:
     cell = empty.search_cells()[0]
-    with alone(empty.directory(cell)):
+    with locked(empty.directory(cell)):
         (empty.directory(cell) / "run").mkdir()
         assert empty.merge(finished.out) == 7
         assert (empty.directory(cell) / "run").is_dir()

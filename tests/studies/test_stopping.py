@@ -33,10 +33,10 @@ from mcne.cli.main import main
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.errors import CaptureError, DataError, Interrupted, UsageError
+from mcne.files import is_held
 from mcne.studies import workers
 from mcne.studies.scheduling import do_missing
 from mcne.training import Mode, Training
-from mcne.training.place import is_held
 
 LONG = """
 repetitions = 6

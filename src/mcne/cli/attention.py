@@ -39,8 +39,9 @@ def attention(
     place of RUN to draw it again.
     """
     from mcne.errors import UsageError
+    from mcne.files import write_new
     from mcne.plots.attention import draw_attention
-    from mcne.plots.style import check_place, write_new
+    from mcne.plots.style import check_place
 
     check_place(out)
     beside = out.with_suffix(".json")

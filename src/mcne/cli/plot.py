@@ -194,7 +194,7 @@ def _make_map(path: Path, out: Path, *, n_users: int | None, seed: int, layout: 
     from mcne.analysis.maps import conditional_map
     from mcne.api import load
     from mcne.errors import UsageError
-    from mcne.plots.style import write_new
+    from mcne.files import write_new
 
     beside = _kept_beside(out)
     if beside.exists():

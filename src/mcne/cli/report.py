@@ -32,15 +32,16 @@ def report(
     split are evaluated, too.
     """
     from mcne.errors import UsageError
+    from mcne.files import check_new
     from mcne.report.figures import save_all
-    from mcne.report.writing import check_free, report_of, write_page
+    from mcne.report.writing import report_of, write_page
     from mcne.text import human_bytes
 
     if no_map and kept_map is not None:
         raise UsageError("--no-map and --map: choose one of them")
-    check_free(out, "--out")
+    check_new(out)
     if figures is not None:
-        check_free(figures, "--figures")
+        check_new(figures, option="--figures")
     made = report_of(path, data=data, sweeps=sweep or (), with_map=not no_map, kept_map=kept_map)
     for section in made.sections:
         if section.lacks:

@@ -22,6 +22,7 @@ from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mcne.errors import UsageError
+from mcne.files import check_new, write_new
 
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = get_args(Theme)
@@ -134,10 +135,7 @@ def check_place(path: Path) -> None:
     """Refuse a file that :func:`save` could not write; before a long computation."""
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a figure is written as {', '.join(SUFFIXES)}; name such a file")
-    if path.exists() or path.is_symlink():
-        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another --out")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
+    check_new(path)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -147,16 +145,6 @@ def save(figure: Figure, path: Path) -> None:
     suffix = path.suffix.lower()
     figure.savefig(drawn, format=suffix[1:], dpi=DPI, metadata=_undated(suffix))
     write_new(path, drawn.getvalue())
-
-
-def write_new(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet: aside, then renamed."""
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        aside.write_bytes(data)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def to_svg(figure: Figure) -> str:

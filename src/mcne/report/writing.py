@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from mcne.errors import DataError, UsageError
+from mcne.files import write_new
 from mcne.report.comparison_page import is_comparison, report_of_comparison
 from mcne.report.page import Report
 from mcne.report.run_page import report_of_run
@@ -55,14 +55,6 @@ def report_of(
     )
 
 
-def check_free(path: Path, option: str) -> None:
-    """Refuse a place that is taken, or in a directory that is not there, before any work is done."""
-    if path.exists() or path.is_symlink():
-        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another {option}")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
-
-
 def write_page(report: Report, path: Path) -> int:
     """Write the page, whole or not at all, over nothing; returns its size in bytes."""
     content = report.html().encode()
@@ -71,14 +63,5 @@ def write_page(report: Report, path: Path) -> int:
             f"{path}: the page would have {len(content):,} bytes, and {LARGEST:,} are the most that one may have; show "
             "fewer sweeps in it"
         )
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        check_free(path, "--out")  # once more: drawing takes a while
-        aside.rename(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_new(path, content)
     return len(content)

@@ -31,11 +31,10 @@ from mcne.evaluation.protocol import (
     measure,
 )
 from mcne.evaluation.slices import sliced
-from mcne.studies.files import read_json, read_parquet, write_json, write_parquet
+from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
 from mcne.studies.plan import Cell
 from mcne.training import Run, Training, choose_device
 from mcne.training.journal import TIMES
-from mcne.training.place import alone
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +79,7 @@ def run_cell(cell: Cell, directory: Path, *, data: Path, split_name: str, device
     torch.set_num_threads(threads)
     dataset, split = _opened(data, split_name, cell.dataset, cell.split)
     where = choose_device(device)
-    with alone(directory):
+    with locked(directory):
         if is_done(directory):  # by another process, since this one looked
             return
         before, started = sum(map(sum, seconds_of(directory / RUN))), time.perf_counter()

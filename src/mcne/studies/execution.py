@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mcne.data.dataset import SocialDataset
+from mcne.files import locked, read_json, write_json
 from mcne.studies import kinds, merging
 from mcne.studies.cell import RUN, is_done, read_result, run_cell
-from mcne.studies.files import read_json, taking_turns, write_json
 from mcne.studies.kinds import CELLS, WRITTEN_AGAIN, Kind
 from mcne.studies.plan import Candidate, Cell, Plan
 from mcne.studies.scheduling import Say, Work, do_missing, ending
@@ -103,13 +103,13 @@ class Comparison:
         """Run what is missing; what failed is told, kept and returned by name, and tried again the next time."""
         failed = self._run(self.search_cells(), "search", jobs=jobs, device=device, say=say)
         chosen = self.choose()
-        with taking_turns(self.out):
+        with locked(self.out, wait=True):
             write_json(self.out / CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
         for row in self.plan.trained:
             if row not in chosen:
                 say(f"{row}: {self.unfinished(row, None, failed)}; its repetitions wait")
         failed |= self._run(self.final_cells(), "repetitions", jobs=jobs, device=device, say=say)
-        with taking_turns(self.out):
+        with locked(self.out, wait=True):
             write_json(self.out / FAILED, self.failures() | failed)
         return failed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcne.errors import ArtifactError, UsageError
-from mcne.studies.files import read_json, taking_turns, write_json
+from mcne.files import locked, read_json, write_json
 
 CELLS, BASES, PRINTS = "cells", "bases", "data.json"
 WRITTEN_AGAIN = "remove it, and the same command writes it again"
@@ -80,7 +80,7 @@ def check_kind(out: Path, kind: Kind) -> None:
 def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
     """Begin a study in a directory, or go on: its kind and its data are kept at first, and compared ever after."""
     out.mkdir(parents=True, exist_ok=True)
-    with taking_turns(out):
+    with locked(out, wait=True):
         check_kind(out, kind)
         before = _prints(out)
         if differing := difference(before, prints):

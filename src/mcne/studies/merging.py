@@ -7,11 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcne.errors import ArtifactError, DataError
+from mcne.files import HeldError, locked, overwrite, read_json
 from mcne.studies.cell import RANKS, RESULT, RUN, is_done, read_result
-from mcne.studies.files import read_json
 from mcne.studies.kinds import CELLS, PRINTS, Kind, difference, kinds_of, named
-from mcne.training.journal import overwrite
-from mcne.training.place import HeldError, alone
 
 
 def merge(other: Path, out: Path) -> int:
@@ -44,7 +42,7 @@ def _take(there: Path, here: Path) -> bool:
     read_result(there)  # one that is damaged is told
     if is_done(here):
         return False
-    with alone(here):
+    with locked(here):
         if is_done(here):
             return False
         for name in (RANKS, RESULT):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,8 +20,7 @@ from mcne.errors import ArtifactError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.held_out import HeldOut, hold_out
 from mcne.extend.new_users import embed_users
-from mcne.training.place import alone
-from mcne.training.run import read_json
+from mcne.files import locked, read_json, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +75,7 @@ class Trial:
         if refused:
             raise UsageError(refused)
         request = self.request(dataset)
-        with alone(out):
+        with locked(out):
             _claim(out, request)
             try:
                 found = [self._seed(dataset, out / f"seed-{n}", n, device, reporting) for n in range(seeds)]
@@ -85,7 +83,7 @@ class Trial:
                 said = "stopped by a signal; what is done is kept, and the same command goes on"
                 raise Interrupted(said, signal_number=error.signal_number) from error
             summary = {"request": request, "seeds": found, "mean": summarize(found)}
-            _write_json(out / SUMMARY, summary)
+            write_json(out / SUMMARY, summary)
         return summary
 
     def _seed(
@@ -93,7 +91,7 @@ class Trial:
     ) -> dict[str, Any]:
         """One seed: what is held out, how it was trained, and every way's figures."""
         if (path / RESULT).is_file():
-            return dict(read_json(path / RESULT))
+            return read_json(path / RESULT, step="train again")
         held = hold_out(dataset, share=self.share, seed=seed)
         trained = self._train(held.kept, held.kept_split, path / "kept", seed, device, reporting)
         scorers: dict[str, Scorer] = {"popularity": _popularity(held)}
@@ -108,7 +106,7 @@ class Trial:
         counts = {"held_out": held.held_out, "asked": len(held.asked), "kept": held.kept.n_users}
         ways = {way: evaluate(scorer, held.whole, held.split).summary() for way, scorer in scorers.items()}
         result = {"seed": seed, "users": counts, "trained": dict(trained.result), "ways": ways}
-        _write_json(path / RESULT, result)
+        write_json(path / RESULT, result)
         return result
 
     def _train(
@@ -182,7 +180,7 @@ def _labels(categories: Any, rows: Any) -> pa.Array:
 def _claim(out: Path, request: Mapping[str, Any]) -> None:
     """See that a directory is new, or of the same request; more seeds may join those that are there."""
     if (out / REQUEST).is_file():
-        there = read_json(out / REQUEST)
+        there = read_json(out / REQUEST, step="train again")
         if there != request:
             different = ", ".join(name for name in request if there.get(name) != request[name])
             raise ArtifactError(
@@ -192,10 +190,4 @@ def _claim(out: Path, request: Mapping[str, Any]) -> None:
         return
     if any(out.iterdir()):
         raise UsageError(f"{out}: holds something else than held-out users; choose another --out")
-    _write_json(out / REQUEST, request)
-
-
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    from mcne.training.journal import overwrite
-
-    overwrite(path, json.dumps(value, indent=1, allow_nan=False).encode() + b"\n")
+    write_json(out / REQUEST, request)

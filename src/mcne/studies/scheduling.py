@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mcne.errors import CaptureError, Interrupted, MCNEError
+from mcne.files import HeldError, is_held
 from mcne.studies import workers
 from mcne.studies.cell import is_done, read_result
-from mcne.training.place import HeldError, is_held
 
 LOOK = 1.0  # seconds between two looks at cells that another process has under way
 

@@ -14,11 +14,10 @@ from mcne.analysis.links import HeldOut, hold_out
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.errors import ArtifactError, UsageError, unknown
+from mcne.files import aside_of, locked, read_json, write_json
 from mcne.models.registry import METHODS, entry, refusal
 from mcne.models.settings import TrainingSettings, read_pairs
-from mcne.studies.files import read_json, taking_turns, write_json
 from mcne.training import RunSpec, resolved
-from mcne.training.journal import aside_of
 
 STUDY, CELLS = "study.json", "cells"
 KIND = "mcne structure"
@@ -70,7 +69,7 @@ class Study:
         if self.out.exists() and not self.out.is_dir():
             raise UsageError(f"{self.out}: {SOMETHING_ELSE}")
         self.out.mkdir(parents=True, exist_ok=True)
-        with taking_turns(self.out):
+        with locked(self.out, wait=True):
             is_new = not (self.out / STUDY).is_file()
             if is_new and {each.name for each in self.out.iterdir()} - {aside_of(self.out / STUDY).name}:
                 raise UsageError(f"{self.out}: {SOMETHING_ELSE}")

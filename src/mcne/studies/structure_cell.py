@@ -24,10 +24,9 @@ from mcne.analysis.links import (
 )
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DivergedError
-from mcne.studies.files import read_json, write_json
+from mcne.files import locked, read_json, write_json
 from mcne.studies.structure import Repetition
 from mcne.training import Run, Training
-from mcne.training.place import alone
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +55,7 @@ def run_cell(
 
     A training that diverged is a result too: it would diverge again.
     """
-    with alone(directory):
+    with locked(directory):
         if not is_done(directory):
             started = time.perf_counter()
             result: dict[str, Any] = {"method": method, "repetition": repetition.number, "version": __version__}

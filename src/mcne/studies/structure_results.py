@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import Interrupted
-from mcne.studies.files import taking_turns, write_json
+from mcne.files import locked, overwrite, write_json
 from mcne.studies.structure import Repetition, Study, cell_directory, read_study
 from mcne.studies.structure_cell import Row, heuristics, is_done, read_cell, run_cell
 from mcne.studies.summary import Spread
 from mcne.text import Table, markdown_page, percent_with_spread
 from mcne.training import resolved
-from mcne.training.journal import overwrite
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +74,7 @@ def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
 
 def write(found: Mapping[str, Any], out: Path) -> list[Path]:
     """Keep the result and its page; returns their paths."""
-    with taking_turns(out):
+    with locked(out, wait=True):
         overwrite(out / PAGE, page(found).encode())
         write_json(out / RESULT, found)
     return [out / PAGE, out / RESULT]

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from mcne.errors import UsageError
+from mcne.files import locked, overwrite, read_json, write_json
 from mcne.studies.execution import Comparison
-from mcne.studies.files import read_json, taking_turns, write_json
 from mcne.studies.kinds import WRITTEN_AGAIN
 from mcne.studies.summary import Row, Spread, Summary, summarize
 from mcne.studies.sweep import Sweep, row
 from mcne.studies.tables import beside_the_expected
 from mcne.text import NO_VALUE, Table, markdown_page, percent_with_spread
-from mcne.training.journal import overwrite
 
 RESULT, PAGE, TIMING = "sweep.json", "sweep.md", "timing"
 METRICS = ("recall@5", "ndcg@5")
@@ -77,7 +76,7 @@ def collect(sweep: Sweep, comparison: Comparison, timed: Comparison | None = Non
 
 def write(found: Mapping[str, Any], out: Path) -> list[Path]:
     """Keep the result and its page; returns their paths."""
-    with taking_turns(out):
+    with locked(out, wait=True):
         overwrite(out / PAGE, page(found).encode())
         write_json(out / RESULT, found)
     return [out / PAGE, out / RESULT]

@@ -10,11 +10,10 @@ from typing import Any
 from mcne.evaluation.protocol import CUTOFFS
 from mcne.evaluation.significance import RESAMPLES, Comparison
 from mcne.evaluation.slices import SLICES
-from mcne.studies.files import taking_turns, write_json, write_parquet
+from mcne.files import locked, overwrite, write_json, write_parquet
 from mcne.studies.plan import Plan
 from mcne.studies.summary import Row, Spread, Summary
 from mcne.text import NO_VALUE, Table, html_page, markdown_page, percent_with_spread, signed_interval, signed_percent
-from mcne.training.journal import overwrite
 
 PROTOCOL_TITLES = {
     "sampled": "Against 100 random items of the behavior (the paper's protocol)",
@@ -52,7 +51,7 @@ def write(summary: Summary, out: Path) -> list[Path]:
         f"Command: {plan.command}",
     ]
     pages = {"table.md": markdown_page(plan.title, about, made), "table.html": html_page(plan.title, about, made)}
-    with taking_turns(out):
+    with locked(out, wait=True):
         for name, text in pages.items():
             overwrite(out / name, text.encode())
         write_json(out / "table.json", [table.to_json() for table in made])

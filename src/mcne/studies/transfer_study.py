@@ -18,14 +18,13 @@ from mcne.data.split import Split, split_of
 from mcne.errors import DivergedError
 from mcne.evaluation.protocol import DECIDING_METRIC, Evaluation, ProtocolName, evaluate
 from mcne.extend.alignment import without
+from mcne.files import locked, write_json, write_parquet
 from mcne.studies.cell import RANKS, RUN, is_done, read_evaluation, read_result, seconds_of
 from mcne.studies.cell import RESULT as CELL
-from mcne.studies.files import write_json, write_parquet
 from mcne.studies.kinds import BASES, CELLS, Kind, begin, check_kind
 from mcne.studies.scheduling import Say, do_missing, ending
 from mcne.studies.transfer_plan import TransferPlan, Way
 from mcne.training import Run, Training, choose_device
-from mcne.training.place import alone
 from mcne.training.reporting import SilentReporter
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def run_task(task: Task, directory: Path, *, device: str, threads: int, jobs: in
 
     torch.set_num_threads(threads)
     where = choose_device(device)
-    with alone(directory):
+    with locked(directory):
         if is_done(directory):  # by another process, since this one looked
             return
         before, started = sum(map(sum, seconds_of(directory / RUN))), time.perf_counter()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mcne.evaluation.significance import Comparison, averaged, compare
+from mcne.files import overwrite, write_json
 from mcne.studies.cell import is_done, read_result
-from mcne.studies.files import write_json
 from mcne.studies.summary import Spread
 from mcne.studies.tables import (
     CHOICES,
@@ -23,7 +23,6 @@ from mcne.studies.tables import (
 from mcne.studies.transfer_plan import Way
 from mcne.studies.transfer_study import TransferStudy
 from mcne.text import Table, html_page, markdown_page, signed_interval, signed_percent
-from mcne.training.journal import overwrite
 
 METRICS = ("recall@5", "ndcg@5", "hits_ideal_ndcg@5")
 TESTED = ("recall@5", "ndcg@5")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mcne.errors import ArtifactError, DiskError, UsageError
+from mcne.errors import ArtifactError, UsageError
+from mcne.files import disk_errors, overwrite
 from mcne.models.settings import TrainingSettings
 from mcne.training import checkpoint
 from mcne.training.checkpoint import State
@@ -105,31 +105,6 @@ class RunJournal:
             )
         _keep(path, metrics[:records])
         _keep(self._path / TIMES, times)
-
-
-@contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """What the disk refuses in a run's directory, as an error that says how to go on."""
-    try:
-        yield
-    except OSError as error:
-        raise DiskError(f"{path}: {error.strerror or error}; see to the disk, then go on with --resume") from error
-
-
-def overwrite(path: Path, data: bytes) -> None:
-    """Make ``data`` the content of a file: written aside, flushed to the disk, renamed."""
-    aside = aside_of(path)
-    with disk_errors(path):
-        with aside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-
-
-def aside_of(path: Path) -> Path:
-    """Where a file is written before it is renamed; a killed process may leave it."""
-    return path.with_name(f".{path.name}.partial")
 
 
 def _whole_lines(path: Path) -> list[bytes]:

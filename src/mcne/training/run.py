@@ -105,7 +105,7 @@ class Run:
     @cached_property
     def result(self) -> Mapping[str, Any]:
         """How the training ended: ``epochs``, ``best_epoch`` and the metric that decided."""
-        result = dict(read_json(self.path / RESULT))
+        result = files.read_json(self.path / RESULT, step="train again")
         if lacks := [name for name in ENDS if name not in result]:
             raise ArtifactError(f"{self.path / RESULT}: damaged (no {lacks[0]}); train again")
         return result
@@ -198,7 +198,7 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
     """What is trained there, and all else that ``run.json`` says."""
     if not (path / SPEC).is_file():
         raise DataError(f"{path}: no {SPEC}, so this is no run; make one with mcne train")
-    said = read_json(path / SPEC)
+    said = files.read_json(path / SPEC, step="train again")
     try:
         spec = RunSpec(**{name: said[name] for name in RunSpec.__dataclass_fields__})
         return spec, {"places": dict(said["places"]), "machine": dict(said["machine"]), "version": said["version"]}
@@ -213,14 +213,6 @@ def begun_with(path: Path, method: str) -> dict[str, Any]:
     spec, _ = read_spec(path)
     known = {**spec.config, **spec.schedule} if spec.method == method else {}
     return {name: value for name, value in known.items() if value is not None}
-
-
-def read_json(path: Path) -> Any:
-    """The content of one of a run's small files."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ArtifactError(f"{path}: damaged ({error}); train again") from error
 
 
 def _short(value: object) -> str:

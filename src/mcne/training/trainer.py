@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 from collections.abc import Mapping
@@ -25,7 +24,6 @@ from mcne.files import NotFiniteError
 from mcne.models.memory import Estimate, estimate
 from mcne.training.choices import schedule_of, settings_of
 from mcne.training.fitting import decide
-from mcne.training.place import SOMETHING_ELSE, alone
 from mcne.training.reporting import Reporter, SilentReporter
 from mcne.training.run import (
     BEHAVIORS,
@@ -94,7 +92,7 @@ class Training:
         self.check()
         if self.parsed[1].tensorboard:
             tensorboard_writer()  # an error before anything is written
-        with alone(path):
+        with files.locked(path):
             if not self._is_finished(path, resume=resume):
                 if self.mode == "separate":
                     self._train_separately(path)
@@ -138,7 +136,7 @@ class Training:
         places = dict(self.places)
         content = vars(self.spec) | {"places": places, "machine": machine, "version": __version__}
         if not (path / SPEC).is_file() or read_spec(path)[1]["places"] != places:
-            _write_json(path / SPEC, content)
+            files.write_json(path / SPEC, content, sort_keys=True)
 
     def _train_jointly(self, path: Path) -> None:
         from mcne.models.contract import TrainingData
@@ -192,7 +190,7 @@ class Training:
 
         with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
             self._save(path, model, result)
-            _write_json(path / RESULT, result)
+            files.write_json(path / RESULT, result, sort_keys=True)
         if stop.number is not None:  # it must not be lost: another behavior's training may come next
             name = signal.Signals(stop.number).name
             raise Interrupted(
@@ -219,7 +217,7 @@ class Training:
             _remove(path / EMBEDDINGS)
             together = side_by_side([part.embeddings for part in parts], self._provenance(result))
             together.save(path / EMBEDDINGS)
-        _write_json(path / RESULT, result)
+        files.write_json(path / RESULT, result, sort_keys=True)
 
     def _save(self, path: Path, model: Method, result: Mapping[str, Any]) -> None:
         """Save vectors where scores are inner products of them, otherwise everything that scores depend on."""
@@ -254,11 +252,9 @@ class Training:
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
         """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
-        from mcne.training.journal import aside_of
-
         if not (path / SPEC).is_file():
-            if {each.name for each in path.iterdir()} - {aside_of(path / SPEC).name}:
-                raise UsageError(f"{path}: {SOMETHING_ELSE}")
+            if {each.name for each in path.iterdir()} - {files.aside_of(path / SPEC).name}:
+                raise UsageError(f"{path}: is not empty and is not a run; choose another --out")
             if resume and BEHAVIORS not in path.parts:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
@@ -308,9 +304,3 @@ def _machine(device: torch.device) -> dict[str, Any]:
     import torch
 
     return {"device": device.type, "threads": torch.get_num_threads(), "torch": str(torch.__version__)}
-
-
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    from mcne.training.journal import overwrite
-
-    overwrite(path, json.dumps(data, indent=1, sort_keys=True).encode() + b"\n")
