@@ -476,14 +476,14 @@ def counted(function, half=None):
         deadly -= 1
         if deadly == 0:
             if half:
-                half(*args)
+                half(*args, **kwargs)
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(pause)
         return function(*args, **kwargs)
     return wrapped
 
 files._write_all = counted(files._write_all, lambda file, chunk: file.write(bytes(chunk)[: len(chunk) // 2]))
-files._lock_empty = counted(files._lock_empty, lambda aside: aside.mkdir(exist_ok=True))
+files._lock = counted(files._lock, lambda aside, **_: aside.mkdir(exist_ok=True))
 files._put = counted(files._put)
 os.fsync = counted(os.fsync)
 while not start.exists():
