@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Behavior
+from mcne.data.behavior import Behavior, likeness
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
-from mcne.data.likeness import likeness
 from mcne.data.matfile import read_matrix
 from mcne.data.trust import EPINIONS
 

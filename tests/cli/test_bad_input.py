@@ -435,14 +435,14 @@ def test_a_header_of_two_lines(desk: Desk) -> None:
 
 def test_lines_cut_by_blocks_stay_whole(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     # Arrow cuts files into blocks at line breaks; one inside quotes must not tear a row in two
-    from mcne.data import textfile
+    from mcne.data import source
 
     items = [f'x{n}""\n"",\n{"y" * (n % 7)}' for n in range(60)]
     path = desk.put(
         "i.csv", "user_id,item_id,behavior\n" + "".join(f'{n},"{item}",a\n' for n, item in enumerate(items))
     )
     for block in (80, 97, 128, 200, 1000):
-        monkeypatch.setattr(textfile, "BLOCK", block)
+        monkeypatch.setattr(source, "BLOCK", block)
         dataset = desk.prepares_files(interactions=path)
         assert dataset.users.take(dataset.behaviors[0].user) == list(range(60))
         assert dataset.behaviors[0].items.take(dataset.behaviors[0].item) == [item.replace('""', '"') for item in items]

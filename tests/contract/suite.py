@@ -18,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, random_split, supplied_split

@@ -9,7 +9,8 @@ from tests.contract.cases import CASES
 from tests.contract.suite import Case, attributes
 from torch import Tensor
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.data.split import random_split

@@ -11,7 +11,7 @@ from tests.contract.cases import CASES
 from tests.contract.suite import CPU, Network, network, with_parts
 
 from mcne import training
-from mcne.data.dataset import Behavior
+from mcne.data.behavior import Behavior
 from mcne.data.split import TEST, TRAIN, VALIDATION, supplied_split
 from mcne.models.registry import METHODS
 

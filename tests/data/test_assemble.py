@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.values import not_none
 
-from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, UserFilter, assemble
-from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.assemble import KEEP_ALL, Ledger, Raw, RawInteractions, RawLinks, RawUsers, Rules, UserFilter
+from mcne.data.behavior import Attribute
+from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
-from mcne.data.report import Ledger
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.data.trust import PAPER_FILTER
 from mcne.errors import DataError
@@ -45,8 +45,10 @@ def raw_links(trust: Trust, weights: list[float] | None = None) -> RawLinks:
 
 
 def build(records: Records, trust: Trust, times: list[int] | None = None, **options: Any) -> SocialDataset:
-    options = {"behaviors": [2, 1], "name": "toy", "provenance": {}} | options
-    return assemble(raw(records, times), raw_links(trust, options.pop("weights", None)), **options)
+    rules = Rules(**{name: options.pop(name) for name in ("user_filter", "self_links", "strict") if name in options})
+    links = raw_links(trust, options.pop("weights", None))
+    options = {"behaviors": [2, 1]} | options
+    return SocialDataset.from_raw(Raw(raw(records, times), links, **options), rules, name="toy")
 
 
 def links_of(dataset: SocialDataset) -> set[tuple[int | str, int | str]]:
@@ -450,13 +452,12 @@ def prepared_again(offset: int, *, behaviors: list[int] | None = None, n_links: 
     )
     once = np.flatnonzero(planted.graph.sources() < planted.graph.indices)[:n_links]
     source, target = planted.graph.sources()[once] + offset, planted.graph.indices[once] + offset
-    return assemble(
+    again = Raw(
         RawInteractions(user, item, code, {0: "Books", 1: "Movies"}, None, place("records")),
         RawLinks(source, target, None, place("links")),
-        name="again",
         behaviors=behaviors or [0, 1],
-        provenance={},
     )
+    return SocialDataset.from_raw(again, Rules(), name="again")
 
 
 def test_friends_who_are_strangers_are_noted() -> None:
@@ -494,14 +495,12 @@ def test_text_ids_take_the_same_way() -> None:
     rows = raw(records)
     user, item = (pa.array([f"u{number}" for number in column]) for column in (rows.user, rows.item))
     source, target = (pa.array([f"u{pair[end]}" for pair in trust]) for end in (0, 1))
-    texts = assemble(
+    text_columns = Raw(
         RawInteractions(user, item, rows.behavior, NAMES, None, place("ratings")),
         RawLinks(source, target, None, place("trust")),
-        name="toy",
         behaviors=[2, 1],
-        user_filter=PAPER_FILTER,
-        provenance={},
     )
+    texts = SocialDataset.from_raw(text_columns, Rules(PAPER_FILTER), name="toy")
     assert list(texts.users) == [f"u{number}" for number in integers.users]
     assert links_of(texts) == {(f"u{a}", f"u{b}") for a, b in links_of(integers)}
     assert pairs_of(texts, "Books") == {(f"u{a}", f"u{b}") for a, b in pairs_of(integers, "Books")}

@@ -12,7 +12,8 @@ import pytest
 from tests.values import not_none
 
 from mcne import SocialDataset as PublicDataset
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
 from mcne.errors import ArtifactError, UsageError

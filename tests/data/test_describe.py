@@ -15,7 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from mcne.cli.description import bar, show
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split, distribution
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids

@@ -20,12 +20,22 @@ from scipy import stats
 from tests.values import not_none
 
 from mcne.data import split as module
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives
-from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split, supplied_split, temporal_split
-from mcne.data.split_files import read_parts
+from mcne.data.split import (
+    PARTS,
+    TEST,
+    TRAIN,
+    VALIDATION,
+    Split,
+    random_split,
+    read_parts,
+    supplied_split,
+    temporal_split,
+)
 from mcne.errors import ArtifactError, DataError, UsageError
 
 FEW = settings(max_examples=60, deadline=None)

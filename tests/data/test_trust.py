@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tests.values import not_none
 
 from mcne.data.assemble import UserFilter
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior, likeness
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
-from mcne.data.likeness import likeness
 from mcne.data.matfile import read_matrix
 from mcne.data.trust import CIAO, EPINIONS, TrustStudy, prepare
 from mcne.errors import DataError, UsageError

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.values import not_none
 
-from mcne.data.dataset import Behavior
+from mcne.data.behavior import Behavior
 from mcne.data.ids import Ids
 from mcne.embeddings import BehaviorSpace, ConditionalEmbeddings, Trunk
 from mcne.errors import ArtifactError, UsageError

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from mcne.data.dataset import Attribute
+from mcne.data.behavior import Attribute
 from mcne.data.ids import Ids
 from mcne.embeddings.profile import Column, Encoding, Profile
 

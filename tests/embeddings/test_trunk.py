@@ -12,7 +12,8 @@ import pytest
 import torch
 from tests.analysis.trunks import random_embeddings, random_graph
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids
 from mcne.data.split import random_split

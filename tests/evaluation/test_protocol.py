@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split, supplied_split

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import mcne
 from mcne.cli.main import app
-from mcne.data.dataset import Attribute
+from mcne.data.behavior import Attribute
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from mcne.cli.demo import SETTINGS
 from mcne.cli.main import app
-from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.behavior import Attribute
+from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, UsageError

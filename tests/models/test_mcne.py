@@ -13,7 +13,8 @@ import torch
 from tests.equations import naive
 from torch import Tensor
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.data.split import random_split

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mcne import training
-from mcne.data.dataset import Attribute
+from mcne.data.behavior import Attribute
 from mcne.data.graph import Graph, undirected
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate

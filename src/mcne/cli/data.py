@@ -191,7 +191,7 @@ def split(
     """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
     from mcne.data import split as splits
     from mcne.data.dataset import SocialDataset
-    from mcne.data.split_files import read_parts
+    from mcne.data.split import read_parts
 
     if source and (temporal or ratios is not None):
         raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")

@@ -8,18 +8,16 @@ unfiltered data, both must suffice, and users whose friends were all dropped are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior, likeness
 from mcne.data.graph import Graph, run_starts, undirected
 from mcne.data.ids import IdColumn, Ids, encode
-from mcne.data.likeness import likeness
-from mcne.data.report import Ledger, PreparationReport
-from mcne.errors import DataError
+from mcne.errors import DataError, UsageError, unknown
 from mcne.text import with_spread
 
 Locate = Callable[[int, str], str]
@@ -94,59 +92,138 @@ FEW = 0.1
 """Below this share of linked users with records, the two tables hardly belong together."""
 
 
-def assemble(
-    interactions: RawInteractions,
-    links: RawLinks,
-    users: RawUsers | None = None,
-    *,
-    name: str,
-    behaviors: Sequence[int],
-    extra_behaviors: Sequence[int] = (),
-    user_filter: UserFilter = KEEP_ALL,
-    self_links: SelfLinks = "drop",
-    strict: bool = False,
-    provenance: Mapping[str, Any],
-    notes: Sequence[str] = (),
-) -> SocialDataset:
-    """Build the dataset of the chosen behaviors, in that order.
+@dataclass(frozen=True)
+class Ledger:
+    """One kind of row, accounted for: ``read = kept + merged + dropped``."""
 
-    Users are counted by their links and by their records in ``behaviors``; ``extra_behaviors`` ride along for
-    the users that stay. With ``strict``, a link to oneself or to a user without records is an error.
+    what: str
+    read: int
+    kept: int
+    merged: Mapping[str, int] = field(default_factory=dict)  # reason -> rows
+    dropped: Mapping[str, int] = field(default_factory=dict)  # reason -> rows
+
+    def __post_init__(self) -> None:
+        for reasons in ("merged", "dropped"):
+            counted = {reason: int(count) for reason, count in getattr(self, reasons).items() if count}
+            object.__setattr__(self, reasons, counted)
+        if self.read != self.kept + sum(self.merged.values()) + sum(self.dropped.values()):
+            raise ValueError(f"{self.what}: rows unaccounted for in {self}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as it is kept in a dataset's provenance."""
+        return {
+            "what": self.what,
+            "read": int(self.read),
+            "kept": int(self.kept),
+            "merged": dict(self.merged),
+            "dropped": dict(self.dropped),
+        }
+
+
+@dataclass(frozen=True)
+class PreparationReport:
+    """The ledgers of one preparation, and what else a person should know about it."""
+
+    ledgers: tuple[Ledger, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as it is kept in a dataset's provenance."""
+        return {"ledgers": [ledger.to_json() for ledger in self.ledgers], "notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PreparationReport:
+        """Read what :meth:`to_json` wrote."""
+        return cls(tuple(Ledger(**ledger) for ledger in data["ledgers"]), tuple(data["notes"]))
+
+    def lines(self) -> list[str]:
+        """The report as text, a line per ledger and note."""
+        return [_line(ledger) for ledger in self.ledgers] + [f"note: {note}" for note in self.notes]
+
+
+def _line(ledger: Ledger) -> str:
+    parts = [f"{ledger.what}: {ledger.read:,} read, {ledger.kept:,} kept"]
+    parts += [f"{count:,} merged ({reason})" for reason, count in ledger.merged.items()]
+    parts += [f"{count:,} dropped ({reason})" for reason, count in ledger.dropped.items()]
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What a reader leaves: the columns of its tables, and which of their behaviors were chosen."""
+
+    interactions: RawInteractions
+    links: RawLinks
+    users: RawUsers | None = None
+    behaviors: Sequence[int] = ()  # keys of the interactions' names, in the order of the dataset
+    extra_behaviors: Sequence[int] = ()  # additional ones; they do not affect which users are kept
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # what a person should know of how the tables were read
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which users and links of the raw data enter the dataset."""
+
+    user_filter: UserFilter = KEEP_ALL
+    self_links: SelfLinks = "drop"
+    strict: bool = False  # refuse a link to oneself or to a user without records
+
+    def __post_init__(self) -> None:
+        if self.self_links not in get_args(SelfLinks):
+            raise UsageError(unknown("self_links", self.self_links, get_args(SelfLinks)))
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The content of a dataset, and what became of every row that was read."""
+
+    users: Ids
+    graph: Graph
+    behaviors: tuple[Behavior, ...]
+    attributes: Mapping[str, Attribute]
+    report: PreparationReport
+
+
+def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
+    """The content of the dataset of the chosen behaviors, in that order.
+
+    Users are counted by their links and by their records in ``raw.behaviors``.
     """
-    chosen = [*behaviors, *extra_behaviors]
-    rows = interactions.of(chosen)
+    chosen = [*raw.behaviors, *raw.extra_behaviors]
+    rows = raw.interactions.of(chosen)
+    links, users = raw.links, raw.users
     ids, (user, source, target, *listed) = encode(
         rows.user, links.source, links.target, *([users.user] if users else [])
     )
-    if strict:
-        _refuse_strange_links(source, target, links.locate, known=np.concatenate([user, *listed]), n=len(ids))
-    graph, link_counts = _make_graph(len(ids), source, target, links.weight, self_links)
+    recorded = np.concatenate([user, *listed])
+    if rules.strict:
+        _refuse_strange_links(source, target, links.locate, known=recorded, n=len(ids))
+    graph, link_counts = _make_graph(len(ids), source, target, links.weight, rules.self_links)
     at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
     distinct = {code: _distinct(rows, at[code], user, rows.names[code]) for code in chosen}
 
     records = np.zeros(len(ids), dtype=np.int64)
-    for code in behaviors:
+    for code in raw.behaviors:
         records += np.bincount(distinct[code].user, minlength=len(ids))
     known = records > 0
     known[np.concatenate([source, target, *listed])] = True
-    kept, friends, dropped = _filter(graph, records, known, user_filter)
+    kept, friends, dropped = _filter(graph, records, known, rules.user_filter)
     if not kept.any():
-        raise DataError(f"{name}: no user is left of {len(ids):,} {user_filter.text()}; lower the filter")
+        raise DataError(f"{name}: no user is left of {len(ids):,} {rules.user_filter.text()}; lower the filter")
 
-    built = {code: _restrict(distinct[code], kept, user_filter) for code in chosen}
+    built = {code: _restrict(distinct[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
     ledgers.append(_link_ledger(link_counts, graph, friends))
-    if len(rows) < len(interactions):
-        left = len(interactions) - len(rows)
+    if len(rows) < len(raw.interactions):
+        left = len(raw.interactions) - len(rows)
         ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
     for code in chosen:
         ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
-    strangers = _strangers(source, target, np.concatenate([user, *listed]), ids)
-    unlike = _unlike(friends, list(built.values()))
-    report = PreparationReport(tuple(ledgers), (*notes, *strangers, *unlike))
+    notes = (*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, list(built.values())))
     attributes = _align(users, listed[0], len(ids), kept) if users else {}
-    details = dict(provenance) | {"report": report.to_json()}
-    return SocialDataset(name, ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, details)
+    report = PreparationReport(tuple(ledgers), notes)
+    return Assembled(ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, report)
 
 
 def _strangers(source: NDArray[Any], target: NDArray[Any], known: NDArray[Any], ids: Ids) -> list[str]:

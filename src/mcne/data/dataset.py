@@ -3,100 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.graph import Graph, offsets
+from mcne.data.assemble import KEEP_ALL, PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.graph import Graph
 from mcne.data.ids import Ids
-from mcne.data.report import PreparationReport
+from mcne.data.tables import IdType, Reading, read
 from mcne.errors import UsageError, unknown
-
-if TYPE_CHECKING:
-    from mcne.data.assemble import SelfLinks, UserFilter
-    from mcne.data.tables import IdType
 
 KIND = "mcne dataset"
 VERSION = 1
-
-
-@dataclass(frozen=True, eq=False)
-class Behavior:
-    """One kind of behavior: its items and who touched which, each pair once, by user and then by item."""
-
-    name: str
-    items: Ids
-    user: NDArray[np.int32]  # [interactions] rows of users, never decreasing
-    item: NDArray[np.int32]  # [interactions] rows of items, increasing within a user
-    timestamp: NDArray[Any] | None = None  # [interactions] int64 or float64
-
-    def __post_init__(self) -> None:
-        for column in ("user", "item", "timestamp"):
-            if getattr(self, column) is not None:
-                object.__setattr__(self, column, files.frozen(getattr(self, column)))
-
-    def __len__(self) -> int:
-        return len(self.user)
-
-    @property
-    def n_items(self) -> int:
-        """Items of the catalog."""
-        return len(self.items)
-
-    def popularity(self) -> NDArray[np.int64]:
-        """Interactions of each item."""
-        return np.bincount(self.item, minlength=self.n_items)
-
-    def indptr(self, n_users: int) -> NDArray[Any]:
-        """Offsets of each user's interactions."""
-        return offsets(np.bincount(self.user, minlength=n_users))
-
-    def validate(self, n_users: int) -> None:
-        """Raise ``ValueError`` unless every property that the class promises holds."""
-        if not len(self):
-            raise ValueError(f"behavior {self.name!r} has no interactions")
-        for column, size in (("user", n_users), ("item", self.n_items)):
-            rows = getattr(self, column)
-            if rows.dtype != np.int32 or len(rows) != len(self) or not 0 <= rows.min() <= rows.max() < size:
-                raise ValueError(f"behavior {self.name!r}: {column}s must be int32 rows below {size}")
-        keys = self.user.astype(np.int64) * self.n_items + self.item
-        if np.any(keys[1:] <= keys[:-1]):
-            raise ValueError(f"behavior {self.name!r}: interactions must be sorted by user and item, each pair once")
-        if not np.all(self.popularity()):
-            raise ValueError(f"behavior {self.name!r}: an item without interactions")
-        times = self.timestamp
-        if times is not None and (len(times) != len(self) or times.dtype not in (np.int64, np.float64)):
-            raise ValueError(f"behavior {self.name!r}: timestamps must be int64 or float64, one per interaction")
-        if times is not None and not np.all(np.isfinite(times)):
-            raise ValueError(f"behavior {self.name!r}: timestamps must be finite")
-
-
-@dataclass(frozen=True, eq=False)
-class Attribute:
-    """One fact about every user: numbers (NaN where unknown), or rows of ``categories`` (−1 where unknown)."""
-
-    values: NDArray[Any]  # [users] float64, or int32 rows of categories
-    categories: Ids | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", files.frozen(self.values))
-
-    def validate(self, name: str, n_users: int) -> None:
-        """Raise ``ValueError`` unless the values fit their kind."""
-        kind = np.float64 if self.categories is None else np.int32
-        if self.values.shape != (n_users,) or self.values.dtype != kind:
-            raise ValueError(f"attribute {name!r}: one {np.dtype(kind).name} per user expected")
-        if self.categories is not None and n_users:
-            if not -1 <= self.values.min() <= self.values.max() < len(self.categories):
-                raise ValueError(f"attribute {name!r}: a category out of range")
-        elif np.any(np.isinf(self.values)):
-            raise ValueError(f"attribute {name!r}: an infinite value")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,28 +77,22 @@ class SocialDataset:
         ``source_id, target_id`` and may have ``weight``; ``users`` needs ``user_id``, every other column of it is an
         attribute. ``columns`` maps these names to those of your tables.
 
-        ``behaviors`` chooses and orders the behaviors (all, by name, if not given); ``extra_behaviors`` ride along
-        without counting for the filter; ``single_behavior`` names the one behavior of a table without that column.
-        ``id_type`` ``"auto"`` keeps the type of a typed column, and takes the ids of a text file for integers where
-        every one is written as an integer. Users known from links or ``users`` alone are kept unless
-        ``user_filter`` drops them. With ``strict``, a link to oneself or to a user without records is an error.
+        ``behaviors`` chooses and orders the behaviors (all, by name, by default); ``extra_behaviors`` are additional
+        ones that do not affect which users are kept; ``single_behavior`` names the one behavior of a table without
+        that column. ``id_type`` ``"auto"`` keeps the type of a typed column, and reads the ids of a text file as
+        integers if all of them are. Users known from links or ``users`` alone are kept unless ``user_filter`` drops
+        them. With ``strict``, a link to oneself or to a user without records is an error.
         """
-        from mcne.data.tables import read
+        reading = Reading(columns or {}, behaviors, extra_behaviors, single_behavior, id_type)
+        rules = Rules(user_filter or KEEP_ALL, self_links, strict)
+        return cls.from_raw(read(interactions, links, users, reading), rules, name=name)
 
-        return read(
-            interactions,
-            links,
-            users=users,
-            name=name,
-            columns=columns or {},
-            behaviors=behaviors,
-            extra_behaviors=extra_behaviors,
-            single_behavior=single_behavior,
-            user_filter=user_filter,
-            self_links=self_links,
-            strict=strict,
-            id_type=id_type,
-        )
+    @classmethod
+    def from_raw(cls, raw: Raw, rules: Rules, *, name: str) -> SocialDataset:
+        """A dataset from the columns that a reader leaves: every reader ends here."""
+        parts = assemble(raw, rules, name=name)
+        provenance = {**raw.provenance, "filter": asdict(rules.user_filter), "report": parts.report.to_json()}
+        return cls(name, parts.users, parts.graph, parts.behaviors, parts.attributes, provenance)
 
     @property
     def n_users(self) -> int:

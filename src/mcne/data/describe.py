@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior, likeness
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
-from mcne.data.likeness import likeness
 from mcne.data.split import PARTS, TEST, TRAIN, Split
 
 

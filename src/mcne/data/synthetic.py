@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, offsets, run_starts, undirected
 from mcne.data.ids import Ids
 from mcne.data.planted import Catalog, Planted, Pools, draw_rank, pool_number

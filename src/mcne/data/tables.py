@@ -1,4 +1,4 @@
-"""Datasets from tables: CSV, parquet and RecBole files, pandas, polars and Arrow frames.
+"""From tables to raw columns: CSV, parquet and RecBole files, pandas, polars and Arrow frames.
 
 Interactions have the columns ``user_id, item_id, behavior[, timestamp]``, links ``source_id, target_id[, weight]``
 and users ``user_id`` and any attributes; other names are mapped with ``columns``. Nothing is guessed and nothing
@@ -8,7 +8,7 @@ silently dropped: what does not fit is refused with its place, its value and wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,14 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mcne.data.assemble import KEEP_ALL, RawInteractions, RawLinks, RawUsers, SelfLinks, UserFilter, assemble, take
-from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.assemble import Raw, RawInteractions, RawLinks, RawUsers, take
+from mcne.data.behavior import Attribute
 from mcne.data.ids import CANONICAL_INTEGER, IdColumn, Ids, encode
-from mcne.data.source import WIDE_TEXT, Table, Wanted, coded, is_text, read_table
+from mcne.data.source import WIDE_TEXT, RawTable, Wanted, coded, is_text, read_table
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
 IdType = Literal["auto", "integer", "text"]
+LINK_COLUMNS = Wanted(["source_id", "target_id"], ["weight"])
+USER_COLUMNS = Wanted(["user_id"], others=True)
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
 NOT_A_NUMBER = "^[+-]?(0[0-9xX]|[0-9]{16})"
 """Attributes that look like numbers and are none: leading zeros, more digits than a number keeps, hexadecimal."""
@@ -33,66 +35,80 @@ MISSING = ("", "nan", "NaN")
 """What stands for nothing where text is expected."""
 
 
-def read(
-    interactions: Any,
-    links: Any,
-    *,
-    users: Any,
-    name: str,
-    columns: Mapping[str, str],
-    behaviors: Sequence[str] | None,
-    extra_behaviors: Sequence[str],
-    single_behavior: str | None,
-    user_filter: UserFilter | None,
-    self_links: SelfLinks,
-    strict: bool,
-    id_type: IdType,
-) -> SocialDataset:
-    """What :meth:`mcne.SocialDataset.from_frames` does; its documentation describes the arguments."""
-    _check_options(columns, id_type, self_links)
-    kept = user_filter or KEEP_ALL
-    needed, optional = ["user_id", "item_id"], ["timestamp"]
-    (optional if single_behavior else needed).append("behavior")
-    acts = read_table(interactions, "interactions", Wanted(needed, optional), columns)
-    if single_behavior and "behavior" in acts:
-        raise UsageError(f"{acts.label}: has a behavior column, so it cannot all be {single_behavior!r}; leave one out")
-    ties = (
-        None if links is None else read_table(links, "links", Wanted(["source_id", "target_id"], ["weight"]), columns)
-    )
-    people = None if users is None else read_table(users, "users", Wanted(["user_id"], others=True), columns)
+@dataclass(frozen=True)
+class Reading:
+    """How tables are read; :meth:`mcne.SocialDataset.from_frames` describes the options."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)  # standard name -> the table's own
+    behaviors: Sequence[str] | None = None
+    extra_behaviors: Sequence[str] = ()
+    single_behavior: str | None = None
+    id_type: IdType = "auto"
+
+    def __post_init__(self) -> None:
+        if self.id_type not in get_args(IdType):
+            raise UsageError(unknown("id type", self.id_type, get_args(IdType)))
+        for name in self.columns:
+            if name not in STANDARD_COLUMNS:
+                raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
+
+
+def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
+    """The raw columns of up to three tables, each a path or a frame."""
+    acts = _read_interactions(interactions, reading)
+    ties = None if links is None else read_table(links, "links", LINK_COLUMNS, reading.columns)
+    people = None if users is None else read_table(users, "users", USER_COLUMNS, reading.columns)
 
     tables = [(acts, "user_id")]
     tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
     tables += [(people, "user_id")] if people else []
-    user, *others = _agree([id_column(table, column, id_type) for table, column in tables], tables)
+    user, *others = _agree([id_column(table, column, reading.id_type) for table, column in tables], tables)
     nobody = take(user, np.zeros(0, np.int64))
     source, target = others[:2] if ties else (nobody, nobody)
-    codes, labels = behaviors_of(acts, single_behavior)
-    extra = [_code(labels, label) for label in extra_behaviors]
-    main = [_code(labels, b) for b in behaviors] if behaviors else [c for c in labels if c not in extra]
+    item = id_column(acts, "item_id", reading.id_type)
+    codes, labels = behaviors_of(acts, reading.single_behavior)
+    main, extra = _chosen(labels, reading)
+    notes = [note for table in (acts, ties, people) if table is not None for note in table.notes]
+    for table, column in [*tables, (acts, "item_id")]:
+        notes += _mixed(table, column, reading.id_type)
+    return Raw(
+        RawInteractions(user, item, codes, labels, _times(acts), acts.locate),
+        RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
+        RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
+        behaviors=main,
+        extra_behaviors=extra,
+        provenance={"sources": _hashes([interactions, links, users])},
+        notes=notes,
+    )
+
+
+def _read_interactions(interactions: Any, reading: Reading) -> RawTable:
+    """The table of interactions, which has a column of behaviors unless they are all one."""
+    required, optional = ["user_id", "item_id"], ["timestamp"]
+    (optional if reading.single_behavior else required).append("behavior")
+    table = read_table(interactions, "interactions", Wanted(required, optional), reading.columns)
+    if reading.single_behavior and "behavior" in table:
+        raise UsageError(
+            f"{table.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
+        )
+    return table
+
+
+def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], list[int]]:
+    """The numbers of the chosen behaviors and of the additional ones."""
+    extra = [_code(labels, label) for label in reading.extra_behaviors]
+    if reading.behaviors:
+        main = [_code(labels, label) for label in reading.behaviors]
+    else:
+        main = [code for code in labels if code not in extra]
     if not main:
         raise UsageError("all behaviors are named as extra ones; leave one out of them, for users to be counted by")
     if len({*main, *extra}) < len(main) + len(extra):
         raise UsageError(f"a behavior is named twice: {', '.join(labels[code] for code in [*main, *extra])}")
-    return assemble(
-        RawInteractions(user, id_column(acts, "item_id", id_type), codes, labels, _times(acts), acts.locate),
-        RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
-        RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
-        name=name,
-        behaviors=main,
-        extra_behaviors=extra,
-        user_filter=kept,
-        self_links=self_links,
-        strict=strict,
-        provenance={"sources": _hashes([interactions, links, users]), "filter": asdict(kept)},
-        notes=[
-            *(note for table in (acts, ties, people) if table is not None for note in table.notes),
-            *(note for table, column in [*tables, (acts, "item_id")] for note in _mixed(table, column, id_type)),
-        ],
-    )
+    return main, extra
 
 
-def rows_of(table: Table, column: str, ids: Ids) -> NDArray[np.int64]:
+def rows_of(table: RawTable, column: str, ids: Ids) -> NDArray[np.int64]:
     """The row of each raw id of a column among known ids, compared as text; −1 where it is unknown."""
     values = id_column(table, column, "text")
     found = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
@@ -100,17 +116,7 @@ def rows_of(table: Table, column: str, ids: Ids) -> NDArray[np.int64]:
     return rows
 
 
-def _check_options(columns: Mapping[str, str], id_type: str, self_links: str) -> None:
-    if self_links not in get_args(SelfLinks):
-        raise UsageError(unknown("self_links", self_links, get_args(SelfLinks)))
-    if id_type not in get_args(IdType):
-        raise UsageError(unknown("id type", id_type, get_args(IdType)))
-    for name in columns:
-        if name not in STANDARD_COLUMNS:
-            raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
-
-
-def id_column(table: Table, column: str, id_type: str) -> IdColumn:
+def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
     data = table.data[column]
     _refuse_missing(table, column)
@@ -131,7 +137,7 @@ def id_column(table: Table, column: str, id_type: str) -> IdColumn:
     return ids
 
 
-def _int64(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[np.int64]:
+def _int64(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[np.int64]:
     try:
         return np.asarray(data.cast(pa.int64()))
     except pa.ArrowInvalid as error:
@@ -157,7 +163,7 @@ def _first_row(column: pa.DictionaryArray, values: pa.BooleanArray) -> int:
     return int(np.argmax(np.asarray(values)[np.asarray(column.indices)]))
 
 
-def _refuse_missing(table: Table, column: str) -> None:
+def _refuse_missing(table: RawTable, column: str) -> None:
     data = table.data[column]
     missing = np.zeros(len(data), dtype=bool)
     if data.null_count:
@@ -175,7 +181,7 @@ def _refuse_missing(table: Table, column: str) -> None:
         raise DataError(f"{place}: a missing value ({count:,} in all); every row needs one: fill or remove it")
 
 
-def _agree(columns: list[IdColumn], tables: Sequence[tuple[Table, str]]) -> list[IdColumn]:
+def _agree(columns: list[IdColumn], tables: Sequence[tuple[RawTable, str]]) -> list[IdColumn]:
     """User ids are all integers or all text. Integers that were read as text go back to text without loss."""
     if all(_is_integer(column) for column in columns) or not any(_is_integer(column) for column in columns):
         return columns
@@ -199,7 +205,7 @@ def _is_integer(column: IdColumn) -> bool:
     return isinstance(column, np.ndarray) or pa.types.is_integer(column.dictionary.type)
 
 
-def _mixed(table: Table, column: str, id_type: str) -> list[str]:
+def _mixed(table: RawTable, column: str, id_type: str) -> list[str]:
     """Say so where a text file has integer ids but for a few, which are perhaps mistakes."""
     if not table.is_text or id_type != "auto":
         return []
@@ -213,7 +219,7 @@ def _mixed(table: Table, column: str, id_type: str) -> list[str]:
     ]
 
 
-def behaviors_of(table: Table, single: str | None = None) -> tuple[NDArray[Any], dict[int, str]]:
+def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[Any], dict[int, str]]:
     """The behavior of each row as a number, and the behaviors' names by number, in the order of the names."""
     if single:
         return np.zeros(len(table), np.int32), {0: single}
@@ -232,7 +238,7 @@ def _code(labels: Mapping[int, str], label: str) -> int:
     raise UsageError(unknown("behavior", label, labels.values()))
 
 
-def _times(table: Table) -> NDArray[Any] | None:
+def _times(table: RawTable) -> NDArray[Any] | None:
     """Timestamps as int64 where all are whole, else float64; calendar types as seconds since 1970."""
     if "timestamp" not in table:
         return None
@@ -250,7 +256,7 @@ def _times(table: Table) -> NDArray[Any] | None:
     return times
 
 
-def weights_of(table: Table) -> NDArray[np.float32] | None:
+def weights_of(table: RawTable) -> NDArray[np.float32] | None:
     """The weights of links, none where there are none; 0 is no link."""
     if "weight" not in table:
         return None
@@ -269,7 +275,7 @@ def weights_of(table: Table) -> NDArray[np.float32] | None:
     return small
 
 
-def _numbers(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
+def _numbers(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     """A column of finite numbers: int64 where every value is written as one, else float64."""
     if data.null_count:
         _refuse_missing(table, column)
@@ -286,7 +292,7 @@ def _numbers(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     return numbers
 
 
-def _parse(table: Table, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
+def _parse(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     is_hexadecimal = pc.any(pc.match_substring(data, "x", ignore_case=True)).as_py()  # which Arrow would take
     for kind in () if is_hexadecimal else (pa.int64(), pa.float64()):
         try:
@@ -305,7 +311,7 @@ def _is_number(text: pa.Scalar) -> bool:
     return "x" not in text.as_py().lower()
 
 
-def attributes_of(table: Table) -> dict[str, Attribute]:
+def attributes_of(table: RawTable) -> dict[str, Attribute]:
     """Every column beside the id: numbers, or categories of text; what is missing stays missing."""
     found = {}
     for name in table.data.column_names:

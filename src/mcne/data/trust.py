@@ -7,14 +7,14 @@ The files are those of the trust study of Jiliang Tang, whose page asks to cite 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.assemble import RawInteractions, RawLinks, UserFilter, assemble
+from mcne.data.assemble import Raw, RawInteractions, RawLinks, Rules, UserFilter
 from mcne.data.dataset import SocialDataset
 from mcne.data.matfile import read_matrix
 from mcne.errors import DataError, UsageError, unknown
@@ -121,17 +121,16 @@ def prepare(
         None,
         lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}",
     )
-    return assemble(
+    raw_data = Raw(
         interactions,
         links,
-        name=f"{study.name}-aligned" if aligned else study.name,
         behaviors=main,
         extra_behaviors=extra,
-        user_filter=user_filter,
-        self_links="keep",
-        provenance={"sources": hashes, "filter": asdict(user_filter)} | ({"listed_twice": twice} if aligned else {}),
+        provenance={"sources": hashes} | ({"listed_twice": twice} if aligned else {}),
         notes=[] if aligned or twice is None else [_strangers(twice, ratings_file)],
     )
+    name = f"{study.name}-aligned" if aligned else study.name
+    return SocialDataset.from_raw(raw_data, Rules(user_filter, self_links="keep"), name=name)
 
 
 def _listed_twice(study: TrustStudy, rating: NDArray[Any]) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.dataset import Behavior
+from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids
 from mcne.embeddings.explanation import Explanation, explain

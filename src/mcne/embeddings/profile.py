@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Attribute
+from mcne.data.behavior import Attribute
 from mcne.data.graph import offsets
 from mcne.data.ids import Ids
 from mcne.files import Arrays, checked

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import offsets, run_starts
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.negatives import Negatives
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings

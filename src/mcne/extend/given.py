@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Attribute
+from mcne.data.behavior import Attribute
 from mcne.data.ids import Ids, encode
-from mcne.data.source import WIDE_TEXT, Table, Wanted, read_table
+from mcne.data.source import WIDE_TEXT, RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of, weights_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Column, Profile
@@ -64,7 +64,7 @@ class NewUsers:
         return len(self.ids)
 
 
-def _read(source: Any, label: str, wanted: Wanted) -> Table | None:
+def _read(source: Any, label: str, wanted: Wanted) -> RawTable | None:
     return None if source is None else read_table(source, label, wanted, {})
 
 
@@ -72,7 +72,7 @@ def _no_pairs() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
-def _refuse_known(table: Table, column: str, ids: Ids, rows: NDArray[Any], known: Ids) -> None:
+def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], known: Ids) -> None:
     """Who is known has a vector already, which stays as it is."""
     users = np.unique(rows)
     there = users[known.rows(ids.arrow(users)) >= 0]
@@ -84,7 +84,7 @@ def _refuse_known(table: Table, column: str, ids: Ids, rows: NDArray[Any], known
 
 
 def _links(
-    embeddings: ConditionalEmbeddings, table: Table, user: NDArray[np.int64]
+    embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32] | None]:
     """New users with their friends, each pair once; of several weights the largest, 1 where none is told."""
     friend = rows_of(table, "target_id", embeddings.users)
@@ -101,7 +101,7 @@ def _links(
 
 
 def _history(
-    embeddings: ConditionalEmbeddings, table: Table, user: NDArray[np.int64]
+    embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
     """New users with their items, behavior by behavior."""
     codes, labels = behaviors_of(table)
@@ -123,7 +123,7 @@ def _history(
     return tuple(found)
 
 
-def _described(embeddings: ConditionalEmbeddings, table: Table, user: NDArray[np.int64]) -> Described:
+def _described(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> Described:
     """Attributes as they were in training; what is not told of a user is unknown, as is a category new to the model."""
     profile = None if embeddings.trunk is None else embeddings.trunk.profile
     if profile is None:
@@ -141,7 +141,7 @@ def _described(embeddings: ConditionalEmbeddings, table: Table, user: NDArray[np
     return Described(user[order], {name: Attribute(a.values[order], a.categories) for name, a in attributes.items()})
 
 
-def _attributes(profile: Profile, table: Table) -> dict[str, Attribute]:
+def _attributes(profile: Profile, table: RawTable) -> dict[str, Attribute]:
     """Every attribute of the training, row by row."""
     names = [column.name for column in profile.encoding.columns]
     for name in table.data.column_names:
@@ -150,7 +150,7 @@ def _attributes(profile: Profile, table: Table) -> dict[str, Attribute]:
     return {column.name: _attribute(column, table) for column in profile.encoding.columns}
 
 
-def _attribute(column: Column, table: Table) -> Attribute:
+def _attribute(column: Column, table: RawTable) -> Attribute:
     if column.name not in table:
         nothing = np.full(len(table), np.nan) if column.categories is None else np.full(len(table), -1, np.int32)
         return Attribute(nothing, column.categories)
@@ -166,7 +166,7 @@ def _attribute(column: Column, table: Table) -> Attribute:
     return given if given.categories is None else Attribute(np.full(len(table), np.nan))
 
 
-def _refuse_unknown(table: Table, column: str, wrong: NDArray[np.bool_], what: str, allowed: str) -> None:
+def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what: str, allowed: str) -> None:
     if wrong.any():
         values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
         shown = _listed(values[:SHOWN].to_pylist(), len(values))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.dataset import Attribute, Behavior, SocialDataset
+from mcne.data.behavior import Attribute, Behavior
+from mcne.data.dataset import SocialDataset
 from mcne.data.split import TEST, TRAIN, Split, random_split, supplied_split
 from mcne.errors import DataError
 from mcne.randomness import Stream

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import Attribute, SocialDataset
+from mcne.data.behavior import Attribute
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.values import not_none
 
-from mcne.data import likeness as module
-from mcne.data.dataset import Behavior, SocialDataset
+from mcne.data import behavior as module
+from mcne.data.behavior import Behavior, Likeness, likeness
+from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
-from mcne.data.likeness import Likeness, likeness
 from mcne.data.synthetic import SyntheticConfig, generate
 
 Pairs = list[tuple[int, int]]

@@ -1,6 +1,7 @@
-"""How alike friends are: whether two linked users touch the same items more often than any two users do.
+"""The behaviors of users, what else is known of them, and how alike friends are in a behavior.
 
-Where they do not, links tell little of tastes, or their ids mean other users than those of the records.
+Where two linked users hardly touch the same items more often than any two users do, links tell little about tastes, or
+their ids mean other users than those of the records.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mcne.data.dataset import Behavior
 from mcne.data.graph import Graph, offsets
+from mcne.data.ids import Ids
+from mcne.files import frozen
 from mcne.randomness import Stream
 
 MOST_LINKS = 100_000
@@ -32,6 +34,79 @@ LITTLE = 1.5
 
 ENOUGH = 30
 """Links whose users share an item; fewer tell nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Behavior:
+    """One kind of behavior: its items and who touched which, each pair once, by user and then by item."""
+
+    name: str
+    items: Ids
+    user: NDArray[np.int32]  # [interactions] rows of users, never decreasing
+    item: NDArray[np.int32]  # [interactions] rows of items, increasing within a user
+    timestamp: NDArray[Any] | None = None  # [interactions] int64 or float64
+
+    def __post_init__(self) -> None:
+        for column in ("user", "item", "timestamp"):
+            if getattr(self, column) is not None:
+                object.__setattr__(self, column, frozen(getattr(self, column)))
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalog."""
+        return len(self.items)
+
+    def popularity(self) -> NDArray[np.int64]:
+        """Interactions of each item."""
+        return np.bincount(self.item, minlength=self.n_items)
+
+    def indptr(self, n_users: int) -> NDArray[Any]:
+        """Offsets of each user's interactions."""
+        return offsets(np.bincount(self.user, minlength=n_users))
+
+    def validate(self, n_users: int) -> None:
+        """Raise ``ValueError`` unless every property that the class promises holds."""
+        if not len(self):
+            raise ValueError(f"behavior {self.name!r} has no interactions")
+        for column, size in (("user", n_users), ("item", self.n_items)):
+            rows = getattr(self, column)
+            if rows.dtype != np.int32 or len(rows) != len(self) or not 0 <= rows.min() <= rows.max() < size:
+                raise ValueError(f"behavior {self.name!r}: {column}s must be int32 rows below {size}")
+        keys = self.user.astype(np.int64) * self.n_items + self.item
+        if np.any(keys[1:] <= keys[:-1]):
+            raise ValueError(f"behavior {self.name!r}: interactions must be sorted by user and item, each pair once")
+        if not np.all(self.popularity()):
+            raise ValueError(f"behavior {self.name!r}: an item without interactions")
+        times = self.timestamp
+        if times is not None and (len(times) != len(self) or times.dtype not in (np.int64, np.float64)):
+            raise ValueError(f"behavior {self.name!r}: timestamps must be int64 or float64, one per interaction")
+        if times is not None and not np.all(np.isfinite(times)):
+            raise ValueError(f"behavior {self.name!r}: timestamps must be finite")
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One fact about every user: numbers (NaN where unknown), or rows of ``categories`` (−1 where unknown)."""
+
+    values: NDArray[Any]  # [users] float64, or int32 rows of categories
+    categories: Ids | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(self.values))
+
+    def validate(self, name: str, n_users: int) -> None:
+        """Raise ``ValueError`` unless the values fit their kind."""
+        kind = np.float64 if self.categories is None else np.int32
+        if self.values.shape != (n_users,) or self.values.dtype != kind:
+            raise ValueError(f"attribute {name!r}: one {np.dtype(kind).name} per user expected")
+        if self.categories is not None and n_users:
+            if not -1 <= self.values.min() <= self.values.max() < len(self.categories):
+                raise ValueError(f"attribute {name!r}: a category out of range")
+        elif np.any(np.isinf(self.values)):
+            raise ValueError(f"attribute {name!r}: an infinite value")
 
 
 @dataclass(frozen=True)
