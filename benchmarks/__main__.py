@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mcne.cli.environment import VARIABLES
+from mcne.cli.main import ENVIRONMENT
 
-os.environ |= {**VARIABLES, **os.environ}  # as the command line does
+os.environ |= {**ENVIRONMENT, **os.environ}  # as the command line does
 
 from benchmarks import curves, history
 from benchmarks.registry import MEASUREMENTS

@@ -11,9 +11,9 @@ import json
 import os
 from pathlib import Path
 
-from mcne.cli.environment import VARIABLES
+from mcne.cli.main import ENVIRONMENT
 
-os.environ |= {**VARIABLES, **os.environ}  # as the command line does
+os.environ |= {**ENVIRONMENT, **os.environ}  # as the command line does
 
 from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset

@@ -23,7 +23,7 @@ AT_MOST = 2.2
 CHILD = """
 import sys
 from pathlib import Path
-from mcne.cli.environment import set_environment
+from mcne.cli.main import set_environment
 set_environment()
 from mcne import training
 from mcne.data.split import split_of

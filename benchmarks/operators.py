@@ -11,9 +11,9 @@ import os
 import time
 from pathlib import Path
 
-from mcne.cli.environment import VARIABLES
+from mcne.cli.main import ENVIRONMENT
 
-os.environ |= {**VARIABLES, **os.environ}  # as the command line does
+os.environ |= {**ENVIRONMENT, **os.environ}  # as the command line does
 
 import torch
 from torch.profiler import ProfilerActivity, profile

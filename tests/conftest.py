@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcne.cli.environment import VARIABLES
+from mcne.cli.main import ENVIRONMENT
 
-os.environ |= {**VARIABLES, **os.environ}  # as the command line does, and before PyTorch reads it
+os.environ |= {**ENVIRONMENT, **os.environ}  # as the command line does, and before PyTorch reads it
 
 if not Path("/dev/nvidiactl").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs are interpreted without one; read when one is defined

@@ -21,7 +21,7 @@ import pytest
 from tests.cli.in_process import Run
 
 import mcne
-from mcne.cli import doctor
+from mcne.cli import machine
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 
@@ -527,8 +527,8 @@ def test_a_cuda_build_without_a_gpu_is_a_problem_only_beside_a_driver(
 ) -> None:
     """Without one it is what pip installs on any Linux."""
     told = torch | {"version": "2.11", "threads": 1, "import_seconds": 1.0, "gigaflops": 1.0}
-    monkeypatch.setattr(doctor, "_torch", lambda: told)
-    monkeypatch.setattr(doctor, "DRIVER", tmp_path / driver)
+    monkeypatch.setattr(machine, "_torch", lambda: told)
+    monkeypatch.setattr(machine, "DRIVER", tmp_path / driver)
     assert ("problem: a CUDA build of PyTorch and a driver, but no GPU in sight" in ok("doctor")) == said
     assert json.loads(ok("doctor", "--json"))["driver"] == (not driver)
 

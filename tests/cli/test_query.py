@@ -20,7 +20,7 @@ from tests.small_training import saved, train_small
 
 import mcne
 from mcne import training
-from mcne.cli import doctor as doctor_command
+from mcne.cli import machine
 from mcne.data.dataset import SocialDataset
 from mcne.evaluation.protocol import evaluate
 
@@ -329,7 +329,7 @@ def test_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_doctor_names_problems(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=10))
-    monkeypatch.setattr(doctor_command, "CORE", (*doctor_command.CORE, "no-such-package"))
+    monkeypatch.setattr(machine, "CORE", (*machine.CORE, "no-such-package"))
     monkeypatch.setitem(sys.modules, "torch", None)
     result = run("doctor")
     assert result.code == 0

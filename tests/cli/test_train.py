@@ -29,8 +29,8 @@ from tests.small_training import saved, sixty_users, train_small
 
 from mcne import files
 from mcne.cli import demo as demo_command
-from mcne.cli import train as train_command
-from mcne.cli.progress import shown
+from mcne.cli.options import METHODS_HELP
+from mcne.cli.progress import training_progress
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DataError
 from mcne.kernels.compile_clock import CompileClock
@@ -162,7 +162,7 @@ def test_what_a_run_without_vectors_evaluates_to_is_what_it_had_learned(train: R
 
 
 def test_the_help_names_every_method() -> None:
-    assert re.findall(r"[\w-]+", train_command.METHODS_HELP.replace(" or ", " ")) == list(METHODS)
+    assert re.findall(r"[\w-]+", METHODS_HELP.replace(" or ", " ")) == list(METHODS)
 
 
 def test_a_line_per_epoch_where_there_is_no_terminal(train: Run, tmp_path: Path) -> None:
@@ -567,7 +567,7 @@ def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.Mo
         "mask_density_1": 0.25,
         "mask_flips": 1234.0,
     }
-    with shown(console, title="mcne", epochs=3) as reporter:
+    with training_progress("mcne", 3, console=console) as reporter:
         reporter.say("[b]hello")
         reporter.step(position, n_steps=4, examples=100, loss=lambda: {"[b]read": 0.5, "watch": 0.6})
         reporter.epoch(record, seconds=1.0, examples=400)
@@ -598,7 +598,7 @@ def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("mcne.kernels.compile_clock.perf_counter", lambda: 1009.0)
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=80, height=30, color_system=None)
-    with shown(console, title="mcne", epochs=1) as reporter:
+    with training_progress("mcne", 1, console=console) as reporter:
         compiling.add(8)
         reporter.step(Position(step=1, steps_done=1), n_steps=4, examples=100, loss=dict)
     assert "speed  50 examples/s" in written.getvalue()
@@ -612,7 +612,7 @@ def test_losses_are_looked_at_only_when_shown() -> None:
     def loss() -> dict[str, float]:
         pytest.fail("looked at too early")
 
-    with shown(console, title="mcne", epochs=1) as reporter:
+    with training_progress("mcne", 1, console=console) as reporter:
         reporter.step(Position(step=1, steps_done=1), n_steps=4, examples=1, loss=loss)
 
 

@@ -17,7 +17,7 @@ import torch
 from tests.studies.small_plan import PLAN, opened, run
 
 from mcne import __version__, training
-from mcne.cli.compare import compare
+from mcne.cli.studies import compare
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, DivergedError
 from mcne.evaluation.protocol import evaluate

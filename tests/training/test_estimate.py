@@ -41,7 +41,7 @@ FILED = ("libfm", "nfm", "pinsage")
 CHILD = """
 import json, sys
 from pathlib import Path
-from mcne.cli.environment import set_environment
+from mcne.cli.main import set_environment
 set_environment()
 from mcne import training
 from mcne.data.split import split_of

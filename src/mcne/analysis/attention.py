@@ -7,7 +7,9 @@ plain data; fields named ``weights`` have a number for each of ``behaviors``, of
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Message, heard_on
 from mcne.embeddings.trunk import Trunk, link_weights
-from mcne.errors import DataError, UsageError
+from mcne.errors import ArtifactError, DataError, UsageError
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_UNUSUAL = 8  # links of a user that are shown beside the mean
@@ -220,6 +222,22 @@ def modularity(graph: Graph, label: NDArray[Any]) -> float:
     inner = float(np.mean(label[graph.sources()] == label[graph.indices]))
     degrees = np.bincount(label, graph.degrees) / graph.n_links
     return inner - float(degrees @ degrees)
+
+
+def read_attention(path: Path) -> dict[str, Any]:
+    """The numbers of a link, a user or a network with its faithfulness, from a JSON file beside a figure."""
+    kinds = {"link": LinkAttention, "user": UserAttention, "network": NetworkAttention}
+    try:
+        numbers = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(numbers, dict) or numbers.get("of") not in kinds:
+            raise ValueError("no attention of a link, a user or a network")
+        needed = {"even", *(field.name for field in dataclasses.fields(kinds[numbers["of"]]))}
+        needed |= {"faithfulness"} if numbers["of"] == "network" else set()
+        if missing := needed - set(numbers):
+            raise ValueError(f"damaged (no {', '.join(sorted(missing))})")
+    except ValueError as error:
+        raise ArtifactError(f"{path}: {error}; give a run, or the .json beside such a figure") from error
+    return numbers
 
 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:

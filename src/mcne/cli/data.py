@@ -6,13 +6,14 @@ Everything heavy is imported inside the commands, so that ``mcne --help`` starts
 from __future__ import annotations
 
 import csv
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mcne.cli.options import AsJson, DataArgument
+from mcne.cli.output import print_json
 from mcne.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ app.add_typer(prepare, name="prepare")
 
 Raw = Annotated[Path, typer.Option("--raw", help="Directory of rating.mat and trustnetwork.mat.")]
 Out = Annotated[Path, typer.Option("--out", help="Where to write; nothing there is ever replaced.")]
-Data = Annotated[Path, typer.Argument(help="A prepared dataset.", metavar="DATA")]
 Behaviors = Annotated[str | None, typer.Option("--behaviors", help="Names or numbers, comma-separated; quote a comma.")]
-Extra = Annotated[str, typer.Option("--extra-behaviors", help="Ride along for the users the others keep.")]
+Extra = Annotated[
+    str, typer.Option("--extra-behaviors", help="Additional behaviors; they do not affect which users are kept.")
+]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, typer.Option("--unverified", help="Read files whose sha256 is not the known one.")]
 Aligned = Annotated[
@@ -181,7 +183,7 @@ def synthetic(
 
 @app.command("split")
 def split(
-    data: Data,
+    data: DataArgument,
     name: Annotated[str | None, typer.Option(help="Kept under DATA/splits/NAME; random-SEED if not given.")] = None,
     seed: Annotated[int, typer.Option(help="Seeds the parts and the negatives.")] = 0,
     ratios: Annotated[str | None, typer.Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
@@ -215,8 +217,8 @@ def split(
 
 @app.command("describe")
 def describe(
-    data: Data,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    data: DataArgument,
+    as_json: AsJson = False,
 ) -> None:
     """Counts, distributions, overlap of users between behaviors, how alike friends are, and what is cold."""
     from mcne.data.dataset import SocialDataset
@@ -230,7 +232,7 @@ def describe(
     }
     description = describe_dataset(dataset) | {"splits": splits}
     if as_json:
-        typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
+        print_json(description)
         return
     from mcne.cli.description import show
 
@@ -239,7 +241,7 @@ def describe(
 
 @app.command("export")
 def export(
-    data: Data,
+    data: DataArgument,
     out: Out,
     file_format: Annotated[Formats, typer.Option("--format", help="What to write.")] = Formats.parquet,
 ) -> None:

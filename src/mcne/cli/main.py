@@ -1,34 +1,30 @@
-"""``mcne``: the entry point, and what becomes of errors and signals."""
+"""``mcne``: the commands, and what happens on errors and signals."""
 
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
 from mcne import __version__
-from mcne.cli import (
-    attention,
-    bench,
-    compare,
-    data,
-    demo,
-    doctor,
-    new_users,
-    plot,
-    query,
-    report,
-    structure,
-    sweep,
-    train,
-    transfer,
-)
-from mcne.cli.environment import set_environment
+from mcne.cli import data, demo, machine, plot, query, report, studies, train
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
+
+ENVIRONMENT = {
+    # PyTorch's idle threads would spin and starve those that prepare steps
+    "OMP_WAIT_POLICY": "PASSIVE",
+    # with small pages, every row of a large table would cost a miss of the address cache
+    "THP_MEM_ALLOC_ENABLE": "1",
+    # matrix products that are the same bytes on any number of threads
+    "MKL_CBWR": "AUTO,STRICT",
+}
+"""Settings of the libraries below, which they read when PyTorch is first imported."""
 
 app = typer.Typer(
     help="Multiple conditional network embedding: who is similar to whom, on what.",
@@ -38,27 +34,28 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.add_typer(plot.app, name="plot")
-app.command("train")(train.train)
-app.command("evaluate")(query.evaluate)
-app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
-plot.app.command("sweep")(sweep.plot_sweep)
-plot.app.command("ablation")(sweep.plot_ablation)
-plot.app.command("attention")(attention.attention)
-app.command("structure")(structure.structure)
-plot.app.command("structure")(structure.plot_structure)
-app.command("recommend")(query.recommend)
-app.command("similar")(query.similar)
-app.command("explain")(query.explain)
-app.command("export")(query.export)
-app.command("transfer")(transfer.transfer)
-app.command("compare-transfer")(transfer.compare_transfer)
-app.command("embed-users")(new_users.embed_users)
-app.command("compare-new-users")(new_users.compare_new_users)
-app.command("report")(report.report)
-app.command("demo")(demo.demo)
-app.command("bench")(bench.bench)
-app.command("doctor")(doctor.doctor)
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "train": train.train,
+    "evaluate": query.evaluate,
+    "compare": studies.compare,
+    "sweep": studies.sweep,
+    "structure": studies.structure,
+    "recommend": query.recommend,
+    "similar": query.similar,
+    "explain": query.explain,
+    "export": query.export,
+    "transfer": train.transfer,
+    "compare-transfer": studies.compare_transfer,
+    "embed-users": train.embed_users,
+    "compare-new-users": studies.compare_new_users,
+    "report": report.report,
+    "demo": demo.demo,
+    "bench": machine.bench,
+    "doctor": machine.doctor,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -92,6 +89,12 @@ def main() -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             _end(f"error: {place}{error.strerror}; free some space, then go on", DiskError.exit_code)
         _end(f"error: {place}{error.strerror or error}; check the path and its permissions", DataError.exit_code)
+
+
+def set_environment() -> None:
+    """Set each variable of :data:`ENVIRONMENT` that the caller has not set."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
 
 
 def _end(message: str, exit_code: int) -> NoReturn:

@@ -1,17 +1,22 @@
-"""``mcne plot …``: figures drawn from saved results. None needs torch.
+"""``mcne plot …``: figures drawn from saved results, without torch.
 
-Every command takes ``--out`` and ``--theme``, checks both before it computes anything, and ends in :func:`draw`.
+Every command checks ``--out`` before it computes anything, then draws the figure, and prints its numbers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from mcne.cli.options import AsJson, FigureOut, RunPath, Theme, Themes
+from mcne.cli.output import print_json, print_line, print_table
+from mcne.errors import ArtifactError, UsageError
+from mcne.text import NO_VALUE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,28 +27,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Draw figures from saved results.", no_args_is_help=True)
 
-
-class Themes(StrEnum):
-    """What a figure is drawn on."""
-
-    light = "light"
-    dark = "dark"
-
-
-Out = Annotated[Path, typer.Option("--out", help="A new file: .png, .svg or .pdf.")]
-ThemeName = Annotated[Themes, typer.Option("--theme", help="What the figure is drawn on.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")]
-RunPath = Annotated[Path, typer.Argument(help="A finished run, or saved embeddings.", metavar="RUN")]
+RunOrNumbers = Annotated[
+    Path, typer.Argument(help="A finished run, saved embeddings, or the .json beside such a figure to draw it again.")
+]
 
 
 @app.command()
 def masks(
     run: RunPath,
-    out: Out,
+    out: FigureOut,
     beside: Annotated[
         Path | None, typer.Option("--beside", help="Another run, such as one of mcne-f, to draw on the left.")
     ] = None,
-    theme: ThemeName = Themes.light,
+    theme: Theme = Themes.light,
     as_json: AsJson = False,
 ) -> None:
     """The masks: the last level per behavior, density, overlap against chance, and how they were learned."""
@@ -51,8 +47,9 @@ def masks(
     from mcne.plots.style import check_place
 
     check_place(out)
-    numbers, other = _mask_numbers(run), None if beside is None else _mask_numbers(beside)
-    draw(lambda: draw_masks(numbers, theme=theme.value, beside=other), out, theme=theme)
+    numbers = _mask_numbers(run)
+    other = None if beside is None else _mask_numbers(beside)
+    _draw(lambda: draw_masks(numbers, theme=theme.value, beside=other), out, theme)
     if as_json:
         print_json(numbers.to_json() | ({} if other is None else {"beside": other.to_json()}))
         return
@@ -62,43 +59,48 @@ def masks(
 
 @app.command("map")
 def map_users(
-    run: Annotated[Path, typer.Argument(help="A finished run, saved embeddings, or the .json of a map to draw again.")],
-    out: Out,
+    run: RunOrNumbers,
+    out: FigureOut,
     users: Annotated[
-        int | None, typer.Option(help="How many random users; 1,000 by default, or all of fewer.", show_default=False)
+        int | None, typer.Option(help="How many random users; default 1,000, or all if fewer.", show_default=False)
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seeds the users and the map.", show_default="0")] = None,
     aligned: Annotated[bool, typer.Option("--aligned", help="A map per behavior of the same users.")] = False,
-    theme: ThemeName = Themes.light,
+    theme: Theme = Themes.light,
     as_json: AsJson = False,
 ) -> None:
     """Users on a map by t-SNE: all their conditional vectors, or with --aligned a map per behavior.
 
-    What was computed is kept beside the figure as .json: give that in place of RUN to draw it again.
+    The numbers are kept beside the figure as .json: give that in place of RUN to draw it again.
     """
-    from mcne.errors import UsageError
+    from mcne.analysis.maps import conditional_map
+    from mcne.api import load
     from mcne.plots.maps import draw_map
     from mcne.plots.style import check_place
 
     check_place(out)
-    is_kept = run.is_file()
-    if is_kept and (users is not None or seed is not None or aligned):
-        raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
     layout: Layout = "aligned" if aligned else "together"
-    found = _read_map(run) if is_kept else _make_map(run, out, n_users=users, seed=seed or 0, layout=layout)
-    draw(lambda: draw_map(found, theme=theme.value), out, theme=theme)
+    if run.is_file():
+        if users is not None or seed is not None or aligned:
+            raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
+        users_map = _read_map(run)
+    else:
+        kept = _beside(out)
+        users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
+        _keep(users_map.to_json(), kept)
+    _draw(lambda: draw_map(users_map, theme=theme.value), out, theme)
     if as_json:
-        print_json(found.numbers())
+        print_json(users_map.numbers())
         return
-    _show_map(found)
-    typer.echo(f"saved {out}" if is_kept else f"saved {out} and {_kept_beside(out)}")
+    _show_map(users_map)
+    typer.echo(f"saved {out}" if run.is_file() else f"saved {out} and {kept}")
 
 
 @app.command()
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Finished runs.", metavar="RUN…")],
-    out: Out,
-    theme: ThemeName = Themes.light,
+    out: FigureOut,
+    theme: Theme = Themes.light,
     as_json: AsJson = False,
 ) -> None:
     """Learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch."""
@@ -106,12 +108,12 @@ def curves(
     from mcne.plots.style import check_place
 
     check_place(out)
-    found = _curves(runs)
-    draw(lambda: draw_curves(found, theme=theme.value), out, theme=theme)
+    all_curves = _curves(runs)
+    _draw(lambda: draw_curves(all_curves, theme=theme.value), out, theme)
     if as_json:
-        print_json({"runs": [run.to_json() for run in found]})
+        print_json({"runs": [run.to_json() for run in all_curves]})
         return
-    for run in found:
+    for run in all_curves:
         best = (
             "not validated" if run.best is None else f"best in epoch {run.best_epoch}, validation NDCG@5 {run.best:.4f}"
         )
@@ -119,7 +121,128 @@ def curves(
     typer.echo(f"saved {out}")
 
 
-def draw(make: Callable[[], Figure], out: Path, *, theme: Themes) -> None:
+@app.command("sweep")
+def plot_sweep(
+    directory: Annotated[Path, typer.Argument(help="The directory of a sweep.", metavar="DIR")],
+    out: FigureOut,
+    theme: Theme = Themes.light,
+    as_json: AsJson = False,
+) -> None:
+    """Quality on every behavior and seconds per epoch, over the values of a sweep."""
+    from mcne.plots import sweep as figure
+    from mcne.plots.style import check_place
+
+    check_place(out)
+    results = figure.read(directory)
+    _draw(lambda: figure.draw(results, theme.value), out, theme)
+    if as_json:
+        print_json(results)
+        return
+    typer.echo(f"{figure.caption(results)}\nsaved {out}")
+
+
+@app.command("ablation")
+def plot_ablation(
+    comparisons: Annotated[list[Path], typer.Argument(help="Finished comparisons.", metavar="DIR…")],
+    out: FigureOut,
+    rows: Annotated[
+        str, typer.Option(help="Rows of the plans, separated by commas without spaces.")
+    ] = "mcne-f,mcne-a,mcne",
+    reference: Annotated[
+        str | None, typer.Option(help="The row that the others are tested against; default: the last.")
+    ] = None,
+    theme: Theme = Themes.light,
+    as_json: AsJson = False,
+) -> None:
+    """Variants of a method side by side, and how far each is from the whole, with its chance."""
+    from mcne.plots import ablation as figure
+    from mcne.plots.style import check_place
+
+    check_place(out)
+    names = re.split(r",(?! )", rows)  # a row's own name may have a comma with a space
+    against = names[-1] if reference is None else reference
+    figure.check_rows(names, against)
+    titles = zip(comparisons, _distinct_names(comparisons), strict=True)
+    ablations = [figure.Ablation.read(each, names, reference=against, name=title) for each, title in titles]
+    _draw(lambda: figure.draw(ablations, theme.value), out, theme)
+    if as_json:
+        print_json([each.to_json() for each in ablations])
+        return
+    for line in (*figure.lines(ablations), figure.caption(ablations), f"saved {out}"):
+        typer.echo(line)
+
+
+@app.command("structure")
+def plot_structure(
+    directory: Annotated[Path, typer.Argument(help="The directory of mcne structure.", metavar="DIR")],
+    out: FigureOut,
+    theme: Theme = Themes.light,
+    as_json: AsJson = False,
+) -> None:
+    """How well held-out links are told from other pairs, by method and behavior."""
+    from mcne.plots.structure import draw_structure, read
+    from mcne.plots.style import check_place
+
+    check_place(out)
+    results = read(directory)
+    _draw(lambda: draw_structure(results, theme=theme.value), out, theme)
+    if as_json:
+        print_json(results)
+        return
+    typer.echo(f"saved {out}")
+
+
+@app.command()
+def attention(
+    run: RunOrNumbers,
+    out: FigureOut,
+    user: Annotated[
+        str | None, typer.Option("--user", help="A user's id: draw its links. Without it: the network.")
+    ] = None,
+    other: Annotated[str | None, typer.Option("--other", help="Another user's id: draw the link of both.")] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="For a network: how often random parts of messages are left out, for comparison.",
+            show_default="20",
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seeds communities and draws.", show_default="0")] = None,
+    theme: Theme = Themes.light,
+    as_json: AsJson = False,
+) -> None:
+    """How the behaviors are weighed: along a link, along a user's links, or over the network.
+
+    For a network, also which behaviors hold its communities together, and how far the weights can be trusted: what
+    changes without the most attended behaviors or links. The numbers are kept beside the figure as .json: give that in
+    place of RUN to draw it again.
+    """
+    from mcne.analysis.attention import read_attention
+    from mcne.plots.attention import draw_attention
+    from mcne.plots.style import check_place
+
+    check_place(out)
+    if run.is_file():
+        if (user, other, draws, seed) != (None,) * 4:
+            raise UsageError(
+                f"{run}: holds computed numbers; --user, --other, --draws and --seed need a run: leave them out"
+            )
+        numbers = read_attention(run)
+    else:
+        kept = _beside(out)
+        numbers = _attention_numbers(run, user, other, draws=draws, seed=seed)
+        _keep(numbers, kept)
+    _draw(lambda: draw_attention(numbers, theme=theme.value), out, theme)
+    if as_json:
+        print_json(numbers)
+        return
+    {"link": _show_link, "user": _show_user, "network": _show_network}[numbers["of"]](numbers)
+    print_line(f"all alike would be {numbers['even']:.3f}", "dim")
+    typer.echo(f"saved {out}" if run.is_file() else f"saved {out} and {kept}")
+
+
+def _draw(make: Callable[[], Figure], out: Path, theme: Themes) -> None:
     """Make a figure in a theme and write it."""
     from mcne.plots.style import boxes_told, save, styled
 
@@ -129,21 +252,31 @@ def draw(make: Callable[[], Figure], out: Path, *, theme: Themes) -> None:
         typer.echo(boxes_told(letters), err=True)
 
 
-def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """Those of directories, or their whole paths where names are not distinct; none may be there twice."""
-    from mcne.errors import UsageError
+def _beside(out: Path) -> Path:
+    """The file beside a figure that keeps its numbers; it must not exist yet."""
+    path = out.with_suffix(".json")
+    if path.exists():
+        raise UsageError(
+            f"{path}: is there already, and nothing is ever replaced; give it in place of the run to draw it again, "
+            "or choose another --out"
+        )
+    return path
 
+
+def _keep(numbers: Mapping[str, Any], path: Path) -> None:
+    from mcne.files import write_new
+
+    write_new(path, json.dumps(numbers, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+def _distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Names of directories, or whole paths if names repeat; refused if a directory repeats."""
     resolved = [path.resolve() for path in paths]
     for at, path in enumerate(resolved):
         if path in resolved[:at]:
             raise UsageError(f"{paths[at]}: is there twice, and would be drawn on itself; give it once")
     short = [path.name for path in resolved]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
-
-
-def print_json(numbers: Any) -> None:
-    """The numbers of a figure, alone on stdout."""
-    typer.echo(json.dumps(numbers, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def _mask_numbers(path: Path) -> MaskNumbers:
@@ -158,18 +291,56 @@ def _mask_numbers(path: Path) -> MaskNumbers:
     return mask_numbers(run.embeddings, run.records, best_epoch=run.result["best_epoch"] or None)
 
 
+def _read_map(path: Path) -> ConditionalMap:
+    from mcne.analysis.maps import ConditionalMap
+
+    try:
+        return ConditionalMap.from_json(path.read_text(encoding="utf-8"), source=str(path))
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path}: no text, so no map; give a run or the .json beside a map") from error
+
+
+def _curves(paths: Sequence[Path]) -> list[Curves]:
+    """Of runs that are all joint."""
+    from mcne.plots.curves import Curves
+    from mcne.training import Run
+
+    names = _distinct_names(paths)
+    opened = [Run.open(path) for path in paths]
+    for run in opened:
+        if run.spec.mode == "separate":
+            raise UsageError(
+                f"{run.path}: each behavior has a run of its own there; draw {run.path}/behaviors/0 and on"
+            )
+    pairs = zip(names, opened, strict=True)
+    return [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
+
+
+def _attention_numbers(
+    run: Path, user: str | None, other: str | None, *, draws: int | None, seed: int | None
+) -> dict[str, Any]:
+    """The numbers of a link, a user or the network."""
+    from mcne.analysis.attention import of_link, of_network, of_user
+    from mcne.analysis.faithfulness import faithfulness
+    from mcne.api import load
+
+    if user is None and other is not None:
+        raise UsageError(f"--other {other}: --user is needed too, for the other end of the link")
+    if user is not None and (draws is not None or seed is not None):
+        raise UsageError("--draws and --seed are for a network: leave them out, or leave out --user")
+    embeddings = load(run)
+    if user is not None:
+        return (of_user(embeddings, user) if other is None else of_link(embeddings, user, other)).to_json()
+    network = of_network(embeddings, seed=seed or 0).to_json()
+    typer.echo("leaving out parts of messages …", err=True)
+    return network | {"faithfulness": faithfulness(embeddings, seed=seed or 0, draws=draws or 20).to_json()}
+
+
 def _show_masks(numbers: MaskNumbers) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from mcne.cli.query import table
-
-    console = Console()
     for level in numbers.levels:
-        head = f"level {level.level}: {level.width} dimensions, {sum(level.used)} of them not zero for every user"
-        console.print(Text(head, style="bold"))
-        density = ", ".join(f"{name} {share:.0%}" for name, share in level.density.items())
-        console.print(Text(f"ones: {density}"))
+        used = sum(level.used)
+        print_line(f"level {level.level}: {level.width} dimensions, {used} of them not zero for every user", "bold")
+        print_line("ones: " + ", ".join(f"{name} {share:.0%}" for name, share in level.density.items()))
         rows = [
             [
                 f"{pair.first}, {pair.second}",
@@ -180,89 +351,94 @@ def _show_masks(numbers: MaskNumbers) -> None:
             ]
             for pair in level.overlaps_in_use
         ]
-        console.print(table(["dimensions in use", "shared (chance)", "Jaccard (chance)", "p", "p (Holm)"], rows))
+        print_table(["dimensions in use", "shared (chance)", "Jaccard (chance)", "p", "p (Holm)"], rows)
     if numbers.training:
         last = numbers.training[-1]
-        turned = last.flips / numbers.entries
-        console.print(
-            Text(f"entries turned over {last.flips:,} times in {last.epoch} epochs, each {turned:.2f} times on average")
-        )
+        mean = last.flips / numbers.entries
+        print_line(f"entries turned over {last.flips:,} times in {last.epoch} epochs, each {mean:.2f} times on average")
 
 
-def _make_map(path: Path, out: Path, *, n_users: int | None, seed: int, layout: Layout) -> ConditionalMap:
-    """Compute a map and keep it beside its figure."""
-    from mcne.analysis.maps import conditional_map
-    from mcne.api import load
-    from mcne.errors import UsageError
-    from mcne.files import write_new
-
-    beside = _kept_beside(out)
-    if beside.exists():
-        raise UsageError(
-            f"{beside}: is there already, and nothing is ever replaced; give it in place of the run to draw it again, "
-            "or choose another --out"
-        )
-    found = conditional_map(load(path), n_users=n_users, seed=seed, layout=layout)
-    write_new(beside, json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False).encode() + b"\n")
-    return found
-
-
-def _kept_beside(out: Path) -> Path:
-    return out.with_suffix(".json")
-
-
-def _read_map(path: Path) -> ConditionalMap:
-    from mcne.analysis.maps import ConditionalMap
-    from mcne.errors import ArtifactError
-
-    try:
-        return ConditionalMap.from_json(path.read_text(encoding="utf-8"), source=str(path))
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path}: no text, so no map; give a run or the .json beside a map") from error
-
-
-def _show_map(found: ConditionalMap) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from mcne.cli.query import table
-
-    console = Console()
-    console.print(
-        Text(f"{len(found.user_ids):,} users, perplexity {found.perplexity:g}, seed {found.seed}", style="bold")
-    )
-    for panel in found.panels:
+def _show_map(users_map: ConditionalMap) -> None:
+    about = f"{len(users_map.user_ids):,} users, perplexity {users_map.perplexity:g}, seed {users_map.seed}"
+    print_line(about, "bold")
+    for panel in users_map.panels:
         kept = "" if panel.kept_neighbors is None else f", {panel.kept_neighbors:.0%} of nearest users kept"
-        console.print(Text(f"{panel.name}: trustworthiness {panel.trustworthiness:.4f}{kept}"))
-    if found.separation is None:
+        print_line(f"{panel.name}: trustworthiness {panel.trustworthiness:.4f}{kept}")
+    if users_map.separation is None:
         return
-    draws = found.random_masks
-    rows = [["vectors, learned masks", *_told([found.separation])], ["vectors, random masks", *_told(draws)]]
-    rows += [[f"map, {panel.name}", *_told([panel.separation])] for panel in found.panels if panel.separation]
-    console.print(table(["", "nearest of the same behavior", "silhouette"], rows))
-    console.print(Text(f"random masks: as many ones in use, {len(draws)} draws, lowest to highest", style="dim"))
+    draws = users_map.random_masks
+    rows = [
+        ["vectors, learned masks", *_separation([users_map.separation])],
+        ["vectors, random masks", *_separation(draws)],
+    ]
+    rows += [[f"map, {panel.name}", *_separation([panel.separation])] for panel in users_map.panels if panel.separation]
+    print_table(["", "nearest of the same behavior", "silhouette"], rows)
+    print_line(f"random masks: as many ones in use, {len(draws)} draws, lowest to highest", "dim")
 
 
-def _told(found: Sequence[Separation]) -> list[str]:
-    """Both measures, as a range where there are several."""
-    same, silhouette = sorted(each.same_group for each in found), sorted(each.silhouette for each in found)
-    if len(found) == 1:
+def _separation(measured: Sequence[Separation]) -> list[str]:
+    """Both measures, as a range if there are several."""
+    same = sorted(each.same_group for each in measured)
+    silhouette = sorted(each.silhouette for each in measured)
+    if len(measured) == 1:
         return [f"{same[0]:.1%}", f"{silhouette[0]:.3f}"]
     return [f"{same[0]:.1%} … {same[-1]:.1%}", f"{silhouette[0]:.3f} … {silhouette[-1]:.3f}"]
 
 
-def _curves(paths: Sequence[Path]) -> list[Curves]:
-    """Of runs that are all joint."""
-    from mcne.errors import UsageError
-    from mcne.plots.curves import Curves
-    from mcne.training import Run
+def _show_link(numbers: Mapping[str, Any]) -> None:
+    rows = [
+        [f"{message['sender_id']} → {message['receiver_id']}", str(layer), *_weights(weights)]
+        for message in numbers["messages"]
+        for layer, weights in enumerate(message["attention"], start=1)
+    ]
+    print_table(["message", "layer", *numbers["behaviors"]], rows)
 
-    names = distinct_names(paths)
-    opened = [Run.open(path) for path in paths]
-    for run in opened:
-        if run.spec.mode == "separate":
-            raise UsageError(
-                f"{run.path}: each behavior has a run of its own there; draw {run.path}/behaviors/0 and on"
-            )
-    pairs = zip(names, opened, strict=True)
-    return [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
+
+def _show_user(numbers: Mapping[str, Any]) -> None:
+    rows = []
+    for layer in range(len(numbers["hears"])):
+        for name in ("hears", "sends"):
+            rows.append([f"{name}, mean", str(layer + 1), *_weights(numbers[name][layer])])
+        rows += [
+            [f"hears {link['sender_id']}", str(layer + 1), *_weights(link["weights"][layer])]
+            for link in numbers["unusual"]
+        ]
+    print_table([f"user {numbers['user_id']}, {numbers['links']:,} links", "layer", *numbers["behaviors"]], rows)
+
+
+def _show_network(numbers: Mapping[str, Any]) -> None:
+    for number, layer in enumerate(numbers["layers"], start=1):
+        print_line(f"layer {number}: {numbers['links']:,} messages, entropy {layer['entropy']:.3f} of 1", "bold")
+        rows = [
+            [each["behavior"], f"{each['mean']:.3f}", f"{each['deviation']:.3f}", f"{each['first']:.0%}"]
+            for each in layer["spread"]
+        ]
+        print_table(["", "mean weight", "deviation", "weighs most in"], rows)
+    about = f"modularity {numbers['modularity']:.2f}, seed {numbers['seed']}"
+    print_line(f"communities ({about}), mean weights of the last layer", "bold")
+    rows = [
+        [f"{each['number'] + 1}: {each['users']:,} users", f"{each['links']:,}", *_weights(each["weights"][-1])]
+        for each in numbers["communities"]
+    ]
+    if numbers["between"]:
+        rows.append(["between them", f"{numbers['between_links']:,}", *_weights(numbers["between"][-1])])
+    print_table(["", "links", *numbers["behaviors"]], rows)
+    print_line("change without what weighs or adds most or least, in multiples of chance", "bold")
+    rows = [
+        [
+            f"{each['part']}, against {each['chance']}",
+            each["measure"],
+            _ratio(each["ratio"]),
+            _ratio(each["least_ratio"]),
+        ]
+        for each in numbers["faithfulness"]["findings"]
+    ]
+    print_table(["left out", "change of", "most", "least"], rows, left=("change of",))
+
+
+def _weights(weights: list[float]) -> list[str]:
+    return [f"{weight:.3f}" for weight in weights]
+
+
+def _ratio(ratio: Mapping[str, float | None]) -> str:
+    return NO_VALUE if ratio["value"] is None else f"{ratio['value']:.2f} ({ratio['low']:.2f}–{ratio['high']:.2f})"

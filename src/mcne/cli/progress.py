@@ -1,4 +1,4 @@
-"""A training on a terminal: a few lines that live. In pipes and logs: a line per epoch."""
+"""Progress of a training: a few lines that are updated on a terminal, a line per epoch in pipes and logs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import typer
@@ -17,17 +18,27 @@ from rich.text import Text
 
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compile_clock import CLOCK
+from mcne.training import Run
 from mcne.training.loop import Losses, Position
-from mcne.training.reporting import PlainReporter, Reporter
+from mcne.training.reporting import PlainReporter, Reporter, SilentReporter
 
 REFRESH_SECONDS = 0.125
 
 
 @contextmanager
-def shown(console: Console, *, title: str, epochs: int) -> Iterator[Reporter]:
-    """The reporter that suits what ``console`` writes to, for as long as the training takes."""
+def training_progress(
+    title: str, epochs: int, *, console: Console | None = None, on_stderr: bool = False, only_live: bool = False
+) -> Iterator[Reporter]:
+    """The reporter that suits the terminal or pipe, for as long as the training takes.
+
+    On stderr, where reports of several trainings follow one another, each starts with its title. With ``only_live``,
+    nothing is printed unless it is on a terminal.
+    """
+    console = console or Console(stderr=on_stderr)
     if not console.is_terminal:
-        yield PlainReporter(typer.echo, epochs=epochs)
+        if on_stderr:
+            typer.echo(title, err=True)
+        yield SilentReporter() if only_live else PlainReporter(partial(typer.echo, err=on_stderr), epochs=epochs)
         return
     reporter = LiveReporter(console, title=title, epochs=epochs)
     try:
@@ -36,24 +47,40 @@ def shown(console: Console, *, title: str, epochs: int) -> Iterator[Reporter]:
         reporter.close()
 
 
+def outcome(run: Run) -> str:
+    """How a training ended, in a line."""
+    result = run.result
+    metric = result[DECIDING_METRIC]
+    epochs = result["epochs"]
+    quality = "" if metric is None else f"validation NDCG@5 {metric:.4f}"
+    if run.spec.mode == "separate":
+        return "; ".join(filter(None, ["a model for each behavior", quality]))
+    if not epochs:
+        return "; ".join(filter(None, ["nothing to learn step by step", quality]))
+    if metric is None:
+        return f"no interactions to validate on, so the last of {epochs} epochs is kept"
+    return f"best of {epochs} epochs: {result['best_epoch']}, {quality}"
+
+
 class LiveReporter:
     """Loss per behavior, validation metric, mask density and flips, examples per second, time to go."""
 
     def __init__(self, console: Console, *, title: str, epochs: int) -> None:
         self._live = Live(console=console, auto_refresh=False)
-        self._title, self._epochs = title, epochs
+        self._title = title
+        self._epochs = epochs
         self._started = self._refreshed = time.perf_counter()
         self._steps = self._examples = 0
         self._place = ""
         self._share = 0.0
-        self._said: dict[str, str] = {}
+        self._rows: dict[str, str] = {}
 
     def say(self, line: str) -> None:
-        """Something to know, above what lives."""
+        """Print a line above the lines that are updated."""
         self._live.console.print(Text(line))
 
     def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Count; a few times a second, look at the losses (which waits for the device) and show everything."""
+        """Count the step; a few times a second, read the losses (which waits for the device) and draw everything."""
         self._steps += 1
         self._examples += examples
         now = time.perf_counter()
@@ -62,32 +89,32 @@ class LiveReporter:
         self._refreshed = now
         self._place = f"epoch {position.epoch + 1:,} of {self._epochs:,}, step {position.step:,} of {n_steps:,}"
         self._share = position.step / n_steps
-        self._said["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
+        self._rows["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
         if position.best_metric is not None:
-            self._said["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
+            self._rows["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
         compiling = CLOCK.since(self._started)
         elapsed = time.perf_counter() - self._started - compiling
         left = (self._epochs - position.epoch) * n_steps - position.step
-        self._said["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
-        self._said["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"
+        self._rows["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
+        self._rows["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"
         self._draw()
 
     def epoch(self, record: Mapping[str, Any], *, seconds: float, examples: int) -> None:
-        """Take over the metric and the masks."""
+        """Take the metric and the masks from the record of an epoch."""
         metric = record.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)
         if metric is not None:
-            self._said["validation"] = f"NDCG@5 {metric:.4f}"
+            self._rows["validation"] = f"NDCG@5 {metric:.4f}"
         density = [f"{value:.2f}" for name, value in record.items() if name.startswith("mask_density")]
         if density:
-            self._said["masks"] = f"density {' / '.join(density)} by level, {record['mask_flips']:,.0f} flips so far"
+            self._rows["masks"] = f"density {' / '.join(density)} by level, {record['mask_flips']:,.0f} flips so far"
         if self._live.is_started:
             self._place, self._share = f"epoch {record['epoch']:,} of {self._epochs:,}", 1.0
             self._draw()
 
     def close(self) -> None:
-        """Leave what was last to be seen."""
+        """Leave the last state on the terminal."""
         if self._live.is_started:
-            self._said.pop("to go", None)
+            self._rows.pop("to go", None)
             self._draw()
             self._live.stop()
 
@@ -98,8 +125,8 @@ class LiveReporter:
         body = Table.grid(padding=(0, 2, 0, 0))
         body.add_column(no_wrap=True, style="dim")
         for name in ("loss", "validation", "best", "masks", "speed", "to go"):
-            if name in self._said:
-                body.add_row(f"  {name}", Text(self._said[name]))
+            if name in self._rows:
+                body.add_row(f"  {name}", Text(self._rows[name]))
         whole = Table.grid()
         whole.add_row(head)
         whole.add_row(body)

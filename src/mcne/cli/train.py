@@ -1,60 +1,58 @@
-"""``mcne train``: any method on a prepared dataset, into a run directory."""
+"""``mcne train | transfer | embed-users``: train a method, and extend a trained network by a behavior or by users."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from mcne.training import Run
-
-METHODS_HELP = (
-    "popularity, userknn, itemknn, ease, bpr, libfm, nfm, node2vec, node2vec-b, line, line-b, graphsage, pinsage, "
-    "lightgcn, lightgcn-trust, shared-bottom, soft-gate, mcne, mcne-a, mcne-f, mcne-plus, "
-    "mcne-constant-masks or mcne-random-masks."
+from mcne.cli.options import (
+    ConfigFile,
+    DataOption,
+    Device,
+    Devices,
+    Method,
+    Resume,
+    RunOut,
+    RunPath,
+    Seed,
+    Settings,
+    SplitName,
 )
-"""The names of the registry, which this cannot import: it needs torch."""
 
 
-class Devices(StrEnum):
-    """Where to train."""
+class Controls(StrEnum):
+    """What a transfer learns, for comparison with masks and items together."""
 
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
+    none = "none"
+    masks_only = "masks-only"
+    random_masks = "random-masks"
+    open_masks = "open-masks"
+    whole_vector = "whole-vector"
 
 
 def train(
-    method: Annotated[str, typer.Argument(help=METHODS_HELP, metavar="METHOD")],
-    data: Annotated[Path, typer.Option("--data", help="A prepared dataset.")],
-    out: Annotated[Path, typer.Option("--out", help="The run's directory; nothing there is ever replaced.")],
-    split: Annotated[str, typer.Option(help="A split of the dataset; random-N is made with seed N if missing.")] = (
-        "random-0"
-    ),
-    config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting: learning_rate=0.01 (repeatable).", metavar="K=V")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seeds the model alone; the split has its own.")] = 0,
-    device: Annotated[Devices, typer.Option(help="auto takes the GPU where there is one.")] = Devices.auto,
+    method: Method,
+    data: DataOption,
+    out: RunOut,
+    split: SplitName = "random-0",
+    config: ConfigFile = None,
+    setting: Settings = None,
+    seed: Seed = 0,
+    device: Device = Devices.auto,
     separate: Annotated[
-        bool, typer.Option("--separate", help="A model for each behavior instead of one for all.")
+        bool, typer.Option("--separate", help="Train a model for each behavior instead of one for all.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the newest checkpoint in --out, with the settings of before.")
-    ] = False,
+    resume: Resume = False,
 ) -> None:
     """Train a method; the best epoch on the validation part is kept.
 
-    Stopped by Ctrl-C or SIGTERM it saves a checkpoint; --resume then gives the bytes of a run that never stopped.
+    Ctrl-C and SIGTERM save a checkpoint. --resume continues from it and gives the same bytes as a run without a stop.
     """
-    from rich.console import Console
-
     from mcne import training
-    from mcne.cli.progress import shown
+    from mcne.cli.progress import outcome, training_progress
     from mcne.data.dataset import SocialDataset
     from mcne.data.split import split_of
 
@@ -63,7 +61,7 @@ def train(
     chosen = training.choose_device(device.value)
     dataset = SocialDataset.load(data)
     parts = split_of(data, dataset, split)
-    with shown(Console(), title=method, epochs=settings.epochs) as reporter:
+    with training_progress(method, settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
         run = training.Training(
             method,
@@ -81,23 +79,90 @@ def train(
     typer.echo(f"saved {out} {run.fingerprint}")
 
 
-def outcome(run: Run) -> str:
-    """How a training ended, in a line."""
-    from mcne.evaluation.protocol import DECIDING_METRIC
+def transfer(
+    run: RunPath,
+    data: Annotated[Path, typer.Option("--data", help="A prepared dataset that has the new behavior.")],
+    behavior: Annotated[str, typer.Option("--behavior", help="The new behavior's name there.")],
+    out: RunOut,
+    split: SplitName = "random-0",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="One setting: l2=0.01 (repeatable). The others are the run's.", metavar="K=V"),
+    ] = None,
+    seed: Seed = 0,
+    device: Device = Devices.auto,
+    resume: Resume = False,
+    control: Annotated[
+        Controls,
+        typer.Option(
+            help="For comparison: masks alone learn, after the items; or items alone, under random masks, without "
+            "masks, or against the whole vectors of the run."
+        ),
+    ] = Controls.none,
+) -> None:
+    """Bring a new behavior to a trained MCNE: one mask row per level and the new items learn, and nothing else.
 
-    result = run.result
-    metric, epochs = result[DECIDING_METRIC], result["epochs"]
-    if run.spec.mode == "separate":
-        return "a model for each behavior" + ("" if metric is None else f"; validation NDCG@5 {metric:.4f}")
-    if not epochs:
-        return "nothing to learn step by step" + ("" if metric is None else f"; validation NDCG@5 {metric:.4f}")
-    if metric is None:
-        return f"no interactions to validate on, so the last of {epochs} epochs is kept"
-    return f"best of {epochs} epochs: {result['best_epoch']}, validation NDCG@5 {metric:.4f}"
+    Users are matched by their ids. The new run answers for old and new behaviors, for the old ones byte for byte as
+    before; mcne evaluate measures the new one.
+    """
+    from mcne import api, training
+    from mcne.cli.progress import outcome, training_progress
+    from mcne.data.dataset import SocialDataset
+    from mcne.data.split import split_of
+    from mcne.extend import transfer as transfers
+    from mcne.models.settings import read_pairs
+
+    given = {"control": control.value, **read_pairs(setting or [])}
+    base = api.load(run)
+    config, settings = transfers.settings_of(base, given)
+    transfers.trunk_of(base, config)
+    chosen = training.choose_device(device.value)
+    dataset = SocialDataset.load(data)
+    dataset.behavior(behavior)
+    parts = split_of(data, dataset, split)
+    with training_progress(f"{behavior} to {base.method}", settings.epochs) as reporter:
+        reporter.say(f"{behavior} of {dataset.name} to {base.method}, split {split}, seed {seed}, {chosen}")
+        extended = transfers.transfer(
+            base,
+            dataset,
+            parts,
+            out,
+            behavior=behavior,
+            given=given,
+            seed=seed,
+            device=chosen,
+            resume=resume,
+            split_name=split,
+            reporter=reporter,
+        )
+    typer.echo(outcome(extended))
+    typer.echo(str(transfers.Counted.of(extended)))
+    typer.echo(f"saved {out} {extended.fingerprint}")
+
+
+def embed_users(
+    run: RunPath,
+    out: Annotated[Path, typer.Option("--out", help="A new directory for the embeddings of old and new users.")],
+    links: Annotated[Path | None, typer.Option(help="A table: source_id (new), target_id (known).")] = None,
+    history: Annotated[Path | None, typer.Option(help="A table: user_id, item_id, behavior.")] = None,
+    attributes: Annotated[Path | None, typer.Option(help="A table: user_id and the attributes of training.")] = None,
+) -> None:
+    """Embed users who were unknown in training, without training again.
+
+    The result can be queried like a run. The vectors of known users stay the same.
+    """
+    from mcne.api import load
+    from mcne.extend import embed_users as embed
+
+    known = load(run)
+    embeddings = embed(known, links=links, history=history, attributes=attributes)
+    fingerprint = embeddings.save(out)
+    typer.echo(f"{embeddings.n_users - known.n_users:,} new users beside {known.n_users:,}")
+    typer.echo(f"saved {out} {fingerprint}")
 
 
 def given_settings(config: Path | None, settings: list[str]) -> dict[str, Any]:
-    """The settings of a file, overridden by those of the command line, of which the last counts."""
+    """The settings of a file, overridden by those of the command line, where the last one counts."""
     from mcne.models.settings import read_pairs, read_toml
 
     return (read_toml(config) if config else {}) | read_pairs(settings)

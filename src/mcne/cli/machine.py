@@ -1,8 +1,7 @@
-"""``mcne doctor``: what this machine offers, and what to put in a report of a problem."""
+"""``mcne doctor | bench``: what this machine offers, and how fast training and ranking are on it."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -10,12 +9,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mcne import __version__
+from mcne.cli.options import AsJson
+from mcne.cli.output import print_json, print_line
+
+if TYPE_CHECKING:
+    from mcne.training.bench.figure import Figure
 
 CORE = ("numpy", "scipy", "pyarrow", "torch", "rich", "typer")
 OPTIONAL = {
@@ -28,24 +33,61 @@ DRIVER = Path("/proc/driver/nvidia")
 """What there is on Linux where NVIDIA's driver is loaded."""
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Versions, cores, memory, GPU, optional packages, disk: what to include when you report a problem."""
-    found = examine()
+    facts = examine()
     if as_json:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(facts)
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table.grid(padding=(0, 2, 0, 0))
-    shown.add_column(no_wrap=True, style="dim")
-    for name, value in _lines(found):
-        shown.add_row(name, Text(value))
-    console = Console()
-    console.print(shown)
-    for problem in found["problems"]:
-        console.print(Text(f"problem: {problem}"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    for name, value in _lines(facts):
+        grid.add_row(name, Text(value))
+    Console().print(grid)
+    for problem in facts["problems"]:
+        print_line(f"problem: {problem}")
+
+
+def bench(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Take these alone, as --list names them: step, step.plain, ranking. All without.",
+            metavar="FIGURE",
+        ),
+    ] = None,
+    only_list: Annotated[bool, typer.Option("--list", help="List the benchmarks and exit.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure MCNE's training step and ranking, each against a slower form or a floor in the same run.
+
+    On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
+    """
+    from mcne.training.bench.figure import choose
+    from mcne.training.bench.machine import machine
+    from mcne.training.bench.suite import for_users
+
+    benchmarks = choose(for_users(), figures or [])
+    if only_list:
+        for each in benchmarks:
+            typer.echo(f"{each.key:16} {each.name}, against {each.against}")
+        return
+    about = machine()
+    measured = []
+    for each in benchmarks:
+        typer.echo(f"{each.key} …", err=True)
+        measured.append(each.figure())
+    if as_json:
+        print_json({"machine": about, "figures": [asdict(figure) for figure in measured]})
+        return
+    gpu = about["gpu"] or "none"
+    typer.echo(f"{about['processor']}, {about['threads']} threads, load {about['load'][0]}, GPU: {gpu}")
+    for figure in measured:
+        typer.echo(_row(figure))
 
 
 def examine() -> dict[str, Any]:
@@ -153,3 +195,11 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _gib(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB"
+
+
+def _row(figure: Figure) -> str:
+    """A line of the table, and one with the numbers behind it."""
+    ratio = "–" if figure.value is None else f"{figure.value:.3g} {figure.unit}"
+    asked = "" if figure.at_most is None else f"at most {figure.at_most:g}"
+    shown = f"{figure.key:16} {ratio:>9}  {asked:13} {figure.verdict:9} against {figure.against}"
+    return f"{shown}\n{'':16} {figure.detail}"

@@ -1,0 +1,325 @@
+"""``mcne compare | sweep | structure | compare-transfer | compare-new-users``: resumable studies of many trainings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mcne.cli.options import (
+    METHODS_HELP,
+    AsJson,
+    ConfigFile,
+    DataOption,
+    Device,
+    Devices,
+    Jobs,
+    Settings,
+    StudyOut,
+    TableOnly,
+)
+from mcne.cli.output import print_json, print_line, print_table
+from mcne.errors import DataError, UsageError
+from mcne.text import percent_with_spread
+
+if TYPE_CHECKING:
+    import torch
+
+JOBS_ON_A_GPU = 8
+"""Trainings that share a GPU: each alone leaves most of it idle."""
+NEW_USER_METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
+
+
+def compare(
+    data: DataOption,
+    out: StudyOut,
+    plan: Annotated[
+        Path | None, typer.Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…"),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Train only this row of the plan (repeatable).")
+    ] = None,
+    merge: Annotated[
+        list[Path] | None, typer.Option("--merge", help="Copy finished cells from another machine (repeatable).")
+    ] = None,
+    jobs: Jobs = None,
+    device: Device = Devices.auto,
+    table_only: TableOnly = False,
+) -> None:
+    """Train and evaluate every method of a plan or of --methods, and write table.md, table.html and table.json.
+
+    Run the same command again after an interruption: it continues, and finished cells are not trained again.
+    """
+    from mcne.studies.execution import Comparison
+    from mcne.studies.plan import Plan
+    from mcne.studies.summary import summarize
+    from mcne.studies.tables import write
+    from mcne.training import choose_device
+
+    if plan is None and methods is None:
+        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
+    if plan is not None and (methods, seeds) != (None, None):
+        raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
+    if plan is None and only:
+        raise UsageError("--only limits a plan; name in --methods what is to be trained")
+    if plan is None:
+        chosen_plan = Plan.of_methods((methods or "").split(","), repetitions=seeds or 3)
+    else:
+        chosen_plan = Plan.read(plan, only=tuple(only or ()))
+    chosen = choose_device(device.value)
+    comparison = Comparison.open(chosen_plan, data, out)
+    for other in merge or []:
+        typer.echo(f"{other}: {comparison.merge(other)} finished cells taken over")
+    failed: dict[str, str] = {}
+    if not table_only:
+        for row in chosen_plan.trained:
+            typer.echo(f"{row}: {len(chosen_plan.candidates[row])} of at most {chosen_plan.search} configurations")
+        failed = comparison.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
+    summary = summarize(comparison)
+    if not summary.rows and not failed:
+        raise DataError(f"{out}: no method is finished yet; run without --table")
+    for path in write(summary, out) if summary.rows else []:
+        typer.echo(f"wrote {path}")
+    _refuse_failed(failed, "cells", f"; see {out}/failed.json")
+
+
+def sweep(
+    data: DataOption,
+    out: StudyOut,
+    what: Annotated[
+        str, typer.Argument(help=f"{METHODS_HELP} Or a TOML file with method, settings and values.", metavar="METHOD")
+    ] = "mcne",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting with its values: l2=0.01,0.02, neighbor_samples=[10,5],[20,20], final_width=50,100 (the "
+            "last of widths), neighbor_sample=10,20 (of every layer). A single value is fixed. Repeatable: with "
+            "several settings, one is changed at a time.",
+            metavar="NAME=V1,V2,…",
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, help="Splits and seeds for every value; default 3, or what the file says.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="random (default): repetition r uses random-r. Any other: r seeds only the models."),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(min=1, help="Number of parallel trainings; if several, short ones afterwards time the epochs."),
+    ] = 1,
+    device: Device = Devices.auto,
+    as_json: AsJson = False,
+) -> None:
+    """Train a method with every value of its settings on the same splits, and write sweep.md and sweep.json.
+
+    Run the same command again after an interruption: it continues, and finished trainings are not repeated. Draw the
+    result with mcne plot sweep.
+    """
+    from mcne.studies.execution import Comparison
+    from mcne.studies.kinds import Kind, check_kind
+    from mcne.studies.sweep import Sweep
+    from mcne.studies.sweep_results import TIMING, check_place, collect, is_shared, names_of, write
+    from mcne.training import choose_device
+
+    if what.endswith(".toml"):
+        asked = Sweep.of_file(Path(what), setting or [], repetitions=repetitions, split=split)
+    else:
+        asked = Sweep.of_pairs(what, setting or [], repetitions=repetitions or 3, split=split or "random")
+    chosen = choose_device(device.value)
+    check_kind(out, Kind.sweep)
+    check_place(asked, out)
+    comparison = Comparison.open(asked.plan(), data, out, kind=Kind.sweep)
+    names = names_of(comparison)
+
+    def say(line: str) -> None:
+        start, _, rest = line.partition(": ")
+        place, _, cell = start.partition(" ")
+        if start != "search":  # of which there is none
+            typer.echo(f"{place} {names[cell]}: {rest}" if cell in names else line, err=as_json)
+
+    failed = comparison.run(jobs=jobs, device=chosen.type, say=say)
+    timed = None
+    if is_shared(comparison):
+        typer.echo("epochs of every value, one at a time", err=as_json)
+        timed = Comparison.open(asked.timing().plan(), data, out / TIMING, kind=Kind.timing)
+        names |= names_of(timed)
+        failed |= timed.run(jobs=1, device=chosen.type, say=say)
+    results = collect(asked, comparison, timed)
+    for path in write(results, out):
+        typer.echo(f"wrote {path}", err=as_json)
+    if as_json:
+        print_json(results)
+    _refuse_failed(failed, "trainings", f"; see {out}/failed.json")
+
+
+def structure(
+    data: DataOption,
+    out: StudyOut,
+    methods: Annotated[
+        str, typer.Option("--methods", help="Methods that give users vectors, comma-separated.")
+    ] = "mcne,node2vec,line",
+    repetitions: Annotated[int, typer.Option(min=1, help="How often to hold out links, each time others.")] = 3,
+    share: Annotated[float, typer.Option(help="The share of links to hold out.")] = 0.1,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="epochs=20 for all methods that have it, mcne.epochs=20 for one of them (repeatable).",
+            metavar="K=V",
+        ),
+    ] = None,
+    device: Device = Devices.auto,
+    as_json: AsJson = False,
+) -> None:
+    """Hold out links, train methods on the others, and measure how well vectors tell the links from other pairs.
+
+    Whole and conditional vectors, beside degrees and common friends; structure.md and structure.json. Every method
+    has its own settings (equal budgets are yours to --set), and keeps the epoch that ranks validation items best.
+    Run the same command again to continue after an interruption. Draw the result with mcne plot structure.
+    """
+    from mcne.data.dataset import SocialDataset
+    from mcne.studies.structure import Study, settings_by_method
+    from mcne.studies.structure_results import collect, lines, run, write
+    from mcne.training import choose_device
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    settings = settings_by_method(names, setting or [])
+    chosen = choose_device(device.value)
+    dataset = SocialDataset.load(data)
+    study = Study(dataset, out, share, repetitions, settings)
+    study.open()
+    run(study, device=chosen, say=lambda line: typer.echo(line, err=as_json))
+    results = collect(dataset, out)
+    paths = write(results, out)
+    if as_json:
+        print_json(results)
+    else:
+        _show_structure(lines(results, "uniform"), lines(results, "degree"))
+    for path in paths:
+        typer.echo(f"wrote {path}", err=as_json)
+    diverged = {name: reason for name, reason in results["lacking"].items() if "diverged" in reason}
+    if diverged:
+        raise DataError("; ".join(f"{name}: {reason}" for name, reason in diverged.items()))
+
+
+def compare_transfer(
+    plan: Annotated[Path, typer.Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")],
+    data: Annotated[Path, typer.Option("--data", help="A prepared dataset that has the new behavior and others.")],
+    out: StudyOut,
+    jobs: Jobs = None,
+    device: Device = Devices.auto,
+    table_only: TableOnly = False,
+) -> None:
+    """Bring a behavior to models trained without it, beside controls and methods trained from scratch.
+
+    Writes table.md, table.html and table.json. Run the same command again after an interruption: it continues, and
+    what is finished is not trained again.
+    """
+    from mcne.studies.transfer_plan import TransferPlan
+    from mcne.studies.transfer_study import TransferStudy
+    from mcne.studies.transfer_table import finished_rows, write
+    from mcne.training import choose_device
+
+    chosen = choose_device(device.value)
+    study = TransferStudy.open(TransferPlan.read(plan), data, out)
+    failed: dict[str, str] = {}
+    if not table_only:
+        failed = study.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
+    rows = finished_rows(study)
+    for path in write(study, rows=rows) if rows else []:
+        typer.echo(f"wrote {path}")
+    _refuse_failed(failed, "trainings")
+    if not rows:
+        raise DataError(f"{out}: nothing is finished yet; run without --table")
+
+
+def compare_new_users(
+    data: DataOption,
+    out: StudyOut,
+    method: Annotated[str, typer.Option(help="A method that can embed new users, such as mcne.")] = "mcne",
+    share: Annotated[float, typer.Option(help="The share of users to hold out.")] = 0.1,
+    seeds: Annotated[int, typer.Option(min=1, help="How often to hold out users, each time others.")] = 3,
+    in_training: Annotated[
+        bool, typer.Option("--in-training", help="Also train with these users, for comparison.")
+    ] = False,
+    config: ConfigFile = None,
+    setting: Settings = None,
+    device: Device = Devices.auto,
+    as_json: AsJson = False,
+) -> None:
+    """Hold users out, train without them, then embed them from friends, from history and from both.
+
+    Their test items are ranked against 100 random ones, beside popularity. Run the same command again after an
+    interruption: it continues, and finished seeds are not trained again.
+    """
+    from mcne import training
+    from mcne.cli.progress import training_progress
+    from mcne.cli.train import given_settings
+    from mcne.data.dataset import SocialDataset
+    from mcne.studies.new_users import Trial
+
+    given = given_settings(config, setting or [])
+    _, settings = training.settings_of(method, given)
+    trial = Trial(method, given, share, in_training)
+    dataset = SocialDataset.load(data)
+    chosen = training.choose_device(device.value)
+    summary = trial.run(
+        dataset,
+        out,
+        seeds=seeds,
+        device=chosen,
+        reporting=lambda title: training_progress(title, settings.epochs, on_stderr=True),
+    )
+    if as_json:
+        print_json(summary)
+    else:
+        _show_new_users(f"{method} on {dataset.name}", summary)
+
+
+def _default_jobs(device: torch.device) -> int:
+    """Parallel trainings if --jobs is missing."""
+    import torch
+
+    return JOBS_ON_A_GPU * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
+
+
+def _refuse_failed(failed: Mapping[str, str], what: str, where: str = "") -> None:
+    if failed:
+        first = next(iter(failed.values()))
+        raise DataError(f"{len(failed)} {what} failed, the first: {first}{where}; the same command tries them again")
+
+
+def _show_structure(uniform: tuple[tuple[str, ...], ...], degree: tuple[tuple[str, ...], ...]) -> None:
+    """Both tables side by side: a line per method, vector and similarity."""
+    print_line("links told from any two users, and from users with as many friends; percent", "bold")
+    print_table(
+        ["", "similarity", "AUC", "AP", "AUC\n(degrees)", "AP\n(degrees)"],
+        [[*one, *other[2:]] for one, other in zip(uniform, degree, strict=True)],
+        left=("similarity",),
+    )
+
+
+def _show_new_users(title: str, summary: Mapping[str, Any]) -> None:
+    """A line for every way to embed, in percent, with the standard deviation over seeds."""
+    seeds = summary["seeds"]
+    asked = ", ".join(f"{result['users']['asked']:,} of {result['users']['held_out']:,}" for result in seeds)
+    print_line(f"{title}: users held out of training, seeds: {len(seeds)}", "bold")
+    print_line(f"asked about {asked}; ranked with 100 random items that the user lacks; in percent")
+    rows = []
+    for way, means in summary["mean"].items():
+        spreads = [means[metric] for metric in NEW_USER_METRICS.values()]
+        rows.append([way, *(percent_with_spread(each["mean"] or 0, each["sd"], digits=2) for each in spreads)])
+    print_table(["", *NEW_USER_METRICS], rows)
