@@ -10,10 +10,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.drawing import Panel, panels
+from benchmarks import drawing
+from benchmarks.drawing import Panel
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.plots.style import styled, to_svg
 from mcne.training.bench.machine import machine
 from mcne.training.bench.rounds import Contender, medians
 from mcne.training.bench.step import stepping
@@ -45,7 +47,8 @@ def draw(directory: Path) -> list[Path]:
     paths = [directory / "cost.json", directory / "cost.svg"]
     kept = {"machine": on, "curves": [asdict(panel) for panel in drawn]}
     paths[0].write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
-    paths[1].write_text(panels(drawn), encoding="utf-8")
+    with styled("light"):
+        paths[1].write_text(to_svg(drawing.draw(drawn)), encoding="utf-8")
     return paths
 
 
