@@ -13,7 +13,7 @@ from tests.cli.in_process import Run, command_line
 
 from mcne.cli import demo as demo_command
 from mcne.kernels.compile_clock import CLOCK
-from mcne.report import maps
+from mcne.report import figures
 from mcne.training.journal import RunJournal
 
 
@@ -22,7 +22,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """The command line, in this process, with a demo of moments."""
     mcne = {"epochs": 1, "widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 1024}
     monkeypatch.setattr(demo_command, "USERS", 500)
-    monkeypatch.setattr(maps, "POINTS", 60)
+    monkeypatch.setattr(figures, "POINTS", 60)
     monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
     with command_line(monkeypatch, capsys, "/my tools/mcne") as command:
         yield command

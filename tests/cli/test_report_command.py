@@ -13,13 +13,13 @@ from tests.cli.in_process import Run
 from tests.small_training import saved, train_small
 
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.report import figures
+from mcne.report import page as report_page
 
 
 @pytest.fixture
 def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Figures in pages are not rendered, which takes longest."""
-    monkeypatch.setattr(figures, "to_svg", lambda _figure: "<svg/>")
+    monkeypatch.setattr(report_page, "to_svg", lambda _figure: "<svg/>")
     return run
 
 
@@ -88,7 +88,7 @@ def test_what_appears_while_it_draws_is_kept(
         out.write_text("mine")
         return "<svg/>"
 
-    monkeypatch.setattr(figures, "to_svg", meanwhile)
+    monkeypatch.setattr(report_page, "to_svg", meanwhile)
     result = run("report", trained / "bpr", "--out", out)
     assert result.code == 2
     assert "nothing is ever replaced" in result.err

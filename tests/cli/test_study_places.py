@@ -12,7 +12,7 @@ import pytest
 from tests.cli.in_process import Result, Run
 
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.report import figures
+from mcne.report import page as report_page
 
 COMPARED = """
 repetitions = 1
@@ -96,7 +96,7 @@ def refuses(result: Result, *says: str) -> None:
 def test_a_finished_study_is_not_made_another(
     there: str, finished: Callable[[str], Path], study: Study, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "to_svg", lambda _figure: "<svg/>")  # which takes longest
+    monkeypatch.setattr(report_page, "to_svg", lambda _figure: "<svg/>")  # which takes longest
     out = finished(there)
     before = contents(out)
     for here in KINDS:

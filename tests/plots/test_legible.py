@@ -27,7 +27,7 @@ from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map, spread_out
 from mcne.plots.masks import draw_masks
 from mcne.plots.style import INK, PAPER, Theme, save, shortened, styled
-from mcne.report import figures
+from mcne.report import page as report_page
 
 COUNTS = pytest.mark.parametrize(("n", "theme"), [(2, "light"), (3, "dark"), (12, "light"), (12, "dark")])
 
@@ -232,7 +232,7 @@ def test_points_are_seen_however_small_they_are() -> None:
             for artist in (*axes.texts, *axes.lines):
                 artist.remove()
         written = io.BytesIO()
-        figure.savefig(written, format="png", dpi=figures.POINTS_PER_INCH)
+        figure.savefig(written, format="png", dpi=report_page.POINTS_PER_INCH)
         picture = np.asarray(Image.open(written).convert("L"))[::-1]
     for axes in figure.axes:
         shares = figure.transFigure.inverted().transform(axes.transData.transform(places.mean(axis=1)))

@@ -14,7 +14,8 @@ from tests.report.report_reader import ReportReader, checked_page
 
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation.significance import BehaviorScores, UserScores, compare
-from mcne.report import comparison_page, figures
+from mcne.report import comparison_page
+from mcne.report import page as report_page
 from mcne.report.comparison_page import report_of_comparison
 from mcne.report.quality import METRICS
 from mcne.report.writing import report_of
@@ -32,7 +33,7 @@ def page(compared: Path) -> ReportReader:
 @pytest.fixture
 def copied(compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A comparison of its own, whose figures are not rendered."""
-    monkeypatch.setattr(figures, "to_svg", lambda _figure: "<svg/>")
+    monkeypatch.setattr(report_page, "to_svg", lambda _figure: "<svg/>")
     return Path(shutil.copytree(compared, tmp_path / "copied"))
 
 

@@ -31,8 +31,9 @@ from mcne.extend.transfer import transfer
 from mcne.plots import style
 from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
-from mcne.report import figures, maps, writing
-from mcne.report.model_card import model_card
+from mcne.report import figures, writing
+from mcne.report import page as report_page
+from mcne.report.cards import model_card
 from mcne.report.page import Report
 from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, mean_name, measure
 from mcne.report.run_page import report_of_run
@@ -53,7 +54,7 @@ def made(plain: Path) -> Report:
 @pytest.fixture
 def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are made, but not rendered, which takes longer than all else."""
-    monkeypatch.setattr(figures, "to_svg", lambda _figure: "<svg/>")
+    monkeypatch.setattr(report_page, "to_svg", lambda _figure: "<svg/>")
 
 
 @pytest.fixture(scope="session")
@@ -365,11 +366,15 @@ def test_a_figure_of_many_marks_is_an_image_of_few_bytes(monkeypatch: pytest.Mon
         figure.subplots().scatter(*places, color=colors(theme, 1)[0], alpha=0.6)
         return figure
 
-    images = ReportReader(figures.shown(figures.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of("img")
+    images = ReportReader(report_page.shown(report_page.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of(
+        "img"
+    )
     assert [image["src"].partition(",")[0] for image in images] == ["data:image/png;base64"] * 2
     assert max(len(image["src"]) for image in images) < 120_000
-    monkeypatch.setattr(figures, "LARGEST_SVG", 10**9)
-    vectors = ReportReader(figures.shown(figures.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of("img")
+    monkeypatch.setattr(report_page, "LARGEST_SVG", 10**9)
+    vectors = ReportReader(report_page.shown(report_page.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of(
+        "img"
+    )
     assert min(len(image["src"]) for image in vectors) > max(len(image["src"]) for image in images)
 
 
@@ -381,7 +386,7 @@ def test_a_caption_tells_of_letters_that_no_font_has(monkeypatch: pytest.MonkeyP
         figure.suptitle("\u97f3")
         return figure
 
-    said = ReportReader(figures.shown(figures.Drawing("d", "d", "d", draw), "About it.")).text
+    said = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", draw), "About it.")).text
     assert said.startswith("About it. Boxes in the figure stand for letters that no font had")
     assert "\u97f3" in said
 
@@ -471,9 +476,9 @@ def test_a_map_made_for_a_report_has_so_many_points_over_all_behaviors(
         asked.append(n_users)
         raise UsageError("no map is needed here")
 
-    monkeypatch.setattr(maps, "POINTS", points)
-    monkeypatch.setattr(maps, "conditional_map", made)
-    section = maps.user_map(Run.open(plain / "mcne").embeddings, None)
+    monkeypatch.setattr(figures, "POINTS", points)
+    monkeypatch.setattr(figures, "conditional_map", made)
+    section = figures.user_map(Run.open(plain / "mcne").embeddings, None, is_wanted=True)
     assert (asked, section and section.lacks) == ([users], "No map: no map is needed here.")
 
 
@@ -481,6 +486,6 @@ def test_without_the_package_for_maps_the_section_says_how_to_get_it(
     plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "openTSNE", None)
-    section = maps.user_map(Run.open(plain / "mcne").embeddings, None)
+    section = figures.user_map(Run.open(plain / "mcne").embeddings, None, is_wanted=True)
     assert section is not None
     assert "pip install 'mcne[maps]'" in section.lacks

@@ -33,7 +33,7 @@ def report(
     """
     from mcne.errors import UsageError
     from mcne.files import check_new
-    from mcne.report.figures import save_all
+    from mcne.report.page import save_all
     from mcne.report.writing import report_of, write_page
     from mcne.text import human_bytes
 

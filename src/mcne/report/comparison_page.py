@@ -15,12 +15,10 @@ from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
 from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparisons, UserScores
 from mcne.plots.ablation import Ablation, caption, draw
-from mcne.report.data_card import data_card
-from mcne.report.figures import Drawing, Measured, measured, shown
-from mcne.report.page import Report, Section, facts
+from mcne.report.cards import data_card, fingerprints
+from mcne.report.figures import Measured, measured, sensitivity
+from mcne.report.page import Drawing, Report, Section, facts, shown
 from mcne.report.quality import METRICS, best_cells, intervals, mean_name
-from mcne.report.sensitivity import sensitivity
-from mcne.report.settings import fingerprints
 from mcne.text import Html, Table, bullet_list, count_cell, element, interval_cell, joined, paragraph, side_by_side
 
 TABLES, PAGE, USERS, DATA = "table.json", "table.md", "users.parquet", "data.json"

@@ -1,83 +1,70 @@
-"""Figures of the page: drawn light and dark, held in the page itself, and on request in files for print."""
+"""Sections that show figures: learning curves, masks, a map of users, sweeps; and the chart of means and intervals."""
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
-from PIL import Image
 
-from mcne import files
-from mcne.plots.style import THEMES, Theme, boxes_told, canvas, colors, save, shortened, styled, to_svg
-from mcne.text import Html, element
+from mcne.analysis.maps import FEWEST, ConditionalMap, Separation, conditional_map
+from mcne.analysis.masks import MaskLevel, MaskNumbers, mask_numbers
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.errors import ArtifactError, UsageError
+from mcne.plots import sweep
+from mcne.plots.curves import Curves, draw_curves
+from mcne.plots.maps import draw_map
+from mcne.plots.masks import draw_masks
+from mcne.plots.style import Theme, canvas, colors, shortened
+from mcne.report.page import Drawing, Section, shown
+from mcne.text import (
+    NO_VALUE,
+    Html,
+    Table,
+    count_cell,
+    element,
+    joined,
+    number_cell,
+    paragraph,
+    percent,
+    percent_cell,
+    spread_cell,
+)
+from mcne.training import Run
+from mcne.training.run import BEHAVIORS
 
-LARGEST_SVG = 120_000
-"""Bytes; a figure of thousands of marks is smaller, and faster to show, as an image of points."""
-POINTS_PER_INCH = 144
-SHADES = 256
-"""Colors of such an image: few figures have more, and it takes a third of the bytes."""
-FORMATS = ("png", "svg")
+POINTS = 480
+"""Points of a map that is computed for a report, over all behaviors: it takes seconds, while the 1,000 users of ``mcne
+plot map`` take a minute."""
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure that can be drawn in each theme; ``name`` is its file's, ``told`` what it shows, in words."""
-
-    name: str
-    title: str
-    told: str
-    draw: Callable[[Theme], Figure]
+# Means with intervals
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean and the interval that it lies in, all from 0 to 1."""
+    """A mean and its interval, as fractions."""
 
     mean: float
     low: float
     high: float
 
 
-def shown(drawing: Drawing, caption: str) -> Html:
-    """The figure in the page, in both themes, of which the style sheet shows one."""
-    images = []
-    for theme in THEMES:
-        with styled(theme) as letters:
-            figure = drawing.draw(theme)
-            width, height = (round(96 * inches) for inches in figure.get_size_inches())
-            source = _embedded(figure)
-        size = {"width": str(width), "height": str(height), "style": f"--width: {width}px"}
-        images.append(element("img", class_=f"on-{theme}", src=source, alt=drawing.told, **size))
-    box = element("div", *images, class_="wide", role="group", tabindex="0", aria_label=f"Figure: {drawing.title}")
-    return element("figure", box, element("figcaption", " ".join([caption, boxes_told(letters)]).rstrip()))
-
-
-def save_all(drawings: Sequence[Drawing], directory: Path) -> None:
-    """Every figure as PNG and as SVG in a new directory, all or none, on white paper."""
-    with files.written_aside(files.place(directory)) as aside:
-        for drawing in drawings:
-            for suffix in FORMATS:
-                with styled("light"):
-                    save(drawing.draw("light"), aside / f"{drawing.name}.{suffix}")
-
-
-def measured(found: Mapping[str, Mapping[str, Measured]], *, title: str, theme: Theme) -> Figure:
+def measured(rows: Mapping[str, Mapping[str, Measured]], *, title: str, theme: Theme) -> Figure:
     """A row for each name, a color and marker for each metric, with intervals; in percent."""
-    metrics = list(dict.fromkeys(metric for values in found.values() for metric in values))
-    figure = canvas(6.6, 1.0 + 0.3 * max(2, len(found)))
+    metrics = list(dict.fromkeys(metric for values in rows.values() for metric in values))
+    figure = canvas(6.6, 1.0 + 0.3 * max(2, len(rows)))
     axes = figure.subplots()
     for k, (metric, color) in enumerate(zip(metrics, colors(theme, len(metrics)), strict=True)):
-        held = [(row, values[metric]) for row, values in enumerate(found.values()) if metric in values]
-        rows = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row, _ in held]
-        means = [100 * value.mean for _, value in held]
-        sides = [[100 * (v.mean - v.low) for _, v in held], [100 * (v.high - v.mean) for _, v in held]]
-        axes.errorbar(means, rows, xerr=sides, fmt="os^D"[k % 4], color=color, label=metric, elinewidth=1.2)
-    axes.set_yticks(range(len(found)), labels=[shortened(name) for name in found])
-    axes.set_ylim(len(found) - 0.5, -0.5)
+        values = [(row, each[metric]) for row, each in enumerate(rows.values()) if metric in each]
+        heights = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row, _ in values]
+        means = [100 * value.mean for _, value in values]
+        sides = [[100 * (v.mean - v.low) for _, v in values], [100 * (v.high - v.mean) for _, v in values]]
+        axes.errorbar(means, heights, xerr=sides, fmt="os^D"[k % 4], color=color, label=metric, elinewidth=1.2)
+    axes.set_yticks(range(len(rows)), labels=[shortened(name) for name in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel("percent")
     axes.set_title(title, loc="left")
     axes.grid(axis="x")
@@ -85,13 +72,210 @@ def measured(found: Mapping[str, Mapping[str, Measured]], *, title: str, theme: 
     return figure
 
 
-def _embedded(figure: Figure) -> str:
-    """The figure as an address that holds it: as SVG, or as PNG where that would be too large."""
-    drawn = to_svg(figure).encode()
-    if len(drawn) <= LARGEST_SVG:
-        return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
-    drawn_as_points, written = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn_as_points, format="png", dpi=POINTS_PER_INCH, metadata={"Software": None})
-    with Image.open(drawn_as_points) as image:
-        image.convert("RGB").quantize(SHADES, dither=Image.Dither.NONE).save(written, format="png", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(written.getvalue()).decode()}"
+# Learning curves
+
+
+def learning(run: Run) -> Section | None:
+    """The curves of a run, or of each behavior's run; None for a method that does not learn step by step."""
+    place = ("learning", "Learning curves")
+    parts = {run.spec.method: run} if run.spec.mode == "joint" else _runs_of_behaviors(run)
+    learned = {name: part for name, part in parts.items() if part.result["epochs"]}
+    if not learned:
+        return None
+    try:
+        curves = [Curves.of(name, each.records, best_epoch=each.result["best_epoch"]) for name, each in learned.items()]
+    except UsageError as error:  # the records are gone
+        return Section.lacking(*place, f"No curves: {error}.")
+    alt_text = "; ".join(map(_curves_in_words, curves))
+    drawing = Drawing("curves", "learning curves", alt_text, lambda theme: draw_curves(curves, theme=theme))
+    caption = "Mean loss of an epoch by behavior, and NDCG@5 on the validation part, which chose the epoch."
+    return Section(*place, joined([shown(drawing, caption), _epochs_that_matter(curves).captioned()]), (drawing,))
+
+
+def _runs_of_behaviors(run: Run) -> dict[str, Run]:
+    """The run of each behavior, by the behavior's name."""
+    paths = sorted((run.path / BEHAVIORS).iterdir(), key=lambda path: int(path.name))
+    runs = [Run.open(path) for path in paths]
+    names = [next(iter(part.records[-1].get("loss", {})), str(k)) for k, part in enumerate(runs) if part.records]
+    return dict(zip(names, runs, strict=True))
+
+
+def _curves_in_words(curves: Curves) -> str:
+    best = "" if curves.best is None else f", best in epoch {curves.best_epoch} with {percent(curves.best)} percent"
+    return f"{curves.name}: loss and validation NDCG@5 over {len(curves.epochs)} epochs{best}"
+
+
+def _epochs_that_matter(every: Sequence[Curves]) -> Table:
+    """Number, metric and losses of the first, best and last epoch of each run."""
+    behaviors = list(dict.fromkeys(behavior for curves in every for behavior in curves.losses))
+    rows = []
+    for curves in every:
+        validation = dict(curves.validation)
+        losses = {behavior: dict(points) for behavior, points in curves.losses.items()}
+        for name, epoch in (("first", curves.epochs[0]), ("best", curves.best_epoch), ("last", curves.epochs[-1])):
+            title = f"{name}, {curves.name}" if len(every) > 1 else name
+            cells = [number_cell(losses.get(behavior, {}).get(epoch), ".4f") for behavior in behaviors]
+            rows.append([title, count_cell(epoch), percent_cell(validation.get(epoch), 2), *cells])
+    head = ["epoch", "number", "validation NDCG@5, %", *(f"loss on {behavior}" for behavior in behaviors)]
+    return Table("First, best and last epoch", head, rows)
+
+
+# Masks
+
+
+def masks(
+    embeddings: ConditionalEmbeddings, records: Sequence[Mapping[str, Any]], best_epoch: int | None
+) -> Section | None:
+    """Masks of every level, how much they share, and how they were learned; None for a method without masks."""
+    if embeddings.trunk is None:
+        return None
+    numbers = mask_numbers(embeddings, records, best_epoch=best_epoch)
+    last = numbers.levels[-1]
+    ones = ", ".join(f"{name} {share:.0%}" for name, share in last.density.items())
+    alt_text = f"Masks of the last level, {last.width} dimensions; ones: {ones}."
+    drawing = Drawing("masks", "masks", alt_text, lambda theme: draw_masks(numbers, theme=theme))
+    parts = [
+        paragraph(
+            "A behavior's mask picks the dimensions of a user's vector that count on it. Masks that share more "
+            "dimensions than random masks with as many ones belong to behaviors that the model found alike; p tells "
+            "how likely chance alone would make such a difference."
+        ),
+        shown(drawing, "Colored: the mask is one. Below: the share of ones, what masks share, how they were learned."),
+        _densities(numbers).captioned(),
+        *([_overlaps(last).folded()] if last.overlaps_in_use else []),
+    ]
+    return Section("masks", "Masks", joined(parts), (drawing,))
+
+
+def _densities(numbers: MaskNumbers) -> Table:
+    names = numbers.levels[-1].names
+    rows = [[name, *(percent_cell(level.density.get(name)) for level in numbers.levels)] for name in names]
+    head = ["mask", *(f"level {level.level}, {level.width} dimensions" for level in numbers.levels)]
+    return Table("Ones in a mask, percent", head, rows)
+
+
+def _overlaps(last: MaskLevel) -> Table:
+    rows = [
+        [
+            f"{pair.first} and {pair.second}",
+            count_cell(pair.shared),
+            number_cell(pair.chance, ".1f"),
+            number_cell(pair.jaccard, ".2f"),
+            number_cell(pair.holm_p, ".3f"),
+        ]
+        for pair in last.overlaps_in_use
+    ]
+    head = ["masks", "shared", "by chance", "Jaccard", "p after Holm"]
+    return Table("What two masks of the last level share, of the dimensions in use", head, rows)
+
+
+# Map of users
+
+
+def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted: bool) -> Section | None:
+    """A map kept by ``mcne plot map``, or a smaller one; None for a method whose vectors ignore the behavior."""
+    place = ("map", "Map of users")
+    if embeddings.trunk is None and path is None:
+        return None
+    if not is_wanted:
+        left_out = "Left out, for it takes longest to compute: mcne report without --no-map draws it, and so does "
+        return Section(*place, paragraph(f"{left_out}mcne plot map."))
+    try:
+        n_users = min(embeddings.n_users, max(FEWEST, POINTS // len(embeddings.spaces)))
+        drawn = _read_map(path, embeddings) if path else conditional_map(embeddings, n_users=n_users)
+    except UsageError as error:  # such as: openTSNE is not installed
+        return Section.lacking(*place, f"No map: {error}.")
+    users = f"{len(drawn.user_ids):,}"
+    alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
+    drawing = Drawing("map", "map of users", alt_text, lambda theme: draw_map(drawn, theme=theme))
+    parts = [
+        paragraph(
+            "Places come from t-SNE, which keeps neighbors together and says nothing by distances between groups. "
+            "Random masks with as many ones in use are the control: what they separate, too, is no finding."
+            if drawn.layout == "together"
+            else "Places come from t-SNE, a map per behavior, turned to lie on the first; users keep their color."
+        ),
+        shown(drawing, f"{users} random users, seed {drawn.seed}, perplexity {drawn.perplexity:g}."),
+        _separations(drawn).captioned(),
+    ]
+    return Section(*place, joined(parts), (drawing,))
+
+
+def _read_map(path: Path, embeddings: ConditionalEmbeddings) -> ConditionalMap:
+    try:
+        kept = ConditionalMap.from_json(path.read_text(encoding="utf-8"), source=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError(
+            f"{path}: no map can be read there ({error}); give the .json that mcne plot map kept"
+        ) from error
+    if kept.fingerprint != embeddings.fingerprint:
+        raise ArtifactError(
+            f"{path}: a map of other vectors ({kept.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "
+            "one of this run"
+        )
+    return kept
+
+
+def _separations(drawn: ConditionalMap) -> Table:
+    rows: list[list[str]] = []
+    for panel in drawn.panels:
+        trust = number_cell(panel.trustworthiness, ".3f")
+        rows.append([f"map, {panel.name}", *_separation_cells(panel.separation), trust])
+    if drawn.separation is not None:
+        rows.append(["vectors, learned masks", *_separation_cells(drawn.separation), ""])
+        for name, pick in (("lowest", min), ("highest", max)):
+            silhouette = pick(each.silhouette for each in drawn.random_masks)
+            same_group = pick(each.same_group for each in drawn.random_masks)
+            title = f"vectors, random masks, {name} of {len(drawn.random_masks)} draws"
+            rows.append([title, *_separation_cells(Separation(silhouette, same_group)), ""])
+    head = ["of", "nearest of the same behavior, %", "silhouette", "trustworthiness"]
+    return Table("How far behaviors stand apart", head, rows)
+
+
+def _separation_cells(separation: Separation | None) -> list[str]:
+    if separation is None:
+        return [NO_VALUE, NO_VALUE]
+    return [percent_cell(separation.same_group), number_cell(separation.silhouette, ".3f")]
+
+
+# Sweeps
+
+
+def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
+    """The results of sweeps on this dataset, each with its figure and its numbers; None without sweeps."""
+    parts: list[Html] = []
+    drawings = []
+    for at, path in enumerate(sweeps, start=1):
+        result = sweep.read(path)
+        if result["dataset"]["fingerprint"] != dataset:
+            raise UsageError(
+                f"{path}: a sweep on dataset {result['dataset']['fingerprint'][:12]}, but this is about "
+                f"{dataset[:12]}; give sweeps of the same dataset"
+            )
+        drawings.append(_sweep_drawing(result, at))
+        parts += [element("h3", result["title"]), shown(drawings[-1], sweep.caption(result))]
+        parts += [_points(curve).captioned() for curve in result["curves"]]
+    return Section("sensitivity", "Sensitivity", joined(parts), tuple(drawings)) if parts else None
+
+
+def _sweep_drawing(result: Mapping[str, Any], at: int) -> Drawing:
+    settings = ", ".join(curve["setting"] for curve in result["curves"])
+    alt_text = (
+        f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}; the numbers are in the tables below."
+    )
+    title = f"sensitivity to {settings}"
+    return Drawing(f"sensitivity-{at}", title, alt_text, lambda theme: sweep.draw(result, theme))
+
+
+def _points(curve: Mapping[str, Any]) -> Table:
+    rows = []
+    for point in curve["points"]:
+        quality = [_spread(point["mean"][metric]) for metric in sweep.METRICS]
+        seconds = point["epoch_seconds"]
+        rows.append([str(point["value"]), *quality, number_cell(seconds and seconds["mean"], ".2f")])
+    head = [curve["setting"], *sweep.METRICS.values(), "seconds of an epoch"]
+    return Table(f"{curve['setting']}: test part, mean over behaviors ± standard deviation, percent", head, rows)
+
+
+def _spread(spread: Mapping[str, float | None] | None) -> str:
+    return NO_VALUE if spread is None else spread_cell(spread["mean"], spread["sd"])

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import io
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from mcne.report.figures import Drawing
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mcne import files
+from mcne.plots.style import THEMES, Theme, boxes_told, save, styled, to_svg
 from mcne.text import Html, element, paragraph
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -76,7 +83,23 @@ figure .wide { margin: 0 0 .5rem; } figure img.on-dark { display: none; }
   figure, tr, .facts { break-inside: avoid; } h2, h3, caption { break-after: avoid; } }
 """
 
-THEMES = {"auto": "as the system", "light": "light", "dark": "dark"}
+LARGEST_SVG = 120_000
+"""Bytes; a figure of thousands of marks is smaller, and faster to show, as an image of points."""
+POINTS_PER_INCH = 144
+SHADES = 256
+"""Colors of such an image: few figures have more, and it takes a third of the bytes."""
+FORMATS = ("png", "svg")
+CHOICES = {"auto": "as the system", "light": "light", "dark": "dark"}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that can be drawn in each theme; ``name`` is that of its file."""
+
+    name: str
+    title: str
+    alt_text: str  # what it shows, in words
+    draw: Callable[[Theme], Figure]
 
 
 @dataclass(frozen=True)
@@ -142,6 +165,29 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Html:
     )
 
 
+def shown(drawing: Drawing, caption: str) -> Html:
+    """The figure in the page, in both themes, of which the style sheet shows one."""
+    images = []
+    for theme in THEMES:
+        with styled(theme) as letters:
+            figure = drawing.draw(theme)
+            width, height = (round(96 * inches) for inches in figure.get_size_inches())
+            source = _embedded(figure)
+        size = {"width": str(width), "height": str(height), "style": f"--width: {width}px"}
+        images.append(element("img", class_=f"on-{theme}", src=source, alt=drawing.alt_text, **size))
+    box = element("div", *images, class_="wide", role="group", tabindex="0", aria_label=f"Figure: {drawing.title}")
+    return element("figure", box, element("figcaption", " ".join([caption, boxes_told(letters)]).rstrip()))
+
+
+def save_all(drawings: Sequence[Drawing], directory: Path) -> None:
+    """Every figure as PNG and as SVG in a new directory, all or none, on white paper."""
+    with files.written_aside(files.place(directory)) as aside:
+        for drawing in drawings:
+            for suffix in FORMATS:
+                with styled("light"):
+                    save(drawing.draw("light"), aside / f"{drawing.name}.{suffix}")
+
+
 def _section(section: Section) -> Html:
     return element("section", element("h2", section.title, id=section.anchor), section.content)
 
@@ -149,8 +195,20 @@ def _section(section: Section) -> Html:
 def _switch() -> Html:
     """Light, dark, or as the system is; the style sheet looks which one is checked, so no script is needed."""
     choices = []
-    for value, text in THEMES.items():
+    for value, text in CHOICES.items():
         checked = {"checked": ""} if value == "auto" else {}
         radio = element("input", type="radio", name="theme", id=f"theme-{value}", value=value, **checked)
         choices.append(element("label", radio, text))
     return element("fieldset", element("legend", "Colors"), *choices)
+
+
+def _embedded(figure: Figure) -> str:
+    """The figure as an address that holds it: as SVG, or as PNG where that would be too large."""
+    drawn = to_svg(figure).encode()
+    if len(drawn) <= LARGEST_SVG:
+        return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
+    drawn_as_points, written = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn_as_points, format="png", dpi=POINTS_PER_INCH, metadata={"Software": None})
+    with Image.open(drawn_as_points) as image:
+        image.convert("RGB").quantize(SHADES, dither=Image.Dither.NONE).save(written, format="png", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(written.getvalue()).decode()}"

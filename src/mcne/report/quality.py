@@ -15,7 +15,8 @@ from mcne.data.split import Split
 from mcne.errors import MCNEError
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
-from mcne.report.figures import Drawing, Measured, measured, shown
+from mcne.report.figures import Measured, measured
+from mcne.report.page import Drawing, shown
 from mcne.text import (
     Html,
     Table,

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
-from mcne.report.answers import answers
-from mcne.report.curves import learning
-from mcne.report.data_card import data_card
-from mcne.report.maps import user_map, without_map
-from mcne.report.masks import masks
-from mcne.report.model_card import model_card
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.explanation import Explanation, Likeness
+from mcne.embeddings.ranking import Ranking
+from mcne.report.cards import data_card, model_card, origin_of, settings_of
+from mcne.report.figures import learning, masks, sensitivity, user_map
 from mcne.report.page import Report, Section, facts
 from mcne.report.quality import METRICS, Quality, measure, shown_quality
-from mcne.report.sensitivity import sensitivity
-from mcne.report.settings import origin_of, settings_of
-from mcne.text import Html, code, count_cell, interval_cell, percent_cell
+from mcne.text import (
+    Html,
+    Table,
+    code,
+    count_cell,
+    element,
+    interval_cell,
+    joined,
+    number_cell,
+    paragraph,
+    percent_cell,
+)
 from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
+
+SHOWN = 5
+COLUMNS = 2
+"""Behaviors that are asked about: one user has different neighbors on each."""
 
 Data = tuple[SocialDataset, Split]
 
@@ -51,7 +65,7 @@ def report_of_run(
     if embeddings is not None:
         sections += [
             masks(embeddings, run.records, run.result["best_epoch"]),
-            user_map(embeddings, kept_map) if with_map or embeddings.trunk is None else without_map(),
+            user_map(embeddings, kept_map, is_wanted=with_map),
             Section("answers", "Example answers", answers(embeddings)),
         ]
     sections += [
@@ -106,3 +120,102 @@ def _glance(run: Run, held: Data | None, quality: Quality | None) -> Html:
         ("fingerprint", code(run.fingerprint[:12])),
     ]
     return facts(pairs)
+
+
+# Example answers: what the run says about one user, as ``mcne similar``, ``recommend`` and ``explain`` do
+
+
+def answers(embeddings: ConditionalEmbeddings) -> Html:
+    """Similar users on two behaviors, items that suit, and why two users are connected."""
+    row = _busiest(embeddings)
+    user = embeddings.users[row]
+    asked = _behaviors(embeddings, row)
+    parts: list[str] = [paragraph(f"About user {user}, who has the most records.")]
+    if embeddings.width and embeddings.n_users > 1:
+        alike = {name: embeddings.similar_users(user, name, k=SHOWN) for name in asked}
+        parts.append(element("h3", f"Who is similar to user {user}, on what?"))
+        parts.append(_rankings("Users most similar, by the inner product that training works on", alike).captioned())
+    suits = {name: embeddings.recommend(user, name, k=SHOWN) for name in asked}
+    parts.append(element("h3", f"What suits user {user}?"))
+    parts.append(_rankings("Items with the highest scores that the user lacks", suits).captioned())
+    if embeddings.width and embeddings.n_users > 1:
+        other = _closest(embeddings, row)
+        parts += _explained(embeddings.explain(user, embeddings.users[other]))
+    return joined(parts)
+
+
+def _busiest(embeddings: ConditionalEmbeddings) -> int:
+    """The user with the most records; the first of several."""
+    return int(np.argmax(np.sum([np.diff(space.seen_indptr) for space in embeddings.spaces], axis=0)))
+
+
+def _behaviors(embeddings: ConditionalEmbeddings, row: int) -> list[str]:
+    """The behaviors in which a user has the most records, in the order of the dataset."""
+    records = [len(space.seen(row)) for space in embeddings.spaces]
+    most = np.argsort([-n for n in records], kind="stable")[:COLUMNS]
+    return [embeddings.behavior_names[k] for k in sorted(most.tolist())]
+
+
+def _closest(embeddings: ConditionalEmbeddings, row: int) -> int:
+    """Of the users linked to this one, or where none is of all, the one most similar in the whole vector."""
+    linked = embeddings.graph.neighbors(row)
+    rows = linked if len(linked) else np.arange(embeddings.n_users)
+    rows = rows[rows != row] if np.any(rows != row) else np.delete(np.arange(embeddings.n_users), row)
+    return int(rows[(embeddings.vectors[rows] @ embeddings.vectors[row]).argmax()])
+
+
+def _rankings(caption: str, rankings: Mapping[str, Ranking]) -> Table:
+    """Several rankings side by side, a place to a line."""
+    head = ["place", *(head for name in rankings for head in (f"on {name}", "score"))]
+    lines = max((len(ranking) for ranking in rankings.values()), default=0)
+    pairs = {name: list(ranking) for name, ranking in rankings.items()}
+    rows = []
+    for place in range(lines):
+        cells: list[str] = []
+        for ranking in pairs.values():
+            raw, score = ranking[place] if place < len(ranking) else ("", None)
+            cells += [str(raw), number_cell(score, ".3f")]
+        rows.append([str(place + 1), *cells])
+    return Table(caption, head, rows, text_columns=frozenset({0, *range(1, len(head), 2)}))
+
+
+def _explained(explanation: Explanation) -> list[Html]:
+    connected = "connected" if explanation.linked else "alike"
+    linked = "linked" if explanation.linked else "not linked"
+    parts = [
+        element("h3", f"Why are users {explanation.user_id} and {explanation.other_id} {connected}?"),
+        paragraph(f"They are {linked}. Common friends: {explanation.common_friends}."),
+    ]
+    if explanation.messages:
+        parts.append(_attention(explanation).captioned())
+    if explanation.remark:
+        parts.append(paragraph(f"{explanation.remark}."))
+    return [*parts, _likenesses(explanation).captioned()]
+
+
+def _attention(explanation: Explanation) -> Table:
+    rows = [
+        [f"{message.sender_id} → {message.receiver_id}", str(layer), *map(percent_cell, [*weights, message.share])]
+        for message in explanation.messages
+        for layer, weights in enumerate(message.attention, start=1)
+    ]
+    head = ["message", "layer", *explanation.attention_on, "share heard"]
+    return Table("Attention: what counts in the messages along the link, in percent", head, rows)
+
+
+def _likenesses(explanation: Explanation) -> Table:
+    rows = [[on.behavior, *_likeness(on.likeness), str(on.common_items)] for on in explanation.behaviors]
+    rows.append(["whole vector", *_likeness(explanation.whole), ""])
+    head = ["on", "inner product", "cosine", "dimensions that make it", "common items"]
+    return Table(
+        "Similarity, the dimensions that make it, and items that both have",
+        head,
+        rows,
+        text_columns=frozenset({0, 3, 4}),
+    )
+
+
+def _likeness(likeness: Likeness) -> list[str]:
+    dimensions = ", ".join(f"{part.dimension} ({part.value:+.2g})" for part in likeness.dimensions[:3])
+    product = number_cell(likeness.inner_product, ".3g")
+    return [product, number_cell(likeness.cosine, ".3f"), dimensions or "none"]

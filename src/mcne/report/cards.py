@@ -1,0 +1,283 @@
+"""Cards: what the data hold, what the model is for and where its limits are, and how to make the run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.describe import describe, describe_split
+from mcne.data.negatives import COUNT
+from mcne.data.split import Split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.report.page import facts
+from mcne.text import (
+    Html,
+    Table,
+    bullet_list,
+    code,
+    count_cell,
+    element,
+    joined,
+    number_cell,
+    paragraph,
+    percent_cell,
+)
+from mcne.training import Run
+from mcne.training.run import TRANSFER, read_spec
+
+ABOUT = {
+    "mcne": "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, "
+    "make one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
+    "mcne-a": "MCNE without attention: all behaviors weigh alike in the messages along the links. One vector per user, "
+    "and a learned binary mask per behavior.",
+    "mcne-f": "MCNE with fixed masks that share no dimension, and without attention: one vector per user, of which "
+    "every behavior has a block of its own.",
+    "mcne-plus": "MCNE whose users start from their attributes: messages along the links, weighed by attention over "
+    "behaviors, make one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
+    "mcne-constant-masks": "A control of MCNE: its masks all start from one value, and learn from there.",
+    "mcne-random-masks": "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
+    TRANSFER: "A trained MCNE with a behavior that was added later: only that behavior's masks and items were learned "
+    "here, and everything that the model had served before is as it was.",
+    "popularity": "Every user is offered the items that most users have. It knows nothing of users or links, and is "
+    "there as the line that others have to pass.",
+}
+NOT_FOR = (
+    "Decisions about people, such as credit, work, insurance or housing: the vectors hold who knows whom and who "
+    "likes what, and nothing here was checked for fairness between groups.",
+    "Finding out what users have not told. Who is near whom may give away what they keep to themselves; treat vectors "
+    "as carefully as the records that they were learned from.",
+    "Other networks, or users and items that were not in the data: those have no vector here.",
+    "Probabilities: scores rank the items of one behavior for one user, and mean nothing beyond that order.",
+)
+MEANS_NO_CAUSE = "Attention and dimensions tell what the model weighed, not why two people became friends."
+NAMED = frozenset({"report", "fingerprint"})
+"""What a provenance tells that the page has elsewhere."""
+
+
+# The data
+
+
+def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> Html:
+    """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
+    description = describe(dataset)
+    parts = [facts(_sizes(description)), _behaviors(description).captioned()]
+    if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
+        parts.append(_likeness(description).captioned())
+    if description["overlap"]:
+        parts.append(_overlap(description).folded())
+    if split is not None:
+        parts.append(_split(describe_split(dataset, split), split_name).captioned())
+        parts += [paragraph(f"Note of the split: {note}") for note in split.notes]
+    if dataset.report is not None:
+        parts += [paragraph("What became of the rows that were read:"), bullet_list(dataset.report.lines())]
+    return joined(parts)
+
+
+def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    records = sum(behavior["interactions"] for behavior in description["behaviors"])
+    items = sum(behavior["items"] for behavior in description["behaviors"])
+    degree = description["degree"]
+    return [
+        ("dataset", str(description["name"])),
+        ("users", count_cell(description["users"])),
+        ("link directions", count_cell(description["links"])),
+        ("links per user, median", number_cell(degree["median"], "g")),
+        ("behaviors", count_cell(len(description["behaviors"]))),
+        ("items", count_cell(items)),
+        ("records", count_cell(records)),
+        ("users without links", count_cell(description["users_without_links"])),
+        ("users without records", count_cell(description["users_without_records"])),
+        ("fingerprint", code(description["fingerprint"][:12])),
+    ]
+
+
+def _behaviors(description: Mapping[str, Any]) -> Table:
+    head = ["behavior", "items", "records", "users", "users without, %", "density, %", "items seen once, %", "timed"]
+    rows = [
+        [
+            behavior["name"],
+            count_cell(behavior["items"]),
+            count_cell(behavior["interactions"]),
+            count_cell(behavior["users"]),
+            percent_cell(behavior["cold_user_share"]),
+            percent_cell(behavior["density"], 3),
+            percent_cell(behavior["single_record_item_share"]),
+            "yes" if behavior["timestamps"] else "no",
+        ]
+        for behavior in description["behaviors"]
+    ]
+    return Table("Behaviors", head, rows)
+
+
+def _likeness(description: Mapping[str, Any]) -> Table:
+    head = ["behavior", "friends", "any two users", "times as alike", "standard error of it", "links", "compared"]
+    digits = {"friends": "#.2g", "chance": "#.2g", "ratio": ".2f", "ratio_error": ".2f"}
+    rows = []
+    for behavior in description["behaviors"]:
+        alike = behavior["likeness"]
+        values = (number_cell(alike[key], form) for key, form in digits.items())
+        rows.append([behavior["name"], *values, count_cell(alike["links"]), count_cell(alike["compared"])])
+    return Table("How alike friends are: mean cosine of their items, and that of any two users", head, rows)
+
+
+def _overlap(description: Mapping[str, Any]) -> Table:
+    rows = [
+        [" and ".join(p["behaviors"]), count_cell(p["users"]), percent_cell(p["share"])] for p in description["overlap"]
+    ]
+    return Table("Users with two behaviors", ["behaviors", "users with both", "of those with either, %"], rows)
+
+
+def _split(description: Mapping[str, Any], name: str) -> Table:
+    head = ["behavior", "train", "validation", "test", "test users", "new to it, %", "test on new items, %"]
+    rows = [
+        [
+            behavior["name"],
+            *(count_cell(behavior[part]) for part in ("train", "validation", "test", "test_users")),
+            percent_cell(behavior["test_users_without_training"]),
+            percent_cell(behavior["test_on_untrained_items"]),
+        ]
+        for behavior in description["behaviors"]
+    ]
+    settings = ", ".join(f"{key} {value}" for key, value in description["settings"].items())
+    return Table(f"Split {name} ({settings}), fingerprint {description['fingerprint'][:12]}: records", head, rows)
+
+
+# The model
+
+
+def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> Html:
+    """The card, from the run itself; without the data it says less."""
+    parts = [
+        ("What it is", paragraph(_about(run, embeddings))),
+        ("What it is for", bullet_list(_for(run, embeddings))),
+        ("What it is not for", bullet_list(NOT_FOR)),
+    ]
+    if data is not None:
+        parts.append(("What it learned from", paragraph(_learned_from(*data))))
+    parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
+    parts.append(("How it was evaluated", paragraph(_evaluated(run))))
+    return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
+
+
+def _about(run: Run, embeddings: ConditionalEmbeddings | None) -> str:
+    method, learned = run.spec.method, run.result["parameters"]
+    sentences = [ABOUT.get(method, f"{method}, one of the methods that MCNE is compared with.")]
+    if run.spec.mode == "separate":
+        sentences.append("Every behavior was learned by a model of its own.")
+    if embeddings is not None and embeddings.width:
+        sentences.append(f"Vectors have {embeddings.width} dimensions.")
+    return " ".join([*sentences, f"{learned:,} numbers were learned."])
+
+
+def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:
+    uses = ["Ranking the items of a behavior for the users of this network."]
+    if embeddings is None:
+        return [*uses, "It has no vectors: it can be evaluated and compared, but not asked or exported."]
+    if embeddings.width:
+        kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
+        uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
+    return [*uses, "Research on network embedding: the same data, split and seed give the same numbers."]
+
+
+def _learned_from(dataset: SocialDataset, split: Split) -> str:
+    parts = describe_split(dataset, split)["behaviors"]
+    records = ", ".join(f"{part['name']} {part['train']:,}" for part in parts)
+    return (
+        f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} link directions, "
+        f"and the records of each behavior ({records}). Validation records chose the epoch; test records were only "
+        "scored."
+    )
+
+
+def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:
+    limits = [
+        f"Test items are ranked against {COUNT} random items, as in the paper: figures are higher than against the "
+        "whole catalog, and methods may come in another order there (mcne evaluate RUN --protocol full).",
+        f"One training with seed {run.spec.seed} on one split: another seed or split gives other figures, and "
+        "intervals here are over users alone. A comparison (mcne compare) repeats both.",
+    ]
+    if data is not None:
+        limits += _limits_of_data(*data)
+    return limits if embeddings is None or embeddings.trunk is None else [*limits, MEANS_NO_CAUSE]
+
+
+def _limits_of_data(dataset: SocialDataset, split: Split) -> list[str]:
+    parts: list[dict[str, Any]] = describe_split(dataset, split)["behaviors"]
+    new_users = max(behavior["test_users_without_training"] for behavior in parts)
+    new_items = max(behavior["test_on_untrained_items"] for behavior in parts)
+    once = max(float(np.mean(behavior.popularity() == 1)) for behavior in dataset.behaviors)
+    limits = [
+        f"Up to {new_users:.0%} of a behavior's test users have no training record of it, and up to {new_items:.0%} of "
+        f"its test records are of items that training never saw; up to {once:.0%} of its items have a single record."
+    ]
+    if split.settings.get("kind") == "random":
+        limits.append("The split is random, not by time: it asks for what is missing, not for what comes next.")
+    if "synthetic" in dataset.provenance:
+        limits.append(
+            "The network is synthetic, with planted tastes: it shows that a method works, not how well on people."
+        )
+    return limits
+
+
+def _evaluated(run: Run) -> str:
+    best, epochs = run.result["best_epoch"], run.result["epochs"]
+    chosen = f"Of {epochs} epochs, epoch {best} was the best by NDCG@5 on the validation part" if best else ""
+    if best and run.result["ndcg@5"] is None:
+        chosen = f"Nobody had validation records, so the last of {epochs} epochs was kept"
+    if isinstance(best, list):
+        chosen = "For each behavior, the epoch was chosen by NDCG@5 on the validation part"
+    chosen = chosen or "There was no epoch to choose"
+    return (
+        f"{chosen}. The test part played no role in training or in choosing. Test items of a user are ranked together "
+        f"with {COUNT} items that the user lacks, drawn once for the split and the same for every method; ties are "
+        "broken by chance with a fixed seed."
+    )
+
+
+# Settings and provenance
+
+
+def settings_of(run: Run) -> Html:
+    """Every setting, defaults included."""
+    spec = run.spec
+    settings: dict[str, Any] = {"method": spec.method, "mode": spec.mode, "seed": spec.seed} | dict(spec.schedule)
+    return _pairs("Settings, defaults included", settings | dict(spec.config)).captioned()
+
+
+def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
+    """Fingerprints, the machine, and where the data came from."""
+    _, started = read_spec(run.path)
+    prints = {
+        "dataset": run.spec.dataset,
+        f"split {run.places['split']}": run.spec.split,
+        "what was learned": run.fingerprint,
+        "run (settings, seed, data)": run.spec.identity,
+    }
+    origin = {"mcne": started["version"]} | dict(started["machine"]) | dict(run.result)
+    parts = [_pairs("Fingerprints (sha256)", prints).captioned(), _pairs("How it was made", origin).captioned()]
+    if dataset is not None and (provenance := dict(_flat(dataset.provenance))):
+        parts.append(_pairs(f"Where {dataset.name} comes from", provenance).captioned())
+    return joined(parts)
+
+
+def fingerprints(prints: Mapping[str, str]) -> Html:
+    """Names and hashes."""
+    return _pairs("Fingerprints (sha256)", prints).captioned()
+
+
+def _pairs(caption: str, values: Mapping[str, Any]) -> Table:
+    rows = [[name, code(value if isinstance(value, str) else json.dumps(value))] for name, value in values.items()]
+    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1}))
+
+
+def _flat(values: Mapping[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Nested names joined by a space."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and name not in NAMED:
+            yield from _flat(value, (*above, name))
+        elif name not in NAMED:
+            yield " ".join((*above, name)), value
