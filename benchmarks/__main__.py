@@ -14,8 +14,7 @@ os.environ |= {**ENVIRONMENT, **os.environ}  # as the command line does
 from benchmarks import curves, history
 from benchmarks.registry import MEASUREMENTS
 from mcne.errors import UsageError
-from mcne.training.bench.figure import Figure, Measurement, choose
-from mcne.training.bench.machine import machine
+from mcne.training.bench import Figure, Measurement, choose, machine
 
 
 def main() -> None:
@@ -47,7 +46,7 @@ def _measure(chosen: Sequence[Measurement]) -> None:
         for each in chosen:
             print(f"{each.key} …", file=sys.stderr, flush=True)
             figures.append(each.figure())
-            print(figures[-1].line(), flush=True)
+            print(history.line(figures[-1]), flush=True)
     finally:  # what was measured is kept, whatever ends the run
         print(f"kept in {history.keep(figures, on)}", file=sys.stderr)
     if any(figure.is_missed for figure in figures):

@@ -13,8 +13,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
-from mcne.training.bench.figure import NotMeasuredError
-from mcne.training.bench.gpu import STEPS, gpu, launched_and_replayed
+from mcne.training.bench import GPU_STEPS, NotMeasuredError, gpu, launched_and_replayed
 
 
 def main() -> None:
@@ -29,9 +28,9 @@ def main() -> None:
     for kind in (MCNE, MCNEA, MCNEF):
         model = kind(data, MCNEConfig(), seed=0, device=gpu())
         start = time.perf_counter()
-        for step in range(STEPS):
+        for step in range(GPU_STEPS):
             model.prepare(0, step)
-        each = 1e3 * (time.perf_counter() - start) / STEPS
+        each = 1e3 * (time.perf_counter() - start) / GPU_STEPS
         launched, replayed = launched_and_replayed(model)
         print(f"{kind.__name__:6} prepared in {each:.2f} ms, launched {launched:.2f} ms, replayed {replayed:.2f} ms")
 

@@ -6,8 +6,7 @@ import subprocess
 import sys
 from functools import partial
 
-from mcne.training.bench.figure import Taken
-from mcne.training.bench.rounds import Contender, medians
+from mcne.training.bench import Contender, Taken, medians
 
 ROUNDS = 15
 

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from mcne.randomness import Stream
-from mcne.training.bench.figure import Taken
+from mcne.training.bench import Taken
 
 INTERACTIONS, LINKS = 10_000_000, 20_000_000
 USERS, ITEMS = 2_000_000, 1_000_000
@@ -24,7 +24,7 @@ GIB = 1 << 30
 
 CHILD = """
 import sys
-from mcne.training.bench.memory import peak_memory
+from benchmarks.peak_memory import peak_memory
 from mcne.cli.main import main
 sys.argv = ["mcne", *sys.argv[1:]]
 try:

@@ -9,8 +9,7 @@ from typing import Any
 from benchmarks.raw import ciao
 from benchmarks.temporary_run import temporary_run
 from mcne.data.split import random_split
-from mcne.training.bench.figure import Taken
-from mcne.training.bench.gpu import gpu
+from mcne.training.bench import Taken, gpu
 from mcne.training.loop import Record
 from mcne.training.reporting import SilentReporter
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mcne.training.bench.figure import Figure
+from mcne.training.bench import Figure
 
 RESULTS = Path("bench-results")
 SHOWN = 8
@@ -48,6 +48,15 @@ def lines(directory: Path = RESULTS) -> list[str]:
         f"{name:{width}}  {' → '.join(f'{value:.3g}' for value, _ in values[-SHOWN:])} {values[-1][1]}{asked[name]}"
         for name, values in found.items()
     ]
+
+
+def line(figure: Figure) -> str:
+    """A figure, what it is measured against and what it should reach, in a line."""
+    what = f"{figure.verdict:8} {figure.key:16} {figure.name}{f' / {figure.against}' if figure.against else ''}"
+    if figure.value is None:
+        return f"{what}: {figure.detail}"
+    asked = "" if figure.at_most is None else f" (at most {figure.at_most:.4g})"
+    return f"{what}: {figure.value:.3g} {figure.unit}{asked}; {figure.detail}"
 
 
 def _commit() -> str | None:

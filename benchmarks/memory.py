@@ -12,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.history import line
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.text import human_bytes
-from mcne.training.bench.figure import Figure
+from mcne.training.bench import Figure
 
 USERS = 1_000_000
 AT_MOST = 2.2
@@ -27,7 +28,7 @@ from mcne.cli.main import set_environment
 set_environment()
 from mcne import training
 from mcne.data.split import split_of
-from mcne.training.bench.memory import peak_memory
+from benchmarks.peak_memory import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.models.mcne import MCNE
 MCNE.n_steps = property(lambda model: 10)
@@ -60,7 +61,7 @@ def _make(users: int, path: Path) -> int:
 def main() -> None:
     for users in sys.argv[1:] or [str(USERS)]:
         for figure in measure_memory(int(users)):
-            print(figure.line(), flush=True)
+            print(line(figure), flush=True)
 
 
 if __name__ == "__main__":

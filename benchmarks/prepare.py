@@ -9,8 +9,7 @@ from scipy.io import loadmat
 
 from benchmarks.raw import raw_files
 from mcne.data.trust import EPINIONS, prepare
-from mcne.training.bench.figure import Taken
-from mcne.training.bench.rounds import Contender, medians
+from mcne.training.bench import Contender, Taken, medians
 
 ROUNDS = 11
 FILES = ("rating.mat", "trustnetwork.mat")

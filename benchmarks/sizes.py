@@ -7,7 +7,7 @@ import sys
 
 CHILD = """
 import sys, time
-from mcne.training.bench.memory import peak_memory
+from benchmarks.peak_memory import peak_memory
 from mcne.data.synthetic import SyntheticConfig, generate
 start = time.perf_counter()
 dataset, _ = generate(SyntheticConfig(users=int(sys.argv[1])))

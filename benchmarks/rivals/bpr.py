@@ -26,8 +26,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.bpr import BPR, BPRBatch, BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.ranking import examples
-from mcne.training.bench.figure import Taken
-from mcne.training.bench.rounds import Contender, medians
+from mcne.training.bench import Contender, Taken, medians
 
 WIDTH = 64
 CORES = 2

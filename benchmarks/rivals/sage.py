@@ -18,10 +18,7 @@ from benchmarks.raw import ciao
 from benchmarks.rivals.process import Rival
 from mcne.models.mcne import MCNE
 from mcne.models.neighborhoods import Batch
-from mcne.training.bench.figure import Taken
-from mcne.training.bench.rounds import Contender, medians
-from mcne.training.bench.step import paper_model
-from mcne.training.bench.suite import all_for_training
+from mcne.training.bench import Contender, Taken, all_for_training, medians, paper_model
 
 BATCHES = 8
 

@@ -45,7 +45,7 @@ from mcne.cli.main import set_environment
 set_environment()
 from mcne import training
 from mcne.data.split import split_of
-from mcne.training.bench.memory import peak_memory
+from benchmarks.peak_memory import peak_memory
 from mcne.data.dataset import SocialDataset
 from mcne.models.registry import entry
 method, place, given = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])

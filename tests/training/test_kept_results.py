@@ -14,7 +14,7 @@ from benchmarks.registry import MEASUREMENTS
 from matplotlib.axes import Axes
 
 from mcne.plots.style import styled, to_svg
-from mcne.training.bench.figure import Figure
+from mcne.training.bench import Figure
 
 
 def figure(value: float | None) -> Figure:

@@ -20,7 +20,7 @@ from mcne.cli.options import AsJson
 from mcne.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
-    from mcne.training.bench.figure import Figure
+    from mcne.training.bench import Figure
 
 CORE = ("numpy", "scipy", "pyarrow", "torch", "rich", "typer")
 OPTIONAL = {
@@ -67,9 +67,7 @@ def bench(
 
     On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
     """
-    from mcne.training.bench.figure import choose
-    from mcne.training.bench.machine import machine
-    from mcne.training.bench.suite import for_users
+    from mcne.training.bench import choose, for_users, machine
 
     benchmarks = choose(for_users(), figures or [])
     if only_list:

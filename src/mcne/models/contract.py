@@ -126,7 +126,7 @@ class Learner(Method, Protocol):
 
 @runtime_checkable
 class Capturable(Learner, Protocol):
-    """A learner whose steps can be captured once and replayed: see :mod:`mcne.training.capture`."""
+    """A learner whose steps can be captured once and replayed: see :mod:`mcne.training.gpu`."""
 
     @property
     def is_capturable(self) -> bool:

@@ -28,8 +28,8 @@ from mcne.kernels.compile_clock import CLOCK
 from mcne.models.contract import Learner, Method
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import Kept
-from mcne.training.capture import captured_steps
 from mcne.training.checkpoint import State
+from mcne.training.gpu import captured_steps
 
 Record = dict[str, Any]
 Losses = Callable[[], Mapping[str, float]]

@@ -141,7 +141,7 @@ class Training:
     def _train_jointly(self, path: Path) -> None:
         from mcne.models.contract import TrainingData
         from mcne.models.tables import room
-        from mcne.training.determinism import one_order
+        from mcne.training.gpu import one_order
 
         _, settings = self.parsed
         with (

@@ -1,19 +1,25 @@
-"""Steps on a GPU as CUDA graphs: hundreds of small kernels take longer to launch one by one than to run.
+"""What is particular to a GPU: steps replayed as CUDA graphs, and sums in one order for those who ask for it.
 
-What a step does to inputs of one shape is captured once and then replayed with other numbers. It is the same
-computation; only who launches it differs.
+Hundreds of small kernels take longer to launch one by one than to run. What a step does to inputs of one shape is
+captured once and then replayed with other numbers: the same computation, launched otherwise.
+
+Kernels of our own add up in one order in any case (decision 6). PyTorch's may add up in any; it can be told to use the
+operations that do not, which are slower.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from mcne.errors import CaptureError
+from mcne.errors import CaptureError, UsageError
 from mcne.models.contract import Capturable, Learner, StepLoss
 
 WARM_UP = 3
@@ -21,6 +27,9 @@ WARM_UP = 3
 
 ONE_BY_ONE = "CUDA_LAUNCH_BLOCKING"
 """CUDA's own variable, by which each kernel is waited for: then none are captured either."""
+
+NOT_DETERMINISTIC = " does not have a deterministic implementation"
+"""How PyTorch says that it only has an operation that adds up in any order."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +86,37 @@ class CapturedSteps:
                 loss = self._step(own)
         except RuntimeError as error:
             cause = error.__context__ or error
-            said = next(iter(str(cause).splitlines()), type(cause).__name__)
+            reason = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise CaptureError(
-                f"a step could not be captured as a CUDA graph ({said}), after which this process can no longer be "
+                f"a step could not be captured as a CUDA graph ({reason}), after which this process can no longer be "
                 f"trusted; start anew with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and "
                 "takes longer (a single training with --resume; comparisons go on where they were)"
             ) from error
         return _Graph(graph, own, loss)
+
+
+@contextmanager
+def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
+    """While it lasts, PyTorch adds up in one order on a GPU, if that is asked: in all threads of the process."""
+    if not is_asked or device.type == "cpu":
+        yield
+        return
+    filling: Any = torch.utils.deterministic  # which has the property, and no declaration of it
+    was_on = torch.are_deterministic_algorithms_enabled()
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = filling.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    filling.fill_uninitialized_memory = False  # nothing is read before it is written
+    try:
+        yield
+    except RuntimeError as error:
+        operation, reason, _ = str(error).partition(NOT_DETERMINISTIC)
+        if not reason:
+            raise
+        raise UsageError(
+            f"setting deterministic: PyTorch {torch.__version__} has no {operation} that adds up in one order on a "
+            "GPU; leave the setting out, or use --device cpu"
+        ) from error
+    finally:
+        torch.use_deterministic_algorithms(was_on, warn_only=only_warned)
+        filling.fill_uninitialized_memory = filled

@@ -1,4 +1,4 @@
-"""Captured steps do what steps do."""
+"""On a GPU, captured steps do what steps do, and sums have one order for those who ask for it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor
 
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.errors import CaptureError
+from mcne.errors import CaptureError, UsageError
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
-from mcne.training import capture
-from mcne.training.capture import CapturedSteps, captured_steps
+from mcne.training import gpu
+from mcne.training.gpu import CapturedSteps, captured_steps, one_order
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
@@ -87,10 +87,54 @@ def test_who_launches_kernels_one_by_one_captures_none(monkeypatch: pytest.Monke
     device = torch.device("cuda")
     monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
     assert captured_steps(Summing(), device) is None  # no learner at all
-    monkeypatch.setattr(capture, "Capturable", Summing)
+    monkeypatch.setattr(gpu, "Capturable", Summing)
     assert captured_steps(Summing(), device) is not None
     assert captured_steps(Summing(), torch.device("cpu")) is None
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "")
     assert captured_steps(Summing(), device) is not None
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
     assert captured_steps(Summing(), device) is None
+
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+ORDERED = (True, False, False)
+
+
+def state() -> tuple[bool, bool, bool]:
+    """Whether sums have one order, whether PyTorch only warns where they have not, and whether it fills what is new."""
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    return torch.are_deterministic_algorithms_enabled(), warns, torch.utils.deterministic.fill_uninitialized_memory
+
+
+@pytest.fixture(params=[(False, False), (True, True), (True, False)])
+def before(request: pytest.FixtureRequest) -> Iterator[tuple[bool, bool, bool]]:
+    """What a caller had asked of PyTorch."""
+    torch.use_deterministic_algorithms(request.param[0], warn_only=request.param[1])
+    yield state()
+    torch.use_deterministic_algorithms(False)
+
+
+def test_pytorch_adds_up_in_one_order_while_it_lasts(before: tuple[bool, bool, bool]) -> None:
+    with one_order(GPU, is_asked=True):
+        assert state() == ORDERED
+    assert state() == before
+
+
+@pytest.mark.parametrize(("device", "is_asked"), [(CPU, True), (GPU, False)])
+def test_nothing_changes_where_nothing_has_to(device: torch.device, is_asked: bool) -> None:
+    before = state()
+    with one_order(device, is_asked=is_asked):
+        assert state() == before
+
+
+def test_an_operation_without_one_order_is_named(before: tuple[bool, bool, bool]) -> None:
+    with pytest.raises(UsageError, match="has no histc_cuda that adds up in one order"), one_order(GPU, is_asked=True):
+        raise RuntimeError("histc_cuda does not have a deterministic implementation, but you set …")
+    assert state() == before
+
+
+@pytest.mark.parametrize("said", ["out of memory", "Parent directory /runs/deterministic/x does not exist."])
+def test_other_errors_are_left_alone(said: str, before: tuple[bool, bool, bool]) -> None:
+    with pytest.raises(RuntimeError, match=said), one_order(GPU, is_asked=True):
+        raise RuntimeError(said)
+    assert state() == before
