@@ -15,7 +15,7 @@ import subprocess
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,6 +86,9 @@ class Desk:
         assert tree(self.path) == before
 
     def refuses_files(self, *options: object, code: int = 4, says: tuple[str, ...], **files: Path) -> None:
+        self.refuses_tables(files, *options, code=code, says=says)
+
+    def refuses_tables(self, files: Mapping[str, Path], *options: object, code: int = 4, says: tuple[str, ...]) -> None:
         given = [part for what, path in files.items() for part in (f"--{what}", path)]
         self.refuses("data", "prepare", "files", *given, "--out", self.out, *options, code=code, says=says)
 
@@ -338,11 +341,11 @@ def test_mistakes_in_text_files(name: str, suffix: str, desk: Desk) -> None:
     place = f"error: {files[mistake.wrong]}"
     said = mistake.says
     if name in ("missing column", "missing behavior", "missing source"):  # the names are shown without their type
-        desk.refuses_files(*mistake.options, says=(place, *said), **files)
+        desk.refuses_tables(files, *mistake.options, says=(place, *said))
         return
     if name == "column twice" and suffix.startswith("recbole"):
         said = ("line 1: column 'item_id:token' is there twice", "rename one")
-    desk.refuses_files(*mistake.options, says=(place, *(expected_text(part, suffix) for part in said)), **files)
+    desk.refuses_tables(files, *mistake.options, says=(place, *(expected_text(part, suffix) for part in said)))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -680,7 +683,7 @@ def test_mistakes_in_parquet_files(name: str, desk: Desk) -> None:
             files[what] = desk.path / f"{what}.parquet"
             pq.write_table(pa.table(getattr(mistake, what)), files[what])
     says = (f"error: {files[mistake.wrong]}", *mistake.says)
-    desk.refuses_files(*mistake.options, says=says, **files)
+    desk.refuses_tables(files, *mistake.options, says=says)
 
 
 def test_text_ids_of_a_text_file_against_integers_of_a_typed_one(desk: Desk) -> None:
@@ -1069,8 +1072,8 @@ def test_splits_and_exports_are_never_replaced(desk: Desk) -> None:
     (desk.path / "full").mkdir()
     desk.put("full/notes.txt", "mine")
     for place in (desk.path / "full", desk.path / "network.csv"):
-        said = (f"{place}: already exists; nothing is ever replaced: choose another place",)
-        desk.refuses("data", "export", made, "--out", place, code=2, says=said)
+        exists = f"{place}: already exists; nothing is ever replaced: choose another place"
+        desk.refuses("data", "export", made, "--out", place, code=2, says=(exists,))
 
 
 def test_an_interrupted_write_is_cleared_by_the_next(desk: Desk) -> None:

@@ -52,7 +52,7 @@ def test_stopped_it_says_to_start_again(
 def test_what_it_advises_can_be_pasted_into_a_shell(
     found: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_command.shutil, "which", lambda _name: "/bin/mcne" if found else None)
+    monkeypatch.setattr("shutil.which", lambda _name: "/bin/mcne" if found else None)
     out = tmp_path / "my demo; it's"
     result = run("demo", "--out", out)
     assert (result.code, result.err) == (0, ""), result

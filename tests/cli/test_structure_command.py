@@ -43,13 +43,13 @@ def fails(result: Result, code: int, *says: str) -> None:
 def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ("structure", "--data", place / "data", "--out", out, "--methods", "bpr, line", "--repetitions", 1)
-    asked = (*asked, "--set", "epochs=1", "--set", "width=8")
-    shown = run(*asked)
+    command = (*asked, "--set", "epochs=1", "--set", "width=8")
+    shown = run(*command)
     assert (shown.code, shown.err) == (0, ""), shown
     assert "bpr, repetition 0: AUC " in shown.out
     assert "Adamic–Adar" in shown.out
     assert "structure.md" in shown.out
-    again = run(*asked, "--json")
+    again = run(*command, "--json")
     found = json.loads(again.out)
     assert found == json.loads((out / "structure.json").read_text())
     assert "wrote" in again.err

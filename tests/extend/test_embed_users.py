@@ -50,8 +50,8 @@ def assert_old_bytes(old: ConditionalEmbeddings, new: ConditionalEmbeddings) -> 
     assert new.trunk is not None
     for before, after in zip(old.trunk.levels, new.trunk.levels, strict=True):
         assert after[rows].tobytes() == before.tobytes()
-    for before, after in zip(old.trunk.masks, new.trunk.masks, strict=True):
-        assert after.tobytes() == before.tobytes()
+    for old_mask, new_mask in zip(old.trunk.masks, new.trunk.masks, strict=True):
+        assert new_mask.tobytes() == old_mask.tobytes()
     for was, space in zip(old.spaces, new.spaces, strict=True):
         assert space.mask.tobytes() == was.mask.tobytes()
         assert space.item_vectors.tobytes() == was.item_vectors.tobytes()

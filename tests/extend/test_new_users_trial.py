@@ -143,7 +143,7 @@ def test_new_users_are_served_better_than_by_popularity(seed: int, tmp_path: Pat
 def test_attributes_serve_users_of_whom_nothing_else_is_told(initial: str, tmp_path: Path) -> None:
     """By far better than popularity does; all that is told together does better than friends or attributes alone."""
     dataset, _ = generate(SyntheticConfig(users=1000, attributes=96))
-    trial = Trial("mcne-plus", SETTINGS["mcne"] | {"epochs": 40, "initial": initial})
+    trial = Trial("mcne-plus", {**SETTINGS["mcne"], "epochs": 40, "initial": initial})
     found = trial.run(dataset, tmp_path / "out", seeds=1, device=CPU, reporting=silent)["mean"]
     ndcg = {way: found[way]["ndcg@5"]["mean"] for way in found}
     assert ndcg["attributes"] >= 1.5 * ndcg["popularity"]

@@ -47,13 +47,13 @@ def write(place: Path) -> None:
     """Make everything in a new place, from tables on."""
     write_tables(place / "tables", users=12, items=12, records=3)
     for name, behaviors in (("earlier", BEHAVIORS[:-1]), ("later", BEHAVIORS[-1:])):
-        given = ("--interactions", place / "tables" / "all.csv", "--links", place / "tables" / "links.csv")
-        given = (*given, "--users", place / "tables" / "users.csv", "--name", "tiny")
-        mcne("data", "prepare", "files", *given, "--behaviors", ",".join(behaviors), "--out", place / name)
+        records = ("--interactions", place / "tables" / "all.csv", "--links", place / "tables" / "links.csv")
+        users = ("--users", place / "tables" / "users.csv", "--name", "tiny")
+        mcne("data", "prepare", "files", *records, *users, "--behaviors", ",".join(behaviors), "--out", place / name)
     mcne("data", "split", place / "earlier", "--name", "random-0")
     mcne("train", "mcne", *_training(place, "run"), *options(MCNE))
-    stop = {"code": 143, "stopped_at": "epoch 1/3"}
-    mcne("train", "mcne", *_training(place, "interrupted"), *options(MCNE), "--set=keep_checkpoints=1", **stop)
+    interrupted = (*_training(place, "interrupted"), *options(MCNE), "--set=keep_checkpoints=1")
+    mcne("train", "mcne", *interrupted, code=143, stopped_at="epoch 1/3")
     mcne("train", "ease", *_training(place, "without-vectors"))
     (place / "plan.toml").write_text(PLAN)
     compare(place, "finished")

@@ -102,11 +102,11 @@ def make_ground(path: Path) -> Path:
     """What studies begin with: datasets with and without the last behavior, and a run on the smaller one."""
     write_tables(path / "tables")
     for name in ("all", "earlier"):
-        given = ("--interactions", path / "tables" / f"{name}.csv", "--links", path / "tables" / "links.csv")
-        given = (*given, "--users", path / "tables" / "users.csv", "--name", "small")
-        mcne("data", "prepare", "files", *given, "--out", path / name)
-    given = ("--data", path / "earlier", "--out", path / "base", "--device", "cpu")
-    mcne("train", "mcne", *given, "--seed", SEED, *options(MCNE))
+        records = ("--interactions", path / "tables" / f"{name}.csv", "--links", path / "tables" / "links.csv")
+        users = ("--users", path / "tables" / "users.csv", "--name", "small")
+        mcne("data", "prepare", "files", *records, *users, "--out", path / name)
+    places = ("--data", path / "earlier", "--out", path / "base")
+    mcne("train", "mcne", *places, "--device", "cpu", "--seed", SEED, *options(MCNE))
     return path
 
 
@@ -173,8 +173,8 @@ def transfer_study(ground: Path, out: Path) -> Print:
 def structure(ground: Path, out: Path) -> Print:
     """Held-out links told from other pairs, and the figure of it."""
     asked = ("--methods", "mcne,bpr,line", "--repetitions", 2, "--device", "cpu", "--set", "epochs=2")
-    asked = (*asked, *(f"--set=mcne.{each.removeprefix('--set=')}" for each in options(MCNE)), "--set", "width=4")
-    printed = mcne("structure", "--data", ground / "earlier", "--out", out / "study", *asked, "--json")
+    settings = (*(f"--set=mcne.{each.removeprefix('--set=')}" for each in options(MCNE)), "--set", "width=4")
+    printed = mcne("structure", "--data", ground / "earlier", "--out", out / "study", *asked, *settings, "--json")
     found = {"printed": _json(printed), "study": of_directory(out / "study", leave_out=[TIMES])}
     found["drawn"] = _json(mcne("plot", "structure", out / "study", "--out", out / "structure.svg", "--json"))
     return found

@@ -119,9 +119,9 @@ def test_what_learns_step_by_step_is_estimated(method: str) -> None:
 
 @pytest.mark.parametrize("method", SMALL)
 def test_more_of_anything_needs_more_of_other_methods(method: str) -> None:
-    least, width = needed_by(method), "widths" if method == "pinsage" else "width"
+    least = needed_by(method)
     assert needed_by(method, users=2_000).memory > needed_by(method, users=1_000).memory > least.memory
-    wider = needed_by(method, **{width: [64, 8] if method == "pinsage" else 64})
+    wider = needed_by(method, widths=[64, 8]) if method == "pinsage" else needed_by(method, width=64)
     for part in ("step", "scoring", "best"):
         assert getattr(wider, part) > getattr(least, part)
     assert wider.tables + wider.held > least.tables + least.held
@@ -234,7 +234,8 @@ def test_files_are_promised_only_for_what_goes_there(tmp_path: Path, monkeypatch
 def test_a_gpu_needs_room_for_everything_and_cublas(
     spare: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Estimate(*(k << 30 for k in (1, 2, 3, 4, 5, 6, 7, 8)), grows_with=("widths", "batch_size"))
+    one, two, three, four, five, six, seven, eight = (k << 30 for k in range(1, 9))
+    found = Estimate(one, two, three, four, five, six, seven, eight, grows_with=("widths", "batch_size"))
     wanted = (1 + 2 + 3 + 7 + max(4, 5 + 6) << 30) + (64 << 20)  # data, tables, held, best; a step or scoring
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (wanted + spare, 1 << 40))
     if spare < 0:

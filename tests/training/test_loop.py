@@ -107,7 +107,7 @@ class Notes:
         self.records: list[dict[str, Any]] = []
         self.seconds: list[float] = []
         self.compiling: list[tuple[int, float, bool]] = []  # after how many records
-        self.shown: list[tuple[int, int, int, int, list[float]]] = []
+        self.shown: list[tuple[int, int, int, int, Mapping[str, float]]] = []
 
     def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
         return self.kept
@@ -124,7 +124,9 @@ class Notes:
     def compiled(self, seconds: float, *, is_kept: bool) -> None:
         self.compiling.append((len(self.records), seconds, is_kept))
 
-    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def progress(
+        self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], Mapping[str, float]]
+    ) -> None:
         self.shown.append((position.epoch, position.step, n_steps, examples, loss()))
 
 

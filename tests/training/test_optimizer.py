@@ -22,7 +22,7 @@ def table(rows: int, width: int, *, seed: int = 0, dtype: torch.dtype = torch.fl
 def take_step(adam: RowAdam, gradients: dict[str, tuple[list[int], Tensor]]) -> None:
     """A step whose loss has these gradients on these rows of each table."""
     losses = [(adam.rows(name, torch.tensor(rows)) * gradient).sum() for name, (rows, gradient) in gradients.items()]
-    torch.stack(losses).sum().backward()
+    torch.autograd.backward(torch.stack(losses).sum())
     adam.step()
 
 
@@ -139,11 +139,11 @@ def test_the_update_reads_and_writes_touched_rows_alone() -> None:
         assert finite.sum() == 6
 
 
-class WholeTables(TorchDispatchMode):
+class WholeTables(TorchDispatchMode):  # type: ignore[no-untyped-call] # as PyTorch declares it
     """Notes the operations that take or make a tensor of so many rows."""
 
     def __init__(self, rows: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # as PyTorch declares it
         self.rows = rows
         self.operations: set[str] = set()
 
@@ -196,7 +196,7 @@ def test_rows_without_gradient_stay_as_they_are() -> None:
 
 def test_no_rows_at_all() -> None:
     adam = RowAdam({"t": table(4, 2)}, learning_rate=0.1)
-    adam.rows("t", torch.zeros(0, dtype=torch.int64)).sum().backward()
+    torch.autograd.backward(adam.rows("t", torch.zeros(0, dtype=torch.int64)).sum())
     adam.step()
     assert torch.equal(adam.tables["t"], table(4, 2))
 
@@ -206,7 +206,7 @@ def test_a_step_and_forgetting_end_what_was_handed_out() -> None:
     take_step(adam, {"t": ([0], torch.ones(1, 2, dtype=torch.float64))})
     assert adam.touched() == []
     before = adam.tables["t"].clone()
-    adam.rows("t", torch.tensor([2])).sum().backward()
+    torch.autograd.backward(adam.rows("t", torch.tensor([2])).sum())
     adam.forget()
     assert adam.touched() == []
     adam.step()

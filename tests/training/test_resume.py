@@ -150,7 +150,7 @@ class Stopper(SilentReporter):
         self.steps = 0
         self.epochs: set[int] = set()
 
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], list[float]]) -> None:
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], Mapping[str, float]]) -> None:
         self.steps += 1
         if self.how != "recorded" and self.steps % self.every == 0:
             if self.how == "died":

@@ -87,10 +87,20 @@ def test_the_same_bytes_stopped_or_not(method: str, tmp_path: Path, request: pyt
     assert names[0] == names[1]
 
 
+def note_sizes_of_files(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Append to the list the size of every file for a table."""
+    real = tables._file
+
+    def noting(directory: Path, size: int) -> Any:
+        sizes.append(size)
+        return real(directory, size)
+
+    monkeypatch.setattr(tables, "_file", noting)
+
+
 def test_tables_are_in_files_indeed(tmp_path: Path, short: None, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real = tables._file
-    monkeypatch.setattr(tables, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
+    note_sizes_of_files(made, monkeypatch)
     train("mcne", tmp_path / "run", Noted())
     assert made.count(4 * 500 * 8) >= 4  # users, both moments, and the best
 
@@ -100,8 +110,8 @@ def test_as_many_tables_as_fit_are_in_memory_with_the_same_bytes(
 ) -> None:
     """Room for the users, their first moments and a little more."""
     made: list[int] = []
-    real, users = tables._file, 4 * 500 * 8
-    monkeypatch.setattr(tables, "_file", lambda directory, size: (made.append(size), real(directory, size))[1])
+    users = 4 * 500 * 8
+    note_sizes_of_files(made, monkeypatch)
     train("mcne", tmp_path / "filed", Noted())
     whole = made.copy()
     made.clear()
