@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -36,7 +37,9 @@ def test_captured_steps_learn_what_steps_learn(
         for step in range(plain.n_steps):
             loss = plain.loss(plain.prepare(epoch, step))
             plain.update(loss)
-            ours = captured(replayed.prepare(epoch, step))
+            inputs = replayed.prepare(epoch, step)
+            assert isinstance(inputs, Tensor)
+            ours = captured(inputs)
             assert torch.equal(ours.total, loss.total.detach())
             assert torch.equal(ours.per_behavior, loss.per_behavior)
     assert [graph is not None for graph in captured._graphs.values()] == [True, True]
@@ -48,7 +51,7 @@ def test_captured_steps_learn_what_steps_learn(
 
 
 class Summing:
-    """Of a learner what is called here."""
+    """The part of a learner that is called here."""
 
     is_capturable = True
 
@@ -70,7 +73,7 @@ def test_a_step_that_cannot_be_captured_ends_the_training(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "graph", broken)
-    method = Summing()
+    method: Any = Summing()
     steps = CapturedSteps(method)
     for _ in range(3):
         assert steps(torch.ones(2)).total == 2
@@ -84,16 +87,17 @@ def test_a_step_that_cannot_be_captured_ends_the_training(monkeypatch: pytest.Mo
 
 
 def test_who_launches_kernels_one_by_one_captures_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    method: Any = Summing()
     device = torch.device("cuda")
     monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
-    assert captured_steps(Summing(), device) is None  # no learner at all
+    assert captured_steps(method, device) is None  # no learner at all
     monkeypatch.setattr(gpu, "Capturable", Summing)
-    assert captured_steps(Summing(), device) is not None
-    assert captured_steps(Summing(), torch.device("cpu")) is None
+    assert captured_steps(method, device) is not None
+    assert captured_steps(method, torch.device("cpu")) is None
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "")
-    assert captured_steps(Summing(), device) is not None
+    assert captured_steps(method, device) is not None
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
-    assert captured_steps(Summing(), device) is None
+    assert captured_steps(method, device) is None
 
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -103,7 +107,8 @@ ORDERED = (True, False, False)
 def state() -> tuple[bool, bool, bool]:
     """Whether sums have one order, whether PyTorch only warns where they have not, and whether it fills what is new."""
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    return torch.are_deterministic_algorithms_enabled(), warns, torch.utils.deterministic.fill_uninitialized_memory
+    filling: Any = torch.utils.deterministic  # which has the property, and no declaration of it
+    return torch.are_deterministic_algorithms_enabled(), warns, filling.fill_uninitialized_memory
 
 
 @pytest.fixture(params=[(False, False), (True, True), (True, False)])

@@ -12,6 +12,7 @@ from benchmarks import history
 from benchmarks.drawing import Panel, draw
 from benchmarks.registry import MEASUREMENTS
 from matplotlib.axes import Axes
+from tests.plots.figure_parts import x_of, y_of
 
 from mcne.plots.style import styled, to_svg
 from mcne.training.bench import Figure
@@ -54,7 +55,7 @@ def points(panel: Panel) -> list[tuple[float, float]]:
     """Where the points of a panel lie on the page."""
     (axes,) = axes_of(panel)
     (line,) = axes.lines
-    return [(float(x), float(y)) for x, y in axes.transData.transform(np.transpose(line.get_data()))]
+    return [(float(x), float(y)) for x, y in axes.transData.transform(np.stack([x_of(line), y_of(line)], axis=1))]
 
 
 def test_cost_in_proportion_is_a_diagonal_and_constant_cost_is_flat() -> None:
