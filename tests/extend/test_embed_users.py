@@ -19,7 +19,7 @@ from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
-from mcne.extend import embed_users, folding
+from mcne.extend import embed_users, new_users
 from mcne.models.mcne import MCNE, MCNEA, MCNEF
 from mcne.models.mcne_plus import MCNEPlus
 from mcne.models.shared_bottom import SharedBottom
@@ -95,7 +95,7 @@ def test_from_friends_alone_a_user_starts_at_their_mean(old: ConditionalEmbeddin
 def test_a_history_starts_from_all_users_and_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     old = embeddings(widths=(5, 6), neighbor_samples=(3,), last_activation=False)
     moved = embed_users(old, history=HISTORY)
-    monkeypatch.setattr(folding, "STEPS", 0)
+    monkeypatch.setattr(new_users, "STEPS", 0)
     new = embed_users(old, history=HISTORY)
     assert old.trunk is not None
     assert new.trunk is not None
@@ -177,7 +177,7 @@ def test_the_command_keeps_what_can_be_asked(tmp_path: Path) -> None:
 
 def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what is special in them; a category that training did not have is unknown, and so is what is left out."""
-    monkeypatch.setattr(folding, "STEPS", 0)
+    monkeypatch.setattr(new_users, "STEPS", 0)
     old = embeddings(MCNEPlus, dataset(attributes=True))
     assert old.trunk is not None
     profile = old.trunk.profile

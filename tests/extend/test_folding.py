@@ -11,9 +11,10 @@ import torch
 from tests.extend.small_network import embeddings
 
 from mcne.embeddings import ConditionalEmbeddings
-from mcne.extend import folding
-from mcne.extend.folding import Pairs, fold_in
+from mcne.extend import new_users
 from mcne.extend.network import Friends, FrozenNetwork
+from mcne.extend.new_users import fold_in
+from mcne.extend.tables import Pairs
 
 NOBODY = Friends(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
@@ -60,7 +61,7 @@ def test_the_loss_is_that_of_a_naive_loop(bias: bool) -> None:
     last = network(made).levels(start())[-1]
     counts = np.bincount(np.concatenate([user for user, _ in HISTORY]), minlength=3)
     found = [
-        float(folding._ranking_loss(last, folding._told(space, *own, counts)))
+        float(new_users._ranking_loss(last, new_users._records(space, *own, counts)))
         for space, own in zip(made.spaces, HISTORY, strict=True)
     ]
     expected = naive_loss(made, last.numpy(), HISTORY)

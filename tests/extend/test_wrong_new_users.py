@@ -32,7 +32,7 @@ def history(*rows: tuple[Any, Any, Any]) -> dict[str, pa.Table]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "nothing": ({}, "nothing is told of any new user; give links, history or attributes"),
+    "nothing": ({}, "no new user is described; give links, history or attributes"),
     "known": (
         links((5, 0), (4, 0), (2, 0)),
         "links, column 'source_id': 2 of 3 users are known already: 2, 4; their vectors never change, so give new",
@@ -63,8 +63,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no frame": ({"links": 3}, "links: int is no frame that Arrow can read"),
     "attributes": (
         {"attributes": pa.table({"user_id": [5], "age": [3.0]})},
-        "attributes: 'mcne' was trained without attributes, so it can make nothing of them; leave them out, or train "
-        "mcne-plus",
+        "attributes: 'mcne' was trained without attributes, so it cannot use them; leave them out, or train mcne-plus",
     ),
 }
 
@@ -95,7 +94,8 @@ def test_what_is_wrong_in_attributes_is_told(case: str) -> None:
 
 def test_who_is_told_twice() -> None:
     facts = pa.table({"user_id": [5, 7, 5], "age": [1.0, 2.0, 3.0]})
-    with pytest.raises(MCNEError, match=r"row 3, column 'user_id', value 5: told twice \(1 users are\)"):
+    message = r"row 3, column 'user_id', value 5: a second row for this user \(1 users have several\)"
+    with pytest.raises(MCNEError, match=message):
         embed_users(embeddings(MCNEPlus, dataset(attributes=True)), attributes=facts)
 
 

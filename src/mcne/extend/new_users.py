@@ -1,57 +1,83 @@
-"""``embed_users``: users who were unknown in training, beside those who were known, whose vectors stay as they are."""
+"""``embed_users``: users who were unknown in training, beside known users, whose vectors stay the same.
+
+A history is folded in: the vectors that new users start from move until their own items rank well, all else fixed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
 
 from mcne.data.graph import Graph, offsets, undirected
 from mcne.data.ids import Ids, encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
-from mcne.extend.folding import Pairs, fold_in
-from mcne.extend.given import NewUsers
 from mcne.extend.network import Friends, FrozenNetwork
+from mcne.extend.tables import NewUsers, Pairs
+from mcne.models.tables import take
+from mcne.randomness import Stream
 
 USERS_AT_ONCE = 512
 KNOWN_AT_ONCE = 1 << 16
+
+# Folding in
+STEPS = 60
+LEARNING_RATE = 0.1
+PULL = 0.1
+"""How strongly a vector is held where it started, in spreads of the known users' initial vectors."""
+NEGATIVES = 300
+"""Items of a behavior that histories are ranked against: the same for all users, so none depends on another."""
+SEED = 0
+
+
+@dataclass(frozen=True)
+class _Records:
+    """The history of new users in one behavior, h records ranked against N items."""
+
+    user: Tensor  # [h]
+    positive: Tensor  # [h, d] items under the behavior's mask
+    negative: Tensor  # [N, d] the same of those ranked against
+    bias: Tensor  # [h, N] how much more bias these have
+    share: Tensor  # [h, N] of each pair in the loss of its user; 0 where the item is the user's own
 
 
 def embed_users(
     embeddings: ConditionalEmbeddings, *, links: Any = None, history: Any = None, attributes: Any = None
 ) -> ConditionalEmbeddings:
-    """The same embeddings with users beside them who were unknown in training, from whatever is told of each.
+    """The same embeddings with additional users who were unknown in training, from whatever is known of each.
 
     ``links`` has the columns ``source_id`` (a new user), ``target_id`` (a known one) and in a weighted network
     ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has ``user_id`` and those that the
     model was trained with. Each may be a frame or a file, and may be missing. A new user starts from the mean of its
     friends' initial vectors, or of all users', and its attributes; hears its friends as trained users do; and its
-    history is folded in. Every row of a known user keeps its bytes, and the same input gives the same.
+    history is folded in. Every row of a known user stays byte-identical, and the same input gives the same result.
     """
     trunk = _trunk(embeddings)
     new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
     levels = new_levels(trunk, embeddings.spaces, new)
     ids, (old_rows, new_rows) = encode(_column(embeddings.users), _column(new.ids))
-    together = [
+    merged = [
         _merged(old, own, old_rows, new_rows)
         for old, own in zip((*trunk.levels, embeddings.vectors), levels, strict=True)
     ]
-    base = {"users": len(new), "known": embeddings.fingerprint}
     return ConditionalEmbeddings(
         ids,
-        together[-1],
+        merged[-1],
         tuple(
             _seen_too(space, pairs, old_rows, new_rows)
             for space, pairs in zip(embeddings.spaces, new.history, strict=True)
         ),
         _graph(embeddings.graph, new, old_rows, new_rows),
-        replace(trunk, levels=tuple(together[:-1])),
-        dict(embeddings.provenance) | {"new_users": base},
+        replace(trunk, levels=tuple(merged[:-1])),
+        dict(embeddings.provenance) | {"new_users": {"users": len(new), "known": embeddings.fingerprint}},
     )
 
 
@@ -60,19 +86,66 @@ def new_levels(trunk: Trunk, spaces: tuple[BehaviorSpace, ...], new: NewUsers) -
     friends = _friends(new, weighted=trunk.weighted)
     mean, spread = _center(trunk.levels[0])
     start = _start(trunk, new, friends, mean)
-    found = []
+    parts = []
     for first in range(0, len(new), USERS_AT_ONCE):
         stop = min(first + USERS_AT_ONCE, len(new))
         network = FrozenNetwork(trunk, friends.of(first, stop))
-        told = [_of(pairs, first, stop) for pairs in new.history]
-        initial = fold_in(network, torch.from_numpy(start[first:stop]), spaces, told, spread=spread)
+        history = [_of(pairs, first, stop) for pairs in new.history]
+        initial = fold_in(network, torch.from_numpy(start[first:stop]), spaces, history, spread=spread)
         with torch.no_grad():
-            found.append(network.levels(initial))
-    return [torch.cat(level).numpy() for level in zip(*found, strict=True)]
+            parts.append(network.levels(initial))
+    return [torch.cat(level).numpy() for level in zip(*parts, strict=True)]
+
+
+def fold_in(
+    network: FrozenNetwork, start: Tensor, spaces: Sequence[BehaviorSpace], history: Sequence[Pairs], *, spread: float
+) -> Tensor:
+    """Initial vectors [n, d₀] that rank the ``history`` of n new users well, each near its ``start``.
+
+    Per user the mean BPR loss (Eq. 7) of all its records plus ``PULL`` times the mean square of what it moved, in
+    spreads, by a fixed number of Adam's steps. Users without history stay at the start.
+    """
+    counts = sum(np.bincount(user, minlength=len(start)) for user, _ in history)
+    records = [_records(space, *pairs, np.asarray(counts)) for space, pairs in zip(spaces, history, strict=True)]
+    moved = torch.zeros_like(start, requires_grad=True)
+    adam = torch.optim.Adam([moved], lr=LEARNING_RATE)
+    for _ in range(STEPS if np.any(counts) else 0):
+        last = network.levels(start + spread * moved)[-1]
+        loss = torch.stack([_ranking_loss(last, each) for each in records]).sum() + PULL * moved.square().mean(1).sum()
+        adam.zero_grad()
+        torch.autograd.backward(loss)
+        adam.step()
+    return start + spread * moved.detach()
+
+
+def _records(
+    space: BehaviorSpace, user: NDArray[np.int64], item: NDArray[np.int64], counts: NDArray[np.int64]
+) -> _Records:
+    """The pairs of users and items of one behavior, with the items they are ranked against."""
+    drawn = Stream(SEED, "fold-in", space.name).permutation(len(space.items))[:NEGATIVES]
+    own = np.zeros((len(counts), len(drawn)), dtype=bool)
+    column = np.full(len(space.items), -1)
+    column[drawn] = np.arange(len(drawn))
+    is_drawn = column[item] >= 0
+    own[user[is_drawn], column[item[is_drawn]]] = True
+    ranked = ~own[user]  # [h, N]
+    weights = np.maximum(1, ranked.sum(axis=1)) * counts[user]
+    bias = np.zeros(len(space.items), np.float32) if space.item_bias is None else space.item_bias
+    vectors = space.item_vectors * space.mask
+    arrays = (user, vectors[item], vectors[drawn], bias[drawn] - bias[item][:, None], ranked / weights[:, None])
+    users, *numbers = map(torch.from_numpy, arrays)
+    return _Records(users, *(each.to(torch.float32) for each in numbers))
+
+
+def _ranking_loss(last: Tensor, records: _Records) -> Tensor:
+    """The sum over users of their mean of ``−ln σ(s_p − s_n)``, of one behavior's records."""
+    positive = (take(last, records.user) * records.positive).sum(dim=1)  # [h]
+    negative = take(last @ records.negative.T, records.user) + records.bias  # [h, N]
+    return (functional.softplus(negative - positive[:, None]) * records.share).sum()
 
 
 def _trunk(embeddings: ConditionalEmbeddings) -> Trunk:
-    """What new users need of a network."""
+    """The network that new users are embedded with, if the embeddings keep one."""
     trunk = embeddings.trunk
     if trunk is None:
         raise UsageError(
@@ -116,9 +189,9 @@ def _start(trunk: Trunk, new: NewUsers, friends: Friends, mean: NDArray[np.float
     start = np.tile(mean, (len(new), 1))
     start[friends.receiver] = 0
     np.add.at(start, friends.receiver, trunk.levels[0][friends.sender] * friends.share[:, None])
-    if new.described is not None and trunk.profile is not None:
-        users, profile = new.described.users, trunk.profile
-        start[users] += profile.vectors(new.described.attributes, len(users)) - profile.center
+    if new.attributes is not None and trunk.profile is not None:
+        users = new.attributes.users
+        start[users] += trunk.profile.vectors(new.attributes.attributes, len(users)) - trunk.profile.center
     return start
 
 
@@ -134,7 +207,8 @@ def _column(ids: Ids) -> Any:
 
 def _merged(old: NDArray[Any], new: NDArray[Any], old_rows: NDArray[Any], new_rows: NDArray[Any]) -> NDArray[Any]:
     merged = np.empty((len(old) + len(new), old.shape[1]), dtype=old.dtype)
-    merged[old_rows], merged[new_rows] = old, new
+    merged[old_rows] = old
+    merged[new_rows] = new
     return merged
 
 
@@ -145,8 +219,8 @@ def _graph(graph: Graph, new: NewUsers, old_rows: NDArray[np.int32], new_rows: N
     target = np.concatenate([old_rows[graph.indices], old_rows[friend]])
     weights = None
     if graph.weights is not None:
-        told = np.zeros(0, np.float32) if new.weights is None else new.weights
-        weights = np.concatenate([graph.weights, told])
+        added = np.zeros(0, np.float32) if new.weights is None else new.weights
+        weights = np.concatenate([graph.weights, added])
     return undirected(len(old_rows) + len(new_rows), source, target, weights)[0]
 
 

@@ -1,0 +1,184 @@
+"""Tables about users who were unknown in training: links, history and attributes, checked and turned into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mcne.data.behavior import Attribute
+from mcne.data.ids import Ids, encode
+from mcne.data.source import WIDE_TEXT, RawTable, Wanted, read_table
+from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of, weights_of
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.profile import Column, Profile
+from mcne.errors import DataError, UsageError, unknown
+
+SHOWN = 3
+"""Offenders that a message names."""
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownAttributes:
+    """The new users whose attributes are known: their rows, increasing, and the attributes in that order."""
+
+    users: NDArray[np.int64]  # [m]
+    attributes: Mapping[str, Attribute]
+
+
+@dataclass(frozen=True, eq=False)
+class NewUsers:
+    """Users unknown to the embeddings, with their links, history and attributes as rows; pairs are by user, each once.
+
+    New users are numbered by ``ids``; friends and items are rows of the embeddings.
+    """
+
+    ids: Ids
+    links: Pairs  # new users and known friends
+    weights: NDArray[np.float32] | None  # of the links, if those of the network have weights
+    history: tuple[Pairs, ...]  # new users and items, per behavior
+    attributes: KnownAttributes | None
+
+    @classmethod
+    def read(cls, embeddings: ConditionalEmbeddings, *, links: Any, history: Any, attributes: Any) -> NewUsers:
+        """From frames or files, any of which may be missing; unknown friends, items and attributes are refused."""
+        wanted = {
+            "links": (links, "source_id", Wanted(["source_id", "target_id"], ["weight"])),
+            "history": (history, "user_id", Wanted(["user_id", "item_id", "behavior"])),
+            "attributes": (attributes, "user_id", Wanted(["user_id"], others=True)),
+        }
+        tables = {
+            label: (read_table(source, label, columns, {}), user_column)
+            for label, (source, user_column, columns) in wanted.items()
+            if source is not None
+        }
+        if not tables:
+            raise UsageError("no new user is described; give links, history or attributes")
+        ids, rows = encode(*(id_column(table, column, embeddings.users.kind) for table, column in tables.values()))
+        users = {}
+        for (label, (table, column)), own in zip(tables.items(), rows, strict=True):
+            _refuse_known(table, column, ids, own, embeddings.users)
+            users[label] = table, own.astype(np.int64)
+        nobody = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        pairs, weights = _links(embeddings, *users["links"]) if "links" in users else (nobody, None)
+        return cls(
+            ids,
+            pairs,
+            weights,
+            _history(embeddings, *users["history"]) if "history" in users else tuple(nobody for _ in embeddings.spaces),
+            _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], known: Ids) -> None:
+    """Known users have vectors already, which never change."""
+    users = np.unique(rows)
+    repeated = users[known.rows(ids.arrow(users)) >= 0]
+    if len(repeated):
+        raise DataError(
+            f"{table.label}, column {column!r}: {len(repeated):,} of {len(users):,} users are known already: "
+            f"{_listed(ids.take(repeated[:SHOWN]), len(repeated))}; their vectors never change, so give new users alone"
+        )
+
+
+def _links(
+    embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]
+) -> tuple[Pairs, NDArray[np.float32] | None]:
+    """New users with their friends, each pair once; of several weights the largest, and 1 without weights."""
+    friend = rows_of(table, "target_id", embeddings.users)
+    _refuse_unknown(table, "target_id", friend < 0, "friends", "friends must be users of the training")
+    keys, first, inverse = np.unique(user * embeddings.n_users + friend, return_index=True, return_inverse=True)
+    user_of_pair = user[first]
+    friend_of_pair = friend[first]
+    if embeddings.graph.weights is None:
+        return (user_of_pair, friend_of_pair), None
+    given_weights = weights_of(table)
+    weights = np.zeros(len(keys), dtype=np.float32)
+    np.maximum.at(weights, inverse, np.ones(len(user), np.float32) if given_weights is None else given_weights)
+    is_link = weights > 0
+    return (user_of_pair[is_link], friend_of_pair[is_link]), weights[is_link]
+
+
+def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> tuple[Pairs, ...]:
+    """New users with their items, behavior by behavior."""
+    codes, labels = behaviors_of(table)
+    known = embeddings.behavior_names
+    for code, label in labels.items():
+        if label not in known:
+            mine = codes == code
+            place = table.locate(int(np.argmax(mine)), "behavior")
+            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(mine.sum()):,} rows have it")
+    pairs = []
+    for space in embeddings.spaces:
+        mine = codes == next((code for code, label in labels.items() if label == space.name), -1)
+        item = rows_of(table, "item_id", space.items)
+        what = f"items of {space.name}"
+        _refuse_unknown(table, "item_id", mine & (item < 0), what, "items must be those of the training: leave it out")
+        keys = np.unique(user[mine] * len(space.items) + item[mine])
+        users, items = np.divmod(keys, max(1, len(space.items)))
+        pairs.append((users, items))
+    return tuple(pairs)
+
+
+def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> KnownAttributes:
+    """Attributes as they were in training; missing values are unknown, and so are categories new to the model."""
+    profile = None if embeddings.trunk is None else embeddings.trunk.profile
+    if profile is None:
+        raise UsageError(
+            f"{table.label}: {embeddings.method!r} was trained without attributes, so it cannot use them; "
+            "leave them out, or train mcne-plus on a dataset with attributes"
+        )
+    repeated = np.flatnonzero(np.bincount(user) > 1)
+    if len(repeated):
+        row = int(np.flatnonzero(user == repeated[0])[1])
+        place = table.locate(row, "user_id")
+        several = f"{len(repeated):,} users have several"
+        raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
+    order = np.argsort(user)
+    attributes = _attributes(profile, table)
+    sorted_by_user = {name: Attribute(each.values[order], each.categories) for name, each in attributes.items()}
+    return KnownAttributes(user[order], sorted_by_user)
+
+
+def _attributes(profile: Profile, table: RawTable) -> dict[str, Attribute]:
+    """Every attribute of the training, row by row."""
+    names = [column.name for column in profile.encoding.columns]
+    for name in table.data.column_names:
+        if name not in (*names, "user_id"):
+            raise DataError(f"{table.label}: {unknown('attribute', name, names)}; leave out what training did not have")
+    return {column.name: _attribute(column, table) for column in profile.encoding.columns}
+
+
+def _attribute(column: Column, table: RawTable) -> Attribute:
+    if column.name not in table:
+        missing = np.full(len(table), np.nan) if column.categories is None else np.full(len(table), -1, np.int32)
+        return Attribute(missing, column.categories)
+    if column.categories is not None:
+        rows = pc.index_in(table.data[column.name].cast(WIDE_TEXT), value_set=column.categories.arrow().cast(WIDE_TEXT))
+        return Attribute(np.asarray(pc.fill_null(rows, -1)).astype(np.int32), column.categories)
+    attribute = attributes_of(replace(table, data=table.data.select([column.name])))[column.name]
+    if attribute.categories is not None and np.any(attribute.values >= 0):
+        place = table.locate(int(np.argmax(attribute.values >= 0)), column.name)
+        raise DataError(f"{place}: text, but {column.name!r} was a number in training; correct it, or leave it empty")
+    return attribute if attribute.categories is None else Attribute(np.full(len(table), np.nan))
+
+
+def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what: str, allowed: str) -> None:
+    if wrong.any():
+        values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
+        shown = _listed(values[:SHOWN].to_pylist(), len(values))
+        raise DataError(f"{table.label}, column {column!r}: {len(values):,} {what} are unknown: {shown}; {allowed}")
+
+
+def _listed(values: list[Any], count: int) -> str:
+    return ", ".join(map(repr, values)) + (", …" if count > len(values) else "")
