@@ -68,3 +68,18 @@ CASES = {
     "mcne-constant-masks": Case("mcne-constant-masks", MCNE),
     "mcne-random-masks": Case("mcne-random-masks", MCNE),
 }
+
+MCNES = {"mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks"}
+NEEDS = {
+    "links": {"node2vec", "node2vec-b", "line", "line-b", "graphsage", "lightgcn-trust", "shared-bottom", "soft-gate"}
+    | MCNES,
+    "behaviors": {"soft-gate", *MCNES},
+    "attributes": {"mcne-plus"},
+}
+"""Which methods are refused where the data lacks something."""
+
+STEPLESS = {"popularity", "userknn", "itemknn", "ease"}
+"""Methods that do not learn step by step."""
+
+ONLY_SCORES = {"userknn", "itemknn", "ease", "nfm"}
+"""Methods without an artifact."""

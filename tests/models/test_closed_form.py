@@ -12,8 +12,7 @@ from mcne.errors import UsageError
 from mcne.models import closed_form
 from mcne.models.closed_form import NEIGHBOR_BYTES, ProductScorer, cosine_neighbors, inverse_frequency, require_memory
 from mcne.models.ease import EASE, EASEConfig
-from mcne.models.item_knn import ItemKNN, ItemKNNConfig
-from mcne.models.user_knn import UserKNN, UserKNNConfig
+from mcne.models.knn import ItemKNN, ItemKNNConfig, UserKNN, UserKNNConfig
 
 CPU = torch.device("cpu")
 DATA = training_data(40, (9, 30))

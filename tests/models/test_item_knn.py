@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.models.small_records import all_scores, dense, of_rows, training_data
 
 from mcne.models.contract import TrainingData
-from mcne.models.item_knn import ItemKNN, ItemKNNConfig
+from mcne.models.knn import ItemKNN, ItemKNNConfig
 
 CPU = torch.device("cpu")
 

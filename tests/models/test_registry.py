@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.contract.cases import NEEDS
+from tests.models.methods_page import PAGE, page
 
 from mcne import training
 from mcne.data.behavior import Attribute
@@ -22,8 +26,6 @@ from mcne.models.settings import to_json
 
 NETWORK = generate(SyntheticConfig(users=500, behaviors=2))[0]
 NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
-TELL_APART = ("soft-gate", "mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
-PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 
 
 def without_links() -> Graph:
@@ -35,8 +37,7 @@ def without_links() -> Graph:
 def test_who_needs_links_is_refused_without(method: str) -> None:
     assert refusal(method, NETWORK, is_alone=False) is None
     said = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
-    needs = ["node2vec", "node2vec-b", "line", "line-b", "graphsage", "lightgcn-trust", "shared-bottom"]
-    assert (said is not None) == (method in [*needs, *TELL_APART])
+    assert (said is not None) == (method in NEEDS["links"])
     if said:
         assert said.startswith(f"{method} learns from links, and {NETWORK.name} has none")
 
@@ -44,9 +45,9 @@ def test_who_needs_links_is_refused_without(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
     said = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
-    assert (said is not None) == (method == "mcne-plus")
+    assert (said is not None) == (method in NEEDS["attributes"])
     if said:
-        assert said.startswith(f"mcne-plus starts from users' attributes, and {NETWORK.name} has none; prepare it with")
+        assert said.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
 
 
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
@@ -61,13 +62,23 @@ def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_who_tells_behaviors_apart_is_refused_with_one(method: str) -> None:
     one, alone = refusal(method, NETWORK.only(0), is_alone=False), refusal(method, NETWORK, is_alone=True)
-    if method in TELL_APART:
+    if method in NEEDS["behaviors"]:
         assert one is not None
         assert f"fewer than two ({NETWORK.behavior_names[0]})" in one
         assert alone is not None
         assert "trained on all of them together" in alone
     else:
         assert one is alone is None
+
+
+def test_the_page_is_what_the_registry_tells() -> None:
+    """``python -m tests.models.methods_page`` writes it anew."""
+    assert PAGE.read_text() == page()
+
+
+def test_names_of_methods_need_no_torch() -> None:
+    code = "import sys; from mcne.models.registry import METHODS; assert not {'torch', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("method", METHODS)

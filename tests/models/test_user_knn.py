@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.models.small_records import all_scores, dense, of_rows, training_data
 
 from mcne.models.contract import TrainingData
-from mcne.models.user_knn import UserKNN, UserKNNConfig
+from mcne.models.knn import UserKNN, UserKNNConfig
 
 CPU = torch.device("cpu")
 

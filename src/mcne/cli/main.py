@@ -14,6 +14,7 @@ import typer
 
 from mcne import __version__
 from mcne.cli import data, demo, machine, plot, query, report, studies, train
+from mcne.cli.options import METHODS_EPILOG
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
 ENVIRONMENT = {
@@ -55,7 +56,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "doctor": machine.doctor,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, epilog=METHODS_EPILOG if name == "train" else None)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-METHODS_HELP = (
-    "popularity, userknn, itemknn, ease, bpr, libfm, nfm, node2vec, node2vec-b, line, line-b, graphsage, pinsage, "
-    "lightgcn, lightgcn-trust, shared-bottom, soft-gate, mcne, mcne-a, mcne-f, mcne-plus, "
-    "mcne-constant-masks or mcne-random-masks."
-)
-"""The names of the registry, which this cannot import: it needs torch."""
+from mcne.models.registry import METHODS
+
+METHODS_HELP = f"{', '.join(list(METHODS)[:-1])} or {list(METHODS)[-1]}."
+METHODS_EPILOG = "\n\n".join(["Methods:", *(f"{name}: {method.summary}" for name, method in METHODS.items())])
 
 
 class Devices(StrEnum):

@@ -22,7 +22,10 @@ from mcne.randomness import Stream
 
 @dataclass(frozen=True)
 class BPRConfig:
-    """Settings; ``l2`` is per triple, on what the triple scores."""
+    """Settings; ``l2`` is per triple, on what the triple scores.
+
+    ``negatives`` are the MCNE paper's, and ``batch_size``, ``learning_rate`` and ``l2`` are ours.
+    """
 
     width: Count = 100
     bias: bool = True

@@ -77,6 +77,24 @@ class ProductScorer:
         return ProductScorer(_unpack("left", self.left, tensors), unpack("right"), unpack("bias"), unpack("own"))
 
 
+class ClosedForm:
+    """A method that has nothing to learn step by step: its constructor computes the scorer."""
+
+    _scorer: ProductScorer
+
+    def scorer(self) -> ProductScorer:
+        """The scores of all users and items."""
+        return self._scorer
+
+    def learned(self) -> dict[str, Tensor]:
+        """The matrices of the scorer."""
+        return self._scorer.tensors()
+
+    def load(self, learned: Mapping[str, Tensor]) -> None:
+        """Take over the matrices of a scorer."""
+        self._scorer = self._scorer.taking(learned)
+
+
 def records_of(data: TrainingData) -> tuple[Matrix, ...]:
     """The training pairs of each behavior as ones, C × [users, items]."""
     return tuple(

@@ -21,7 +21,6 @@ Memory: 24 n² bytes while it is made and 4 n² after, n = min(users, items): on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +28,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch import Tensor
 
 from mcne.errors import UsageError
 from mcne.models.closed_form import (
     AT_ONCE,
+    ClosedForm,
     Matrix,
     ProductScorer,
     columns_of,
@@ -61,8 +60,8 @@ class EASEConfig:
     popularity_weight: Amount = 0.01
 
 
-class EASE:
-    """Items regressed on items; ready when made."""
+class EASE(ClosedForm):
+    """Items regressed on items: X B, plus popularity."""
 
     def __init__(self, data: TrainingData, config: EASEConfig, *, seed: int, device: torch.device) -> None:
         n_users, n_items = data.n_users, sum(data.n_items)
@@ -71,18 +70,6 @@ class EASE:
         form = primal if n_items <= n_users else dual
         popularity = log_popularity(data, weight=config.popularity_weight)
         self._scorer = form(records_of(data), popularity, l2=config.l2, device=device)
-
-    def scorer(self) -> ProductScorer:
-        """X B, plus popularity."""
-        return self._scorer
-
-    def learned(self) -> dict[str, Tensor]:
-        """The records, what they are multiplied by, and the popularity."""
-        return self._scorer.tensors()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over records, what they are multiplied by, and popularity."""
-        self._scorer = self._scorer.taking(learned)
 
 
 def primal(

@@ -1,7 +1,7 @@
-"""What a training will need of memory, told before it starts.
+"""How much memory a training will need, estimated before it starts.
 
-Only methods that learn step by step are estimated: others either need little beside the data, or say themselves what is
-too much for them.
+The public functions estimate a family of methods each; an entry of the registry names its own. Only methods that learn
+step by step are estimated: others need little beside the data, or refuse by themselves what is too much.
 """
 
 from __future__ import annotations
@@ -16,24 +16,13 @@ import numpy as np
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
+from mcne.models.registry import entry
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import NeighborSampler
 from mcne.text import human_bytes
 
 if TYPE_CHECKING:
     from mcne.models.settings import TrainingSettings
-
-MCNES = ("mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks")
-NETWORKS = (*MCNES, "shared-bottom", "soft-gate", "graphsage")
-WITHOUT_ATTENTION = ("mcne-a", "mcne-f", "graphsage")
-DRAWN_ON_HOST = ("mcne-plus", "graphsage")
-"""Networks whose steps no GPU draws."""
-
-FACTORS = {"bpr": 1, "line": 2, "line-b": 2, "node2vec": 2, "node2vec-b": 2}
-"""With how many tables of users: the last four have contexts too."""
-
-MACHINES = ("libfm", "nfm")
-LIGHTGCNS = ("lightgcn", "lightgcn-trust")
 
 GROWS_WITH = ("widths", "width", "batch_size", "neighbor_samples", "neighbors")
 """Settings that may be lowered where a training does not fit, as far as a method has them."""
@@ -93,16 +82,8 @@ def estimate(
     method: str, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split, *, is_on_gpu: bool
 ) -> Estimate | None:
     """Of a method that learns step by step; none of others. On a GPU it is the GPU's memory."""
-    asked = _Asked(config, settings, dataset, split, is_on_gpu)
-    if method in NETWORKS:
-        return _network(method, asked)
-    if method in FACTORS:
-        return _factors(asked, user_tables=FACTORS[method])
-    if method in MACHINES:
-        return _machine(asked, layers=config.layers if method == "nfm" else None)
-    if method in LIGHTGCNS:
-        return _lightgcn(asked, trust=method == "lightgcn-trust")
-    return _pinsage(asked) if method == "pinsage" else None
+    family = entry(method).estimate
+    return None if family is None else family(TrainingSize(config, settings, dataset, split, is_on_gpu))
 
 
 def estimate_transfer(
@@ -120,22 +101,22 @@ def estimate_transfer(
 
     What was trained before is mapped and read once, so that the system may drop it: it is not counted.
     """
-    asked = _Asked(config, settings, dataset, split, is_on_gpu)
+    size = TrainingSize(config, settings, dataset, split, is_on_gpu)
     shape = _Shape(tuple(widths), tuple(samples), rows=1, attention_width=0)
-    is_drawn_there, learned = is_on_gpu and bool(samples), asked.item_tables(widths[-1], bias=0)
-    return asked.estimate(
+    is_drawn_there, learned = is_on_gpu and bool(samples), size.item_tables(widths[-1], bias=0)
+    return size.estimate(
         data=_drawn_from(dataset, split, weighted=weighted) if is_drawn_there else 0,
         learned=learned,
         tables=3 * sum(learned),
-        held=asked.users * widths[0],
-        step=shape.step(asked, is_drawn_there=is_drawn_there),
-        levels=asked.users * sum(widths[1:]),
-        scoring=max(shape.scoring(dataset), asked.users * widths[-1]),  # a copy of the last level is kept
+        held=size.users * widths[0],
+        step=shape.step(size, is_drawn_there=is_drawn_there),
+        levels=size.users * sum(widths[1:]),
+        scoring=max(shape.scoring(dataset), size.users * widths[-1]),  # a copy of the last level is kept
     )
 
 
 @dataclass(frozen=True)
-class _Asked:
+class TrainingSize:
     """What is to be trained, on what and where, and how much there is of it."""
 
     config: Any
@@ -146,14 +127,17 @@ class _Asked:
 
     @property
     def users(self) -> int:
+        """Users of the network."""
         return self.dataset.n_users
 
     @property
     def items(self) -> int:
+        """Items of all behaviors."""
         return sum(behavior.n_items for behavior in self.dataset.behaviors)
 
     @property
     def nodes(self) -> int:
+        """Users and items."""
         return self.users + self.items
 
     @property
@@ -201,79 +185,108 @@ class _Asked:
         )
 
 
-def _network(method: str, asked: _Asked) -> Estimate:
-    """A network over users: a table of them, its levels, and items."""
-    config, dataset = asked.config, asked.dataset
-    is_drawn_there = asked.is_on_gpu and method not in DRAWN_ON_HOST and config.l2_form == "scored"
-    attention_width = 0 if method in WITHOUT_ATTENTION else config.attention_width
+def network(size: TrainingSize) -> Estimate:
+    """MCNE: a table of users, its levels with attention, and items."""
+    return _network(size, attention_width=size.config.attention_width, may_draw_on_gpu=True)
+
+
+def network_without_attention(size: TrainingSize) -> Estimate:
+    """MCNE whose behaviors all weigh the same."""
+    return _network(size, attention_width=0, may_draw_on_gpu=True)
+
+
+def network_drawn_on_host(size: TrainingSize) -> Estimate:
+    """MCNE whose steps no GPU draws."""
+    return _network(size, attention_width=size.config.attention_width, may_draw_on_gpu=False)
+
+
+def graphsage(size: TrainingSize) -> Estimate:
+    """MCNE's network without attention, whose steps no GPU draws."""
+    return _network(size, attention_width=0, may_draw_on_gpu=False)
+
+
+def _network(size: TrainingSize, *, attention_width: int, may_draw_on_gpu: bool) -> Estimate:
+    config, dataset = size.config, size.dataset
+    is_drawn_there = size.is_on_gpu and may_draw_on_gpu and config.l2_form == "scored"
     shape = _Shape(config.widths, config.neighbor_samples, len(dataset.behaviors) + 1, attention_width)
-    learned = [asked.users * config.widths[0], *asked.item_tables(config.widths[-1])]
+    learned = [size.users * config.widths[0], *size.item_tables(config.widths[-1])]
     weighted = config.weighted_neighbors
-    return asked.estimate(
-        data=_drawn_from(dataset, asked.split, weighted=weighted) if is_drawn_there else 0,
+    return size.estimate(
+        data=_drawn_from(dataset, size.split, weighted=weighted) if is_drawn_there else 0,
         learned=learned,
         tables=3 * sum(learned),
-        step=shape.step(asked, is_drawn_there=is_drawn_there),
-        levels=asked.users * sum(config.widths[1:]),
+        step=shape.step(size, is_drawn_there=is_drawn_there),
+        levels=size.users * sum(config.widths[1:]),
         scoring=shape.scoring(dataset),
     )
 
 
-def _factors(asked: _Asked, *, user_tables: int) -> Estimate:
+def factors(size: TrainingSize, *, user_tables: int = 1) -> Estimate:
     """Tables of users and of items, and nothing else."""
-    width = asked.config.width
-    learned = [asked.users * width] * user_tables + asked.item_tables(width)
-    step = 4 * (asked.seeds + asked.scored) * width
-    return asked.estimate(learned=learned, tables=3 * sum(learned), step=step, scoring=0)
+    width = size.config.width
+    learned = [size.users * width] * user_tables + size.item_tables(width)
+    step = 4 * (size.seeds + size.scored) * width
+    return size.estimate(learned=learned, tables=3 * sum(learned), step=step, scoring=0)
 
 
-def _machine(asked: _Asked, *, layers: Sequence[int] | None) -> Estimate:
-    """A factorization machine: users and friends with a weight each, whose tables are always in memory, though their
-    moments may be in files; a network of ``layers`` sees every pair of a step.
+def factors_with_contexts(size: TrainingSize) -> Estimate:
+    """The same with another table of users, as contexts."""
+    return factors(size, user_tables=2)
+
+
+def factorization_machine(size: TrainingSize) -> Estimate:
+    """LibFM and NFM: users and friends with a weight each, whose tables are always in memory, though their moments may
+    be in files; the layers of NFM see every pair of a step.
 
     Scoring takes the sums of all users, a piece after the other, and puts the pieces together.
     """
     from mcne.embeddings.scorer import SAMPLED_AT_ONCE
     from mcne.models.libfm import USERS_AT_ONCE
 
-    width, users = asked.config.width + 1, asked.users
-    learned, held = [users * width, users * width, *asked.item_tables(asked.config.width)], 2 * users * width
-    some = _distinct(asked.seeds, users)
-    step = 12 * some * width + 6 * _friends(asked.dataset, some) * width
+    width, users = size.config.width + 1, size.users
+    layers = getattr(size.config, "layers", None)
+    learned, held = [users * width, users * width, *size.item_tables(size.config.width)], 2 * users * width
+    some = _distinct(size.seeds, users)
+    step = 12 * some * width + 6 * _friends(size.dataset, some) * width
     piece = min(users, USERS_AT_ONCE)
-    links = piece * asked.dataset.graph.n_links // max(1, users)
-    summing = 8 * piece * width + 4 * _friends(asked.dataset, piece) * width + 4 * links * INDEX // NUMBER
+    links = piece * size.dataset.graph.n_links // max(1, users)
+    summing = 8 * piece * width + 4 * _friends(size.dataset, piece) * width + 4 * links * INDEX // NUMBER
     scoring = 2 * users * width + max(2 * users * width, summing)
     if layers is None:
-        step += 4 * asked.scored * width
+        step += 4 * size.scored * width
     else:
         widest = width + sum(layers)
-        step += 8 * asked.scored * widest
+        step += 8 * size.scored * widest
         scoring = max(scoring, users * widest + 3 * SAMPLED_AT_ONCE * widest)
-    return asked.estimate(learned=learned, tables=3 * sum(learned) - held, held=held, step=step, scoring=scoring)
+    return size.estimate(learned=learned, tables=3 * sum(learned) - held, held=held, step=step, scoring=scoring)
 
 
-def _lightgcn(asked: _Asked, *, trust: bool) -> Estimate:
+def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
     """A vector for each node, all of them smoothed in every step: two gradients, and three levels at a time."""
-    config, nodes = asked.config, asked.nodes
+    config, nodes = size.config, size.nodes
     learned = nodes * (config.width + config.bias)
-    links = 2 * _training_pairs(asked.split) + (asked.dataset.graph.n_links if trust else 0)
+    links = 2 * _training_pairs(size.split) + (size.dataset.graph.n_links if has_links else 0)
     smoothed = min(3, 1 + 2 * config.layers) * nodes * config.width
-    return asked.estimate(
+    return size.estimate(
         data=links * (INDEX + NUMBER) + (nodes + 1) * INDEX,
         learned=[learned],
         tables=0,
         held=3 * learned,
-        step=2 * learned + smoothed + 8 * (asked.seeds + asked.scored) * config.width,
+        step=2 * learned + smoothed + 8 * (size.seeds + size.scored) * config.width,
         scoring=learned + smoothed,  # the gradient of the last step is still there
     )
 
 
-def _pinsage(asked: _Asked) -> Estimate:
+def lightgcn_with_links(size: TrainingSize) -> Estimate:
+    """The same with the links between users."""
+    return lightgcn(size, has_links=True)
+
+
+def pinsage(size: TrainingSize) -> Estimate:
     """A vector for each node and those it visits most; all nodes go through each layer at once to be scored."""
-    config, nodes, layers = asked.config, asked.nodes, _layers(asked.config.widths)
+    config, nodes, layers = size.config, size.nodes, _layers(size.config.widths)
     learned = nodes * (config.widths[0] + config.bias)
-    levels = [_distinct(asked.seeds, asked.users) + _distinct(asked.scored, asked.items)]
+    levels = [_distinct(size.seeds, size.users) + _distinct(size.scored, size.items)]
     for _ in layers:
         levels.insert(0, _distinct(levels[0] * (config.neighbors + 1), nodes))
     step = saved = 0  # a layer goes back when those above it are done, and those below wait for it
@@ -282,12 +295,12 @@ def _pinsage(asked: _Asked) -> Estimate:
         step = max(step, saved + 2 * senders * below + max(combining, sending))
         saved += 2 * senders * below + receivers * (2 * below + above)
     visits = NUMBER + INDEX  # of a share and a node
-    prepared = (asked.settings.workers + 2) * sum(levels[1:]) * config.neighbors * visits // NUMBER
-    return asked.estimate(
+    prepared = (size.settings.workers + 2) * sum(levels[1:]) * config.neighbors * visits // NUMBER
+    return size.estimate(
         data=nodes * config.neighbors * visits,
         learned=[learned],
         tables=3 * learned,
-        step=step + prepared + 8 * (asked.seeds + asked.scored) * config.widths[-1],
+        step=step + prepared + 8 * (size.seeds + size.scored) * config.widths[-1],
         scoring=nodes * max(5 * below + above + (below if k else 0) for k, (below, above) in enumerate(layers)),
     )
 
@@ -339,13 +352,13 @@ class _Shape:
     def projected(self) -> int:
         return self.rows * self.attention_width
 
-    def step(self, asked: _Asked, *, is_drawn_there: bool) -> int:
+    def step(self, size: TrainingSize, *, is_drawn_there: bool) -> int:
         """The most numbers that a step holds at a time, gradients included."""
-        numbers = 4 * asked.scored * self.widths[-1]
-        users = (_most_users if is_drawn_there else _drawn_users)(self.samples, asked.dataset, asked.seeds)
-        for width, (senders, receivers), size in zip(self.widths, pairwise(users), self.samples, strict=False):
+        numbers = 4 * size.scored * self.widths[-1]
+        users = (_most_users if is_drawn_there else _drawn_users)(self.samples, size.dataset, size.seeds)
+        for width, (senders, receivers), sampled in zip(self.widths, pairwise(users), self.samples, strict=False):
             numbers += 2 * senders * (width + self.projected)
-            numbers += 2 * receivers * (self.projected + (4 + self.rows) * width + size * (self.rows + 4))
+            numbers += 2 * receivers * (self.projected + (4 + self.rows) * width + sampled * (self.rows + 4))
         return numbers
 
     def scoring(self, dataset: SocialDataset) -> int:

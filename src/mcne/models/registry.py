@@ -1,65 +1,234 @@
-"""Every method by its name."""
+"""Every method by its name: the only place that knows them all.
+
+Commands, studies, reports, memory estimates and docs/methods.md ask the entries below. A new method takes a file, an
+entry here, and a case in tests/contract/cases.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
-from mcne.data.dataset import SocialDataset
 from mcne.errors import UsageError, unknown
-from mcne.models.bpr import BPR, BPRConfig
-from mcne.models.ease import EASE, EASEConfig
-from mcne.models.graphsage import GraphSage, GraphSageConfig
-from mcne.models.item_knn import ItemKNN, ItemKNNConfig
-from mcne.models.libfm import LibFM, LibFMConfig
-from mcne.models.lightgcn import LightGCN, LightGCNConfig, LightGCNTrust
-from mcne.models.line import LINE, LINEB, LINEBConfig, LINEConfig
-from mcne.models.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks, RandomMasksConfig
-from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
-from mcne.models.mcne_plus import MCNEPlus, MCNEPlusConfig
-from mcne.models.nfm import NFM, NFMConfig
-from mcne.models.node2vec import Node2vec, Node2vecB, Node2vecBConfig, Node2vecConfig
-from mcne.models.pinsage import PinSage, PinSageConfig
-from mcne.models.popularity import Popularity, PopularityConfig
-from mcne.models.shared_bottom import SharedBottom, SoftGate
-from mcne.models.user_knn import UserKNN, UserKNNConfig
+
+if TYPE_CHECKING:
+    from mcne.data.dataset import SocialDataset
+    from mcne.models.memory import Estimate, TrainingSize
 
 Need = Literal["links", "behaviors", "attributes"]
+Kind = Literal["vectors", "counts", "scores"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A method: how it is made, what it can be told, and without what it would be another method."""
+    """A method. Its class, settings and memory estimate are named and imported when asked for: PyTorch takes seconds.
 
-    make: type[Any]
-    config: type[Any]
-    needs: tuple[Need, ...] = ()
+    A method ``gives`` either vectors of users and items, whose inner products are its scores; or one count per item,
+    which is an artifact without dimensions; or nothing but scores, which are evaluated and never served.
+    """
+
+    model: str  # a module of this package and the class in it
+    summary: str  # one sentence for help, documentation and model cards
+    origin: str = ""  # where it was published, or where its idea is from
+    needs: tuple[Need, ...] = ()  # without these it would be another method
+    memory: str | None = None  # a function of mcne.models.memory; None for methods that do not learn step by step
+    gives: Kind = "vectors"
+    takes_new_users: bool = False  # whether users can join after training
+    settings: str = ""  # where their class is not named like that of the model
+
+    @property
+    def make(self) -> type[Any]:
+        """The class, which is called with training data, settings, seed and device."""
+        made: type[Any] = _imported(self.model)
+        return made
+
+    @property
+    def config(self) -> type[Any]:
+        """The class of its settings."""
+        config: type[Any] = _imported(self.settings or f"{self.model}Config")
+        return config
+
+    @property
+    def estimate(self) -> Callable[[TrainingSize], Estimate] | None:
+        """The function that estimates the memory of a training."""
+        return None if self.memory is None else _imported(f"memory.{self.memory}")
+
+    @property
+    def has_user_vectors(self) -> bool:
+        """Whether users can be compared with each other."""
+        return self.gives == "vectors"
+
+
+def _imported(name: str) -> Any:
+    """An object of a module of this package, as in ``bpr.BPR``."""
+    module, _, attribute = name.partition(".")
+    return getattr(import_module(f"mcne.models.{module}"), attribute)
 
 
 METHODS = {
-    "popularity": Entry(Popularity, PopularityConfig),
-    "userknn": Entry(UserKNN, UserKNNConfig),
-    "itemknn": Entry(ItemKNN, ItemKNNConfig),
-    "ease": Entry(EASE, EASEConfig),
-    "bpr": Entry(BPR, BPRConfig),
-    "libfm": Entry(LibFM, LibFMConfig),
-    "nfm": Entry(NFM, NFMConfig),
-    "node2vec": Entry(Node2vec, Node2vecConfig, ("links",)),
-    "node2vec-b": Entry(Node2vecB, Node2vecBConfig, ("links",)),
-    "line": Entry(LINE, LINEConfig, ("links",)),
-    "line-b": Entry(LINEB, LINEBConfig, ("links",)),
-    "graphsage": Entry(GraphSage, GraphSageConfig, ("links",)),
-    "pinsage": Entry(PinSage, PinSageConfig),
-    "lightgcn": Entry(LightGCN, LightGCNConfig),
-    "lightgcn-trust": Entry(LightGCNTrust, LightGCNConfig, ("links",)),
-    "shared-bottom": Entry(SharedBottom, MCNEConfig, ("links",)),
-    "soft-gate": Entry(SoftGate, MCNEConfig, ("links", "behaviors")),
-    "mcne": Entry(MCNE, MCNEConfig, ("links", "behaviors")),
-    "mcne-a": Entry(MCNEA, MCNEConfig, ("links", "behaviors")),
-    "mcne-f": Entry(MCNEF, MCNEConfig, ("links", "behaviors")),
-    "mcne-plus": Entry(MCNEPlus, MCNEPlusConfig, ("links", "behaviors", "attributes")),
-    "mcne-constant-masks": Entry(ConstantMasks, ConstantMasksConfig, ("links", "behaviors")),
-    "mcne-random-masks": Entry(RandomMasks, RandomMasksConfig, ("links", "behaviors")),
+    "popularity": Entry(
+        "popularity.Popularity",
+        "Every user is offered the items that most users have: the line that other methods have to pass.",
+        gives="counts",
+    ),
+    "userknn": Entry(
+        "knn.UserKNN",
+        "Items of similar users by the cosine over all behaviors, plus items of friends and popular items.",
+        gives="scores",
+    ),
+    "itemknn": Entry(
+        "knn.ItemKNN",
+        "Items similar to those of the user by a shrunk cosine over all behaviors, plus popular items.",
+        "Sarwar et al. 2001",
+        gives="scores",
+    ),
+    "ease": Entry(
+        "ease.EASE",
+        "A linear auto-encoder over the items of all behaviors in closed form, plus popular items.",
+        "Steck 2019",
+        gives="scores",
+    ),
+    "bpr": Entry(
+        "bpr.BPR",
+        "Matrix factorization learned by ranking pairs, with one vector per user for all behaviors.",
+        "Rendle et al. 2009",
+        memory="factors",
+    ),
+    "libfm": Entry(
+        "libfm.LibFM",
+        "A factorization machine over user, friends and item, learned by logistic loss with sampled zeros.",
+        "Rendle 2012",
+        memory="factorization_machine",
+    ),
+    "nfm": Entry(
+        "nfm.NFM",
+        "The features of LibFM, pooled and sent through a neural network.",
+        "He & Chua 2017",
+        memory="factorization_machine",
+        gives="scores",
+    ),
+    "node2vec": Entry(
+        "node2vec.Node2vec",
+        "User vectors by skip-gram on second-order random walks, and items by BPR over them.",
+        "Grover & Leskovec 2016",
+        ("links",),
+        memory="factors_with_contexts",
+    ),
+    "node2vec-b": Entry(
+        "node2vec.Node2vecB",
+        "Node2vec whose user vectors BPR teaches too.",
+        "MCNE paper",
+        ("links",),
+        memory="factors_with_contexts",
+    ),
+    "line": Entry(
+        "line.LINE",
+        "User vectors by the first- or second-order proximity of links, and items by BPR over them.",
+        "Tang et al. 2015",
+        ("links",),
+        memory="factors_with_contexts",
+    ),
+    "line-b": Entry(
+        "line.LINEB",
+        "LINE whose user vectors BPR teaches too.",
+        "MCNE paper",
+        ("links",),
+        memory="factors_with_contexts",
+    ),
+    "graphsage": Entry(
+        "graphsage.GraphSage",
+        "The mean over sampled neighbors, learned without supervision on short walks, and items by BPR over it.",
+        "Hamilton et al. 2017",
+        ("links",),
+        memory="graphsage",
+    ),
+    "pinsage": Entry(
+        "pinsage.PinSage",
+        "Convolutions over the most visited neighbors in one graph of links and training records.",
+        "Ying et al. 2018",
+        memory="pinsage",
+    ),
+    "lightgcn": Entry(
+        "lightgcn.LightGCN",
+        "Vectors smoothed over the graph of users and the items of all behaviors.",
+        "He et al. 2020",
+        memory="lightgcn",
+    ),
+    "lightgcn-trust": Entry(
+        "lightgcn.LightGCNTrust",
+        "LightGCN whose graph also has the links between users.",
+        "",
+        ("links",),
+        memory="lightgcn_with_links",
+        settings="lightgcn.LightGCNConfig",
+    ),
+    "shared-bottom": Entry(
+        "shared_bottom.SharedBottom",
+        "A control of MCNE: every mask is open and all behaviors weigh the same, so they share one vector per user.",
+        "",
+        ("links",),
+        memory="network",
+        settings="mcne.MCNEConfig",
+    ),
+    "soft-gate": Entry(
+        "shared_bottom.SoftGate",
+        "A control of MCNE: sigmoid gates in place of binary masks.",
+        "",
+        ("links", "behaviors"),
+        memory="network",
+        settings="mcne.MCNEConfig",
+    ),
+    "mcne": Entry(
+        "mcne.MCNE",
+        "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, make "
+        "one vector per user, of which a learned binary mask per behavior picks the dimensions that count.",
+        "Wang et al. 2019",
+        ("links", "behaviors"),
+        memory="network",
+        takes_new_users=True,
+    ),
+    "mcne-a": Entry(
+        "mcne.MCNEA",
+        "MCNE without attention: all behaviors weigh the same in the messages along the links.",
+        "Wang et al. 2019",
+        ("links", "behaviors"),
+        memory="network_without_attention",
+        takes_new_users=True,
+        settings="mcne.MCNEConfig",
+    ),
+    "mcne-f": Entry(
+        "mcne.MCNEF",
+        "MCNE without attention and with fixed masks: every behavior has a block of dimensions of its own.",
+        "Wang et al. 2019",
+        ("links", "behaviors"),
+        memory="network_without_attention",
+        takes_new_users=True,
+        settings="mcne.MCNEConfig",
+    ),
+    "mcne-plus": Entry(
+        "mcne_plus.MCNEPlus",
+        "MCNE whose users start from their attributes, added to a free vector or alone.",
+        "MCNE paper, future work",
+        ("links", "behaviors", "attributes"),
+        memory="network_drawn_on_host",
+        takes_new_users=True,
+    ),
+    "mcne-constant-masks": Entry(
+        "mask_controls.ConstantMasks",
+        "A control of MCNE: its masks all start from one value, and learn from there.",
+        "Wang et al. 2019, a remark",
+        ("links", "behaviors"),
+        memory="network",
+    ),
+    "mcne-random-masks": Entry(
+        "mask_controls.RandomMasks",
+        "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
+        "",
+        ("links", "behaviors"),
+        memory="network",
+    ),
 }
 
 
@@ -71,7 +240,7 @@ def entry(name: str) -> Entry:
 
 
 def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> str | None:
-    """Why a method can make nothing of a dataset, if so; ``is_alone`` tells that it gets one behavior at a time."""
+    """Why a method cannot learn from a dataset, if so; ``is_alone`` if it gets one behavior at a time."""
     needs = entry(name).needs
     if "links" in needs and not dataset.graph.n_links:
         return f"{name} learns from links, and {dataset.name} has none; bpr, ease and userknn need none"

@@ -13,6 +13,7 @@ from mcne.data.describe import describe, describe_split
 from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.models.registry import entry
 from mcne.report.page import facts
 from mcne.text import (
     Html,
@@ -29,22 +30,10 @@ from mcne.text import (
 from mcne.training import Run
 from mcne.training.run import TRANSFER, read_spec
 
-ABOUT = {
-    "mcne": "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, "
-    "make one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
-    "mcne-a": "MCNE without attention: all behaviors weigh alike in the messages along the links. One vector per user, "
-    "and a learned binary mask per behavior.",
-    "mcne-f": "MCNE with fixed masks that share no dimension, and without attention: one vector per user, of which "
-    "every behavior has a block of its own.",
-    "mcne-plus": "MCNE whose users start from their attributes: messages along the links, weighed by attention over "
-    "behaviors, make one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
-    "mcne-constant-masks": "A control of MCNE: its masks all start from one value, and learn from there.",
-    "mcne-random-masks": "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
-    TRANSFER: "A trained MCNE with a behavior that was added later: only that behavior's masks and items were learned "
-    "here, and everything that the model had served before is as it was.",
-    "popularity": "Every user is offered the items that most users have. It knows nothing of users or links, and is "
-    "there as the line that others have to pass.",
-}
+ABOUT_TRANSFER = (
+    "A trained MCNE with a behavior that was added later: only that behavior's masks and items were learned here, and "
+    "everything that the model had served before is as it was."
+)
 NOT_FOR = (
     "Decisions about people, such as credit, work, insurance or housing: the vectors hold who knows whom and who "
     "likes what, and nothing here was checked for fairness between groups.",
@@ -165,7 +154,7 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
 
 def _about(run: Run, embeddings: ConditionalEmbeddings | None) -> str:
     method, learned = run.spec.method, run.result["parameters"]
-    sentences = [ABOUT.get(method, f"{method}, one of the methods that MCNE is compared with.")]
+    sentences = [ABOUT_TRANSFER if method == TRANSFER else entry(method).summary]
     if run.spec.mode == "separate":
         sentences.append("Every behavior was learned by a model of its own.")
     if embeddings is not None and embeddings.width:

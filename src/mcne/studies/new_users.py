@@ -21,6 +21,7 @@ from mcne.evaluation.protocol import evaluate
 from mcne.extend.held_out import HeldOut, hold_out
 from mcne.extend.new_users import embed_users
 from mcne.files import locked, read_json, write_json
+from mcne.models.registry import METHODS, refusal
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 REQUEST, RESULT, SUMMARY = "request.json", "result.json", "new-users.json"
 SPLIT = "held-out"
-METHODS = ("mcne", "mcne-a", "mcne-f", "mcne-plus")
 IN_TRAINING = "in training"
 WAYS: Mapping[str, tuple[str, ...]] = {
     "friends": ("links",),
@@ -54,8 +54,9 @@ class Trial:
     in_training: bool = False
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(unknown("method that takes new users", self.method, METHODS))
+        able = [name for name, each in METHODS.items() if each.takes_new_users]
+        if self.method not in able:
+            raise UsageError(unknown("method that takes new users", self.method, able))
         if not 0 < self.share < 1:
             raise UsageError(f"share {self.share:g} is out of range; choose a number above 0 and below 1, such as 0.1")
 
@@ -69,8 +70,6 @@ class Trial:
         self, dataset: SocialDataset, out: Path, *, seeds: int, device: torch.device, reporting: Reporting
     ) -> dict[str, Any]:
         """Every seed that is not done yet, then the summary of all, which is kept in ``out`` too."""
-        from mcne.models.registry import refusal
-
         refused = refusal(self.method, dataset, is_alone=False)
         if refused:
             raise UsageError(refused)

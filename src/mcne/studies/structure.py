@@ -22,8 +22,6 @@ from mcne.training import RunSpec, resolved
 STUDY, CELLS = "study.json", "cells"
 KIND = "mcne structure"
 SOMETHING_ELSE = "holds something else than such a study; choose another --out"
-WITHOUT_DIMENSIONS = ("popularity",)
-"""Methods that can be served, but whose users have no vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +144,8 @@ def _settings_of(method: str) -> list[str]:
 
 
 def _check(method: str, dataset: SocialDataset) -> None:
-    if not hasattr(entry(method).make, "embeddings") or method in WITHOUT_DIMENSIONS:
-        able = [name for name, each in METHODS.items() if hasattr(each.make, "embeddings")]
-        able = [name for name in able if name not in WITHOUT_DIMENSIONS]
+    if not entry(method).has_user_vectors:
+        able = [name for name, each in METHODS.items() if each.has_user_vectors]
         raise UsageError(f"{method} has no vectors of users, so it says nothing of links; choose {', '.join(able)}")
     refused = refusal(method, dataset, is_alone=False)
     if refused:

@@ -37,8 +37,7 @@ from shared import CPU, Case, case, for_cornac, largest_difference, movies, of_c
 
 from mcne.models.closed_form import inverse_frequency
 from mcne.models.contract import TrainingData
-from mcne.models.item_knn import ItemKNN, ItemKNNConfig
-from mcne.models.user_knn import UserKNN, UserKNNConfig
+from mcne.models.knn import ItemKNN, ItemKNNConfig, UserKNN, UserKNNConfig
 
 TOLERANCE = 1e-4
 NEAR = 1e-5
