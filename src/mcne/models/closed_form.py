@@ -1,4 +1,4 @@
-"""What methods share that are ready when made: the records of all behaviors as one matrix, neighbors, scores."""
+"""What methods in closed form share: the records of all behaviors as one matrix, neighbors, scores."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Matrix = Any
 class ProductScorer:
     """Scores ``(L R_c)_ui + b_i + O_ui`` of item i of behavior c for user u.
 
-    A chunk of users at a time, so users × items are never in memory. Each sum runs in one order, whoever else is
-    asked about: a pair has one score, to the last bit.
+    A chunk of users at a time, so users × items are never in memory. Each sum runs in one order, whatever else is
+    scored: a pair has one score, to the last bit.
     """
 
     left: Matrix  # [users, n]
@@ -133,8 +133,8 @@ def cosine_neighbors(vectors: Matrix, *, neighbors: int | None, shrinkage: float
     """The most similar other rows of each row of non-negative ``vectors`` [n, m], with their similarities: [n, n].
 
     ``⟨v_a, v_b⟩ / (‖v_a‖ ‖v_b‖ + shrinkage)``, the cosine where nothing is shrunk. Of equals the lower row is the
-    nearer one; without a number of ``neighbors`` all rows are that have anything in common. Only products of what
-    is there are computed, a chunk of rows at a time.
+    nearer one; without a number of ``neighbors``, all rows that have anything in common are neighbors. Only products
+    of stored numbers are computed, a chunk of rows at a time.
     """
     vectors = sparse.csr_array(vectors, dtype=np.float64)
     columns = vectors.T.tocsr()
@@ -143,18 +143,19 @@ def cosine_neighbors(vectors: Matrix, *, neighbors: int | None, shrinkage: float
     n = vectors.shape[0]
     kept = np.minimum(products, n if neighbors is None else min(neighbors, n)).sum()
     require_memory(NEIGHBOR_BYTES * int(kept), f"to keep up to {kept:,} neighbors")
-    found = []
+    chunks = []
     for part in _chunks(products):
         near = (vectors[part] @ columns).tocoo()
-        row, other = near.row + part.start, near.col
+        row = near.row + part.start
+        other = near.col
         similarity = (near.data / (norms[row] * norms[other] + shrinkage)).astype(np.float32)
         places = np.flatnonzero(row != other)
         if neighbors is not None:
             places = places[np.lexsort((other[places], -similarity[places], row[places]))]
             first = np.searchsorted(row[places], row[places])  # where the row begins
             places = places[np.arange(len(places)) - first < neighbors]
-        found.append((similarity[places], row[places], other[places]))
-    values, rows, others = (np.concatenate(each) for each in zip(*found, strict=True))
+        chunks.append((similarity[places], row[places], other[places]))
+    values, rows, others = (np.concatenate(each) for each in zip(*chunks, strict=True))
     return sparse.csr_array((values, (rows, others)), shape=(n, n))
 
 
@@ -167,7 +168,7 @@ def require_memory(needed: int, purpose: str, *, device: torch.device = CPU) -> 
 
 
 def _free_memory(device: torch.device) -> int:
-    """Bytes that can be had on this machine, and on its GPU where that is the device; all there are if unknown."""
+    """Bytes available on this machine, and on its GPU where that is the device; all of its memory if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
@@ -187,7 +188,8 @@ def _products(rows: Matrix, columns: Matrix) -> NDArray[np.int64]:
 
 def _chunks(costs: NDArray[np.int64]) -> Iterator[slice]:
     """Consecutive rows that cost no more than :data:`AT_ONCE` together, one at least; a chunk even of no rows."""
-    ends, start = np.cumsum(costs), 0
+    ends = np.cumsum(costs)
+    start = 0
     while start < len(costs) or start == 0:
         before = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))

@@ -62,7 +62,7 @@ class StepLoss:
 
 
 class Method(Protocol):
-    """A way to score items for users, ready when made unless it is a :class:`Learner`."""
+    """A way to score items for users, ready once constructed unless it is a :class:`Learner`."""
 
     def scorer(self) -> Scorer:
         """What the method knows, as a scorer."""

@@ -13,9 +13,9 @@ inverse times λ, whose numbers stay between −1 and 1 whatever λ is:
 *primal*, items fewer: ``λP = (I + XᵀX/λ)⁻¹``, and B follows.
 
 *dual*, users fewer: with ``K = (I + XXᵀ/λ)⁻¹`` is ``λP = I − Xᵀ K X / λ``, so ``X λP = K X`` and
-``X B = X − K X diag(1 / δ)`` with ``δ_i = λP_ii = 1 − x_iᵀ K x_i / λ``. No matrix of items by items is made.
+``X B = X − K X diag(1 / δ)`` with ``δ_i = λP_ii = 1 − x_iᵀ K x_i / λ``. No matrix of items by items is computed.
 
-Memory: 24 n² bytes while it is made and 4 n² after, n = min(users, items): on Ciao 0.4 GiB and 71 MiB, on Epinions
+Memory: 24 n² bytes while it is computed and 4 n² after, n = min(users, items): on Ciao 0.4 GiB and 71 MiB, on Epinions
 2.4 GiB and 417 MiB (the latter twice where λ is so small that scores need double precision). Time: n³ operations.
 """
 

@@ -83,11 +83,13 @@ class GraphSageBatch:
 class GraphSage(NetworkLearner, DotEmbedder):
     """Users by sampled neighborhoods, items by BPR over them."""
 
+    network: ConditionalNetwork
+
     def __init__(self, data: TrainingData, config: GraphSageConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
         self.items = DotRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
-        self.network: ConditionalNetwork = ConditionalNetwork(
+        self.network = ConditionalNetwork(
             1,
             config.widths,
             attention_width=0,
@@ -139,7 +141,7 @@ class GraphSage(NetworkLearner, DotEmbedder):
         return step_loss(ranking, network + self.config.l2 * scored, batch.triples)
 
     def vectors(self) -> Tensor:
-        """All users, hearing all their neighbors, [users, d_K]."""
+        """All users, each from all its neighbors, [users, d_K]."""
         return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
 
     @cached_property

@@ -96,12 +96,12 @@ class UserSide:
 
     def tables(self) -> dict[str, Tensor]:
         """The initial tables: N(0, 0.01²) vectors, weights of 0."""
-        made = {}
+        tables = {}
         for name in ("users", "friends"):
             stream = Stream(self._seed, "initialize", name)
             vectors = normal_table(self._graph.n_users, self._width, std=INIT_STD, stream=stream)
-            made[name] = torch.cat([vectors, torch.zeros(len(vectors), 1)], dim=1)  # [users, k+1]
-        return made
+            tables[name] = torch.cat([vectors, torch.zeros(len(vectors), 1)], dim=1)  # [users, k+1]
+        return tables
 
     def features(self, users: NDArray[Any]) -> UserFeatures:
         """The features of distinct ``users``, with all their friends."""
@@ -115,11 +115,13 @@ class UserSide:
 
     def sums(self, rows: Rows, features: UserFeatures) -> UserSums:
         """The sums of users, from the rows of both tables that they need."""
-        own, friends = rows("users", features.users), rows("friends", features.friends)  # [n, k+1] and [f, k+1]
+        own = rows("users", features.users)  # [n, k+1]
+        friends = rows("friends", features.friends)  # [f, k+1]
         both = torch.cat([friends, friends.square()], dim=1)
         means = functional.embedding_bag(features.friend, both, features.start, mode="mean")  # 0 without friends
         near, near_squares = means.chunk(2, dim=1)  # [n, k+1] Σ x_f v_f and Σ x_f v_f² over friends
-        total, own_squares = own + near, own.square()
+        total = own + near
+        own_squares = own.square()
         squares = own_squares + near_squares / features.degree.clamp(min=1)  # Σ x_f² v_f²
         return UserSums(
             total[:, :-1],
@@ -145,12 +147,13 @@ class UserSide:
 
 def pairs_of(rows: Rows, triples: Sequence[Triples]) -> list[Pairs]:
     """The pairs of every behavior with the vectors and weights of their items, from ``items.k`` and ``bias.k``."""
-    made = []
+    pairs = []
     for k, at in enumerate(triples):
         item = torch.cat([at.positive[:, None], at.negative], dim=1)  # [b, 1+N]
-        vectors, weights = rows(f"items.{k}", at.items), rows(f"bias.{k}", at.items)  # [m, k] and [m, 1]
-        made.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0]))
-    return made
+        vectors = rows(f"items.{k}", at.items)  # [m, k]
+        weights = rows(f"bias.{k}", at.items)  # [m, 1]
+        pairs.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0]))
+    return pairs
 
 
 def interactions(sums: UserSums, pairs: Pairs) -> Tensor:

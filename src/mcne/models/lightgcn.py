@@ -26,10 +26,11 @@ from mcne.randomness import Stream
 
 @dataclass(frozen=True)
 class LightGCNConfig:
-    """Settings, the origin's where nothing else is said.
+    """Settings, the origin's unless stated otherwise.
 
-    ``width`` is 100, as the MCNE paper has it for all methods (64 there). ``l2`` is per triple, on the free vectors of
-    its three nodes; the origin writes half of it. ``bias`` adds a learned number to every item's score, as BPR has it.
+    ``width`` is 100, as the MCNE paper has it for all methods (64 in the origin). ``l2`` is per triple, on the free
+    vectors of its three nodes; the origin writes half of it. Ours: ``bias`` adds a learned number to every item's
+    score, as BPR has it.
     """
 
     width: Count = 100

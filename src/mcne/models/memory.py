@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -103,11 +104,11 @@ def estimate_transfer(
     """
     size = TrainingSize(config, settings, dataset, split, is_on_gpu)
     shape = _Shape(tuple(widths), tuple(samples), rows=1, attention_width=0)
-    is_drawn_there, learned = is_on_gpu and bool(samples), size.item_tables(widths[-1], bias=0)
+    is_drawn_there = is_on_gpu and bool(samples)
+    learned = size.item_tables(widths[-1], bias=0)
     return size.estimate(
         data=_drawn_from(dataset, split, weighted=weighted) if is_drawn_there else 0,
         learned=learned,
-        tables=3 * sum(learned),
         held=size.users * widths[0],
         step=shape.step(size, is_drawn_there=is_drawn_there),
         levels=size.users * sum(widths[1:]),
@@ -117,7 +118,7 @@ def estimate_transfer(
 
 @dataclass(frozen=True)
 class TrainingSize:
-    """What is to be trained, on what and where, and how much there is of it."""
+    """A training before it starts: how much it has of everything."""
 
     config: Any
     settings: TrainingSettings
@@ -158,15 +159,17 @@ class TrainingSize:
         self,
         *,
         learned: Sequence[int],
-        tables: int,
+        tables: int | None = None,
         data: int = 0,
         held: int = 0,
         step: int,
         levels: int = 0,
         scoring: int,
     ) -> Estimate:
-        """Of numbers, ``learned`` those of each table, but for bytes of ``data``: what a method keeps beside that
-        which all keep on the host.
+        """An estimate from counts of numbers, but for ``data``: the bytes that a method keeps beside the shared data.
+
+        ``learned`` are the numbers of each table. Unless ``tables`` says otherwise, all of them and both moments may be
+        in files.
         """
         from mcne.models.tables import LARGE
 
@@ -174,7 +177,7 @@ class TrainingSize:
         copies = [NUMBER * each for each in learned]
         return Estimate(
             data=shared + data,
-            tables=NUMBER * tables,
+            tables=NUMBER * (3 * sum(learned) if tables is None else tables),
             held=NUMBER * held,
             step=NUMBER * step,
             levels=NUMBER * levels,
@@ -185,36 +188,17 @@ class TrainingSize:
         )
 
 
-def network(size: TrainingSize) -> Estimate:
-    """MCNE: a table of users, its levels with attention, and items."""
-    return _network(size, attention_width=size.config.attention_width, may_draw_on_gpu=True)
-
-
-def network_without_attention(size: TrainingSize) -> Estimate:
-    """MCNE whose behaviors all weigh the same."""
-    return _network(size, attention_width=0, may_draw_on_gpu=True)
-
-
-def network_drawn_on_host(size: TrainingSize) -> Estimate:
-    """MCNE whose steps no GPU draws."""
-    return _network(size, attention_width=size.config.attention_width, may_draw_on_gpu=False)
-
-
-def graphsage(size: TrainingSize) -> Estimate:
-    """MCNE's network without attention, whose steps no GPU draws."""
-    return _network(size, attention_width=0, may_draw_on_gpu=False)
-
-
-def _network(size: TrainingSize, *, attention_width: int, may_draw_on_gpu: bool) -> Estimate:
+def network(size: TrainingSize, *, has_attention: bool = True, may_draw_on_gpu: bool = True) -> Estimate:
+    """MCNE: a table of users, its levels, and items."""
     config, dataset = size.config, size.dataset
     is_drawn_there = size.is_on_gpu and may_draw_on_gpu and config.l2_form == "scored"
+    attention_width = config.attention_width if has_attention else 0
     shape = _Shape(config.widths, config.neighbor_samples, len(dataset.behaviors) + 1, attention_width)
     learned = [size.users * config.widths[0], *size.item_tables(config.widths[-1])]
     weighted = config.weighted_neighbors
     return size.estimate(
         data=_drawn_from(dataset, size.split, weighted=weighted) if is_drawn_there else 0,
         learned=learned,
-        tables=3 * sum(learned),
         step=shape.step(size, is_drawn_there=is_drawn_there),
         levels=size.users * sum(config.widths[1:]),
         scoring=shape.scoring(dataset),
@@ -226,12 +210,7 @@ def factors(size: TrainingSize, *, user_tables: int = 1) -> Estimate:
     width = size.config.width
     learned = [size.users * width] * user_tables + size.item_tables(width)
     step = 4 * (size.seeds + size.scored) * width
-    return size.estimate(learned=learned, tables=3 * sum(learned), step=step, scoring=0)
-
-
-def factors_with_contexts(size: TrainingSize) -> Estimate:
-    """The same with another table of users, as contexts."""
-    return factors(size, user_tables=2)
+    return size.estimate(learned=learned, step=step, scoring=0)
 
 
 def factorization_machine(size: TrainingSize) -> Estimate:
@@ -277,14 +256,9 @@ def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
     )
 
 
-def lightgcn_with_links(size: TrainingSize) -> Estimate:
-    """The same with the links between users."""
-    return lightgcn(size, has_links=True)
-
-
 def pinsage(size: TrainingSize) -> Estimate:
     """A vector for each node and those it visits most; all nodes go through each layer at once to be scored."""
-    config, nodes, layers = size.config, size.nodes, _layers(size.config.widths)
+    config, nodes, layers = size.config, size.nodes, list(pairwise(size.config.widths))
     learned = nodes * (config.widths[0] + config.bias)
     levels = [_distinct(size.seeds, size.users) + _distinct(size.scored, size.items)]
     for _ in layers:
@@ -299,10 +273,16 @@ def pinsage(size: TrainingSize) -> Estimate:
     return size.estimate(
         data=nodes * config.neighbors * visits,
         learned=[learned],
-        tables=3 * learned,
         step=step + prepared + 8 * (size.seeds + size.scored) * config.widths[-1],
         scoring=nodes * max(5 * below + above + (below if k else 0) for k, (below, above) in enumerate(layers)),
     )
+
+
+network_without_attention = partial(network, has_attention=False)
+network_drawn_on_host = partial(network, may_draw_on_gpu=False)
+graphsage = partial(network, has_attention=False, may_draw_on_gpu=False)
+factors_with_contexts = partial(factors, user_tables=2)
+lightgcn_with_links = partial(lightgcn, has_links=True)
 
 
 def _data(dataset: SocialDataset, split: Split, *, epochs: int) -> int:
@@ -363,7 +343,7 @@ class _Shape:
 
     def scoring(self, dataset: SocialDataset) -> int:
         """The most numbers held beside two levels while all users are computed."""
-        return max((_scoring(*layer, self.projected, dataset) for layer in _layers(self.widths)), default=0)
+        return max((_scoring(*layer, self.projected, dataset) for layer in pairwise(self.widths)), default=0)
 
 
 def _drawn_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) -> list[int]:
@@ -381,16 +361,13 @@ def _most_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) ->
     return users
 
 
-def _layers(widths: Sequence[int]) -> list[tuple[int, int]]:
-    return list(pairwise(widths))
-
-
 def _scoring(width: int, above: int, projected: int, dataset: SocialDataset) -> int:
     """The numbers that :meth:`mcne.models.message.MessageLayer.receive_all` holds beside both levels."""
     from mcne.models.message import NUMBERS_AT_ONCE, USERS_AT_ONCE
 
     users, links = dataset.n_users, dataset.graph.n_links
-    at_once, piece = max(NUMBERS_AT_ONCE, users * width // 3), min(users, USERS_AT_ONCE)
+    at_once = max(NUMBERS_AT_ONCE, users * width // 3)
+    piece = min(users, USERS_AT_ONCE)
     held = min(users * projected, at_once)
-    heard = min(users, USERS_AT_ONCE) * width if users * projected <= at_once else min(users * width, at_once)
-    return held + heard + piece * (projected + 3 * width + above) + 10 * links * piece // max(1, users)
+    received = min(users, USERS_AT_ONCE) * width if users * projected <= at_once else min(users * width, at_once)
+    return held + received + piece * (projected + 3 * width + above) + 10 * links * piece // max(1, users)

@@ -64,7 +64,8 @@ class Normalization(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.scale, self.shift = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.scale = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
         self.mean: Tensor
         self.variance: Tensor
         self.register_buffer("mean", torch.zeros(width))
@@ -120,13 +121,13 @@ class PooledNetwork(nn.Module):
     @torch.no_grad()
     def maps(self) -> list[tuple[Tensor, Tensor]]:
         """Beyond training: affine maps with ReLU between them, matrix and offset, the normalizations folded in."""
-        made = []
+        hidden = []
         scale, shift = self._affine(0)
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True), start=1):
             outer, offset = self._affine(k)
-            made.append((outer[:, None] * weight * scale, outer * (weight @ shift + bias) + offset))
+            hidden.append((outer[:, None] * weight * scale, outer * (weight @ shift + bias) + offset))
             scale, shift = torch.ones_like(bias), torch.zeros_like(bias)
-        return [*made, ((self.last * scale)[None], (self.last @ shift)[None])]
+        return [*hidden, ((self.last * scale)[None], (self.last @ shift)[None])]
 
     def commit(self) -> None:
         """Move the running statistics toward those of the last forward pass."""
@@ -167,7 +168,7 @@ class NFMScorer:
     """Scores on the device, a piece at a time.
 
     The first map ``(A, b)`` sees ``s_u ⊙ v_i + c_u``. ``A (s_u ⊙ v) = (A diag s_u) v`` makes a product with the item
-    table out of a user's whole catalog, and ``A c_u + b`` is there already.
+    table out of a user's whole catalog, and ``A c_u + b`` is precomputed.
     """
 
     maps: list[tuple[Tensor, Tensor]]
@@ -241,11 +242,12 @@ class NFM(FactorizationMachine, NetworkLearner):
     """Neural factorization machine, learned like LibFM."""
 
     config: NFMConfig
+    network: PooledNetwork
 
     def __init__(self, data: TrainingData, config: NFMConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
         self._seed = seed
-        self.network: PooledNetwork = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
+        self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
 
     def prepare(self, epoch: int, step: int) -> NFMBatch:
@@ -278,8 +280,10 @@ class NFM(FactorizationMachine, NetworkLearner):
 
     def scorer(self) -> NFMScorer:
         """Scores by the running statistics, with nothing dropped out."""
-        tables, behaviors = self.tables.tables, range(len(self.data.names))
-        sums, maps = self.users.everyone(tables), self.network.maps()
+        tables = self.tables.tables
+        behaviors = range(len(self.data.names))
+        sums = self.users.everyone(tables)
+        maps = self.network.maps()
         return NFMScorer(
             maps,
             sums.vectors,

@@ -1,4 +1,4 @@
-"""What methods share to which users and items alike are nodes of one graph: the graph, its triples, its artifact."""
+"""What LightGCN and PinSage share: users and items as nodes of one graph, its triples, its artifact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def joint_graph(data: TrainingData, *, trust: bool) -> Graph:
     """Users first, then the items of every behavior in order; linked by the training pairs, and with ``trust`` so are
     users by the network's links.
 
-    All links count the same. Links to oneself are left out: what a node is, a method adds to what it hears.
+    All links count the same. Links to oneself are left out: methods add a node's own vector to those of its neighbors.
     """
     first = _first_nodes(data)
     sources = [user for user, _ in data.pairs]

@@ -126,7 +126,7 @@ class RowAdam:
             self.tables[name].copy_(tables[name])
 
     def _take_back(self, table: str) -> None:
-        """Go on with a copy of a table that was given away."""
+        """Continue with a copy of a table that was given away."""
         if table in self._given_away:
             self._given_away.remove(table)
             own = self.whole[table]
@@ -143,10 +143,10 @@ def _parts(
     whole: Mapping[str, Tensor], sizes: Mapping[str, int], joined: Mapping[str, Sequence[str]]
 ) -> dict[str, Tensor]:
     """Every table under its own name: it, or its rows of the one that it is joined into."""
-    found = dict(whole)
+    tables = dict(whole)
     for name, parts in joined.items():
-        found |= zip(parts, torch.split(found.pop(name), [sizes[part] for part in parts]), strict=True)
-    return {name: found[name] for name in sizes}
+        tables |= zip(parts, torch.split(tables.pop(name), [sizes[part] for part in parts]), strict=True)
+    return {name: tables[name] for name in sizes}
 
 
 class DenseAdam(torch.optim.Adam):
@@ -159,16 +159,18 @@ class DenseAdam(torch.optim.Adam):
     def __init__(
         self, parameters: Iterable[nn.Parameter], *, learning_rate: float, bounded: Iterable[nn.Parameter] = ()
     ) -> None:
-        own, self._bounded = list(parameters), list(bounded)
+        own = list(parameters)
+        self._bounded = list(bounded)
         is_capturable = all(is_gpu(parameter.device) for parameter in own)
         is_on_host = all(parameter.device.type == "cpu" for parameter in own)
         super().__init__(
             own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable, fused=is_on_host or None
         )
-        self.learning_rate, chosen = learning_rate, {id(parameter) for parameter in self._bounded}
+        self.learning_rate = learning_rate
+        chosen = {id(parameter) for parameter in self._bounded}
         self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
-        there = on_gpu("triton.rows", own[0].device)
-        pieces = 1 if there is None else there.pieces(max(each.numel() for each in own))
+        kernels = on_gpu("triton.rows", own[0].device)
+        pieces = 1 if kernels is None else kernels.pieces(max(each.numel() for each in own))
         self._turned = torch.zeros(len(self._bounded), pieces, dtype=torch.int64, device=own[0].device)
 
     @property
@@ -185,14 +187,14 @@ class DenseAdam(torch.optim.Adam):
     def step(self, closure: None = None) -> None:  # type: ignore[override] # a closure is never used
         """Update all parameters by their gradients."""
         learning = [(parameter, parameter.grad) for parameter in self._bounded_first if parameter.grad is not None]
-        there = on_gpu("triton.rows", self._turned.device)
-        if not learning or there is None:
+        kernels = on_gpu("triton.rows", self._turned.device)
+        if not learning or kernels is None:
             self._plain_step()
             return
         memories = [self._memory(parameter) for parameter, _ in learning]
         steps = [memory["step"] for memory in memories]
         torch._foreach_add_(steps, 1)
-        there.adam_all(
+        kernels.adam_all(
             [parameter.detach() for parameter, _ in learning],
             *([memory[name] for memory in memories] for name in ("exp_avg", "exp_avg_sq")),
             [gradient.contiguous() for _, gradient in learning],

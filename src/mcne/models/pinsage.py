@@ -40,7 +40,7 @@ class PinSageConfig:
 
     The origin states neither the margin nor the walks, and all else is ours: ``l2`` is per triple, on what it scores;
     ``bias`` adds a learned number to every item's score, as BPR has it.
-    A walk is given up with the chance ``restart`` after each of its steps, and after ``walk_length`` in any case.
+    A walk ends with the chance ``restart`` after each of its steps, and after ``walk_length`` in any case.
     """
 
     widths: tuple[Count, ...] = (256, 128, 100)
@@ -108,12 +108,12 @@ class Convolve(nn.Module):
         self.combine = _dense(2 * d_in, d_out, stream=stream)  # W, w
 
     def forward(self, vectors: Tensor, hop: VisitHop) -> Tensor:
-        """``vectors`` [m, d_in] → [n, d_out]; a receiver without neighbors hears zeros."""
+        """``vectors`` [m, d_in] → [n, d_out]; a receiver without neighbors receives zeros."""
         sent = torch.relu(self.near(vectors))  # [m, d_in]
         shares = hop.share.to(sent.dtype)
-        heard = functional.embedding_bag(hop.sender, sent, mode="sum", per_sample_weights=shares)  # [n, d_in]
+        received = functional.embedding_bag(hop.sender, sent, mode="sum", per_sample_weights=shares)  # [n, d_in]
         own = vectors.index_select(0, hop.receiver)  # [n, d_in]
-        return functional.normalize(torch.relu(self.combine(torch.cat([own, heard], dim=1))))
+        return functional.normalize(torch.relu(self.combine(torch.cat([own, received], dim=1))))
 
 
 class PinSageNetwork(nn.Module):
@@ -129,19 +129,19 @@ class PinSageNetwork(nn.Module):
         """The nodes at the end of the hops, [n_K, d_K], from the free ``vectors`` [n₀, d₀]."""
         for layer, hop in zip(self.layers, hops, strict=True):
             vectors = layer(vectors, hop)
-        given: Tensor = self.output(torch.relu(self.hidden(vectors)))
-        return given
+        output: Tensor = self.output(torch.relu(self.hidden(vectors)))
+        return output
 
 
 class PinSage(NodeEmbedder, NetworkLearner):
     """Every node by its own vector and those of its most visited neighbors, layer by layer."""
 
+    network: PinSageNetwork
+
     def __init__(self, data: TrainingData, config: PinSageConfig, *, seed: int, device: torch.device) -> None:
         self.config, self.device = config, device
         self.ranking = NodeRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
-        self.network: PinSageNetwork = PinSageNetwork(config.widths, stream=Stream(seed, "initialize", "network")).to(
-            device
-        )
+        self.network = PinSageNetwork(config.widths, stream=Stream(seed, "initialize", "network")).to(device)
         stream = Stream(seed, "initialize", "nodes")
         nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
         tables = {"nodes": nodes} | ({"bias": torch.zeros(len(nodes), 1)} if config.bias else {})
@@ -166,12 +166,12 @@ class PinSage(NodeEmbedder, NetworkLearner):
     def loss(self, batch: PinSageBatch) -> StepLoss:
         """Margin loss or BPR per behavior, averaged over behaviors, plus L2 on what was scored."""
         self.tables.forget()
-        given = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
+        vectors = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
         bias = self.tables.rows("bias", batch.scored) if self.config.bias else None  # [n_K, 1]
         return rank_triples(
             batch.triples,
-            scored=given,
-            decayed=given,
+            scored=vectors,
+            decayed=vectors,
             bias=bias,
             ranking_loss=self._ranking_loss,
             l2=self.config.l2,
@@ -179,11 +179,11 @@ class PinSage(NodeEmbedder, NetworkLearner):
 
     @torch.no_grad()
     def vectors(self) -> Tensor:
-        """What the network gives to all nodes, [nodes, d_K]."""
+        """The output of the network for all nodes, [nodes, d_K]."""
         everyone = WeightedHop(np.arange(self.ranking.n_nodes), self._visited.node, self._visited.share)
         hops = [VisitHop.of(everyone, self.device)] * len(self.network.layers)
-        given: Tensor = self.network(self.tables.tables["nodes"], hops)
-        return given
+        vectors: Tensor = self.network(self.tables.tables["nodes"], hops)
+        return vectors
 
     def learned(self) -> dict[str, Tensor]:
         """The tables, the weights of the network, and the neighbors that were drawn for it."""

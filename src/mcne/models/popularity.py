@@ -22,7 +22,7 @@ class PopularityConfig:
 
 
 class Popularity:
-    """Training records per item; ready when made."""
+    """Training records per item."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What methods share that rank items by inner products and learn them by BPR: item tables, triples, loss, artifact."""
+"""What methods share that rank items by inner products: item tables, triples, loss, scorer and artifact."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ class DotRanking:
 
     def tables(self) -> dict[str, Tensor]:
         """The initial item tables."""
-        made = {}
+        tables = {}
         for k, (name, size) in enumerate(zip(self.data.names, self.data.n_items, strict=True)):
             stream = Stream(self.seed, "initialize", "items", name)
-            made[f"items.{k}"] = normal_table(size, self.width, std=INIT_STD, stream=stream)
+            tables[f"items.{k}"] = normal_table(size, self.width, std=INIT_STD, stream=stream)
             if self.bias:
-                made[f"bias.{k}"] = torch.zeros(size, 1)
-        return made
+                tables[f"bias.{k}"] = torch.zeros(size, 1)
+        return tables
 
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[Triples, ...]]:
         """The distinct users of a step, increasing, and the triples of every behavior."""
@@ -197,7 +197,7 @@ class DotRanking:
         masks: NDArray[np.bool_] | None = None,
         trunk: Trunk | None = None,
     ) -> ConditionalEmbeddings:
-        """The artifact of the same scores, which holds copies of all it is made of."""
+        """The artifact of the same scores, which holds copies of all tables."""
         every = np.ones((len(self.data.names), self.width), dtype=bool)
         own = {name: copied(table) for name, table in tables.items() if name.startswith(("items.", "bias."))}
         items, bias = self._arrays(own)
@@ -223,7 +223,7 @@ class DotRanking:
 
 @dataclass(frozen=True, eq=False)
 class DeviceScorer:
-    """:class:`mcne.embeddings.scorer.DotScorer` on a device: only what is asked about and the scores travel."""
+    """:class:`mcne.embeddings.scorer.DotScorer` on a device: only ids and scores travel."""
 
     vectors: Tensor  # [users, d]
     masks: Tensor  # [C, d]

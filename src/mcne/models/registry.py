@@ -41,8 +41,8 @@ class Entry:
     @property
     def make(self) -> type[Any]:
         """The class, which is called with training data, settings, seed and device."""
-        made: type[Any] = _imported(self.model)
-        return made
+        model: type[Any] = _imported(self.model)
+        return model
 
     @property
     def config(self) -> type[Any]:

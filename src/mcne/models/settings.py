@@ -21,10 +21,10 @@ LARGEST = 1e36
 
 @dataclass(frozen=True)
 class Range:
-    """Which numbers a setting may have; its type carries it by ``Annotated``."""
+    """The numbers that a setting may have; its type carries the range by ``Annotated``."""
 
     needed: str
-    holds: Callable[[float], bool]  # never for what is not a number: every comparison with it fails
+    holds: Callable[[float], bool]  # False for NaN: every comparison with it fails
 
 
 Count = Annotated[int, Range("a whole number of 1 or more", lambda value: value >= 1)]
@@ -51,18 +51,18 @@ class TrainingSettings:
 EXAMPLES = {int: "64", float: "0.005", bool: "true or false", str: '"text"'}
 
 
-def parse(kinds: Sequence[type[Any]], given: Mapping[str, Any]) -> list[Any]:
-    """One instance of each dataclass from flat ``given`` values; each key belongs to the one that has it."""
+def parse(kinds: Sequence[type[Any]], values: Mapping[str, Any]) -> list[Any]:
+    """One instance of each dataclass from flat ``values``; each key belongs to the dataclass that has it."""
     hints = {kind: get_type_hints(kind, include_extras=True) for kind in kinds}
     known = [name for kind in kinds for name in hints[kind]]
-    for name in given:
+    for name in values:
         if name not in known:
             raise UsageError(unknown("setting", name, known))
-    made = []
+    parsed = []
     for kind in kinds:
-        mine = {name: _convert(name, value, hints[kind][name]) for name, value in given.items() if name in hints[kind]}
-        made.append(kind(**mine))
-    return made
+        own = {name: value for name, value in values.items() if name in hints[kind]}
+        parsed.append(kind(**{name: convert(f"setting {name}", own[name], hints[kind][name]) for name in own}))
+    return parsed
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -77,17 +77,17 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
     """``key=value`` texts, their values written as in TOML; bare words are text."""
-    given = {}
+    values = {}
     for pair in pairs:
         name, sign, text = pair.partition("=")
         name = name.strip()
         if not (name and sign):
             raise UsageError(f"--set {pair}: a setting like learning_rate=0.003 is needed")
         try:
-            given[name] = tomllib.loads(f"value = {text}")["value"]
+            values[name] = tomllib.loads(f"value = {text}")["value"]
         except (ValueError, RecursionError):
-            given[name] = text
-    return given
+            values[name] = text
+    return values
 
 
 def to_json(settings: Any) -> dict[str, Any]:
@@ -96,34 +96,34 @@ def to_json(settings: Any) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
 
-def _convert(name: str, value: Any, kind: Any) -> Any:
-    """``value`` as the field's type, or an error that names what is allowed."""
+def convert(what: str, value: Any, kind: Any) -> Any:
+    """``value`` as a type such as :data:`Count`; the error tells ``what`` it is and what is allowed."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _in_range(name, _convert(name, value, arguments[0]), arguments[1:])
+        return _in_range(what, convert(what, value, arguments[0]), arguments[1:])
     if origin is Literal:
         if value not in arguments:
-            raise UsageError(f"setting {name}: {unknown('value', value, arguments)}")
+            raise UsageError(f"{what}: {unknown('value', value, arguments)}")
         return value
     if origin in (Union, types.UnionType):
-        return None if value is None else _convert(name, value, next(a for a in arguments if a is not type(None)))
+        return None if value is None else convert(what, value, next(a for a in arguments if a is not type(None)))
     if origin is tuple:
         if isinstance(value, str):
-            raise UsageError(f"setting {name}: {value!r} is str, a list is expected, as in [64, 32]")
+            raise UsageError(f"{what}: {value!r} is str, a list is expected, as in [64, 32]")
         values = value if isinstance(value, list | tuple) else [value]
-        return tuple(_convert(name, each, arguments[0]) for each in values)
+        return tuple(convert(what, each, arguments[0]) for each in values)
     if kind is float and type(value) is int:
         return float(str(value))  # infinite where float(value) would be an OverflowError
     if type(value) is not kind:
         raise UsageError(
-            f"setting {name}: {value!r} is {type(value).__name__}, {kind.__name__} is expected, as in {EXAMPLES[kind]}"
+            f"{what}: {value!r} is {type(value).__name__}, {kind.__name__} is expected, as in {EXAMPLES[kind]}"
         )
     return value
 
 
-def _in_range(name: str, value: Any, declared: Sequence[Any]) -> Any:
+def _in_range(what: str, value: Any, declared: Sequence[Any]) -> Any:
     """``value``, unless its type declares a range that it is out of."""
     for each in declared:
         if isinstance(each, Range) and value is not None and not each.holds(value):
-            raise UsageError(f"setting {name}: {value} is out of range; {each.needed} is needed")
+            raise UsageError(f"{what}: {value} is out of range; {each.needed} is needed")
     return value

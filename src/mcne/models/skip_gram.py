@@ -76,7 +76,7 @@ class SkipGram:
     """
 
     def __init__(self, length: int, window: int, *, negatives: int, device: torch.device) -> None:
-        window = min(window, length)  # beyond it nothing is found
+        window = min(window, length)  # there is nothing beyond a walk
         size = min(2 * window, length)
         first = torch.arange(0, length, size)[:, None]
         centers = first + torch.arange(size)  # [n, b] places in a walk, the last ones maybe beyond its end

@@ -42,7 +42,7 @@ NUMBERS_AT_ONCE = 1 << 22
 
 @dataclass
 class Room:
-    """Where files are made, and how many bytes of tables still go to memory: all, or as many as there is room for.
+    """Where files are created, and how many bytes of tables still go to memory: all, or as many as there is room for.
 
     Rarely needed copies are in files in any case.
     """
@@ -85,13 +85,15 @@ def new_table(
 ) -> Tensor:
     """A table [rows, width] to be filled, or of zeros; on the host unless a device is given.
 
-    What does not last, being made anew each time that all users are scored, takes no part of the memory for tables.
+    A table that does not ``last``, as it is computed anew for each scoring, takes no part of the memory for tables.
     """
-    there, numbers = _ROOM.get(), torch.get_default_dtype() if dtype is None else dtype
-    size, is_on_host = rows * width * numbers.itemsize, device is None or device.type == "cpu"
-    if there is None or not (size and is_on_host) or there.takes(size, lasts=lasts):
+    current = _ROOM.get()
+    numbers = torch.get_default_dtype() if dtype is None else dtype
+    size = rows * width * numbers.itemsize
+    is_on_host = device is None or device.type == "cpu"
+    if current is None or not (size and is_on_host) or current.takes(size, lasts=lasts):
         return (torch.zeros if zero else torch.empty)(rows, width, dtype=numbers, device=device)
-    with _file(there.directory, size) as file:
+    with _file(current.directory, size) as file:
         mapped = mmap.mmap(file.fileno(), size)
     mapped.madvise(mmap.MADV_RANDOM)  # a row is read alone: what is beside it would only be in the way
     _MAPPED.add(mapped)
@@ -114,14 +116,14 @@ class Kept:
     """A copy of tensors that is rarely needed; large ones of the host are in files, if there is room for them."""
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        there = _ROOM.get()
+        current = _ROOM.get()
         self._held: dict[str, Tensor] = {}
         self._filed: dict[str, tuple[int, torch.dtype, torch.Size]] = {}  # descriptors
         for name, tensor in tensors.items():
-            if there is None or tensor.device.type != "cpu" or tensor.nbytes < LARGE:
+            if current is None or tensor.device.type != "cpu" or tensor.nbytes < LARGE:
                 self._held[name] = tensor.clone()
             else:
-                file = _written(there.directory, tensor)
+                file = _written(current.directory, tensor)
                 weakref.finalize(self, os.close, file)
                 self._filed[name] = (file, tensor.dtype, tensor.shape)
         self._names = list(tensors)
