@@ -15,8 +15,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.models.memory import estimate
 from mcne.text import human_bytes
-from mcne.training.choices import settings_of
-from mcne.training.fitting import WORKSPACES, gpu_bytes
+from mcne.training.resources import WORKSPACES, gpu_bytes
+from mcne.training.run import settings_of
 
 METHODS = ("mcne", "mcne-a", "bpr", "libfm", "nfm", "node2vec", "line", "graphsage", "pinsage", "lightgcn-trust")
 

@@ -22,7 +22,7 @@ from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.models.mcne import MCNEConfig
 from mcne.models.settings import TrainingSettings
-from mcne.training import checkpoint
+from mcne.training import journal
 from mcne.training.journal import RunJournal
 
 TINY: dict[str, Any] = {
@@ -121,13 +121,14 @@ def test_progress_is_a_line_per_epoch_on_stderr(data: SocialDataset, capsys: pyt
 def test_no_checkpoint_is_written_where_nothing_is_kept(
     data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saved, save = list[Path](), checkpoint.save
+    saved = list[Path]()
+    save = journal.save_checkpoint
 
     def counted(directory: Path, *args: Any, **options: Any) -> None:
         saved.append(directory)
         save(directory, *args, **options)
 
-    monkeypatch.setattr(checkpoint, "save", counted)
+    monkeypatch.setattr(journal, "save_checkpoint", counted)
     often = mcne.MCNE(**TINY, checkpoint_seconds=0)
     often.fit(data, progress=False)
     assert saved == []

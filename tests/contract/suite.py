@@ -29,7 +29,7 @@ from mcne.evaluation.protocol import evaluate
 from mcne.models.contract import Embedder, Learner, Method, TrainingData
 from mcne.models.registry import entry
 from mcne.models.settings import parse
-from mcne.training import checkpoint
+from mcne.training import journal
 
 CPU = torch.device("cpu")
 Network = tuple[SocialDataset, Split]
@@ -441,8 +441,8 @@ class LearnerContract:
         whole, resumed = case.learner(training_data()), case.learner(training_data())
         advance(whole, 5)
         state = {"learned": whole.learned(), "memory": whole.memory()}
-        checkpoint.save(tmp_path, {"steps_done": 5, "records": 0}, state, run="run", keep=1)
-        saved, complaints = checkpoint.newest(tmp_path, run="run", device=CPU)
+        journal.save_checkpoint(tmp_path, {"steps_done": 5, "records": 0}, state, run="run", keep=1)
+        saved, complaints = journal.newest_checkpoint(tmp_path, run="run", device=CPU)
         assert saved is not None
         assert not complaints
         assert {group: content(tensors) for group, tensors in saved.state.items()} == {

@@ -16,7 +16,7 @@ from mcne.extend.alignment import aligned
 from mcne.extend.transfer import settings_of, transfer
 from mcne.models import tables
 from mcne.models.memory import Estimate, estimate_transfer
-from mcne.training import fitting
+from mcne.training import resources
 from mcne.training.reporting import SilentReporter
 
 
@@ -79,7 +79,7 @@ def test_the_vectors_of_users_and_the_new_items_are_counted(base: ConditionalEmb
 def test_what_cannot_fit_is_refused_before_anything_is_made(
     base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "available_memory", lambda: 3 << 20)
+    monkeypatch.setattr(resources, "available_memory", lambda: 3 << 20)
     said = r"mcne-transfer needs about .* of memory and may use 3\.0 MiB .*set smaller batch_size or neighbor_samples,"
     with pytest.raises(UsageError, match=said):
         bring(base, whole, tmp_path / "deep" / "run", SilentReporter())
@@ -91,7 +91,7 @@ def test_the_same_bytes_with_tables_in_files(
 ) -> None:
     plain = bring(base, whole, tmp_path / "plain", SilentReporter())
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
-    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
+    monkeypatch.setattr(resources, "available_memory", lambda: 1)
     monkeypatch.setattr(tables, "LARGE", 1)
     noted = Noted()
     filed = bring(base, whole, tmp_path / "filed", noted)

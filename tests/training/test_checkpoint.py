@@ -15,8 +15,8 @@ import torch
 
 from mcne import files
 from mcne.errors import ArtifactError, DiskError
-from mcne.training import checkpoint
-from mcne.training.checkpoint import State
+from mcne.training import journal
+from mcne.training.loop import State
 
 CPU = torch.device("cpu")
 RUN = "ab" * 32
@@ -46,12 +46,12 @@ def position_of(step: int, *, records: int = 0) -> dict[str, Any]:
 
 
 def save(directory: Path, step: int, *, records: int = 0, keep: int = 2, run: str = RUN) -> None:
-    checkpoint.save(directory, position_of(step, records=records), state_of(step), run=run, keep=keep)
+    journal.save_checkpoint(directory, position_of(step, records=records), state_of(step), run=run, keep=keep)
 
 
 def found(directory: Path, *, run: str = RUN) -> tuple[int | None, list[str]]:
     """The step of the newest complete checkpoint, checked to be exactly what was saved, and the complaints."""
-    newest, complaints = checkpoint.newest(directory, run=run, device=CPU)
+    newest, complaints = journal.newest_checkpoint(directory, run=run, device=CPU)
     if newest is None:
         return None, complaints
     step = newest.position["steps_done"]
@@ -99,7 +99,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
 
 def test_what_comes_back_can_be_written_to(tmp_path: Path) -> None:
     save(tmp_path, 3)
-    newest, _ = checkpoint.newest(tmp_path, run=RUN, device=CPU)
+    newest, _ = journal.newest_checkpoint(tmp_path, run=RUN, device=CPU)
     assert newest is not None
     before = tree(tmp_path)
     newest.state["learned"]["users"].add_(1)
@@ -125,7 +125,7 @@ def test_more_steps_than_digits_of_a_smaller_count(tmp_path: Path) -> None:
 def test_the_end_of_an_epoch_is_newer_than_its_last_step(tmp_path: Path) -> None:
     save(tmp_path, 3, records=0)
     save(tmp_path, 3, records=1)
-    newest, _ = checkpoint.newest(tmp_path, run=RUN, device=CPU)
+    newest, _ = journal.newest_checkpoint(tmp_path, run=RUN, device=CPU)
     assert newest is not None
     assert newest.position["records"] == 1
     assert len(names(tmp_path)) == 2
@@ -270,9 +270,9 @@ def test_other_artifacts_are_no_checkpoints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("more", "age"), [(1, "a newer"), (-1, "an older")])
 def test_another_format_is_no_damage(more: int, age: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the training would start anew, and its first checkpoint would remove the good ones."""
-    version = checkpoint.VERSION + more
+    version = journal.VERSION + more
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "VERSION", version)
+        patch.setattr(journal, "VERSION", version)
         for step in (1, 2):
             save(tmp_path, step)
     before = tree(tmp_path)

@@ -22,8 +22,8 @@ from mcne.models import tables
 from mcne.models.contract import TrainingData
 from mcne.models.memory import Estimate, _most_users, estimate
 from mcne.models.registry import METHODS, entry
-from mcne.training import fitting, settings_of
-from mcne.training.fitting import _left_in_groups, available_memory, decide
+from mcne.training import resources, settings_of
+from mcne.training.resources import _left_in_groups, available_memory, decide
 
 MIB = 1 << 20
 CPU = torch.device("cpu")
@@ -196,7 +196,7 @@ def test_what_may_be_in_files_is_there(method: str, tmp_path: Path) -> None:
 def test_the_same_bytes_with_tables_in_files(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(method, tmp_path / "plain")
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
-    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
+    monkeypatch.setattr(resources, "available_memory", lambda: 1)
     train(method, tmp_path / "filed")
     plain, filed = (
         {each.name: each.read_bytes() for each in (tmp_path / run).rglob("*.npy")} for run in ("plain", "filed")
@@ -209,7 +209,7 @@ def test_the_same_bytes_with_tables_in_files(method: str, tmp_path: Path, monkey
 def test_what_cannot_fit_is_refused_before_anything_is_made(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "available_memory", lambda: 3 * MIB)
+    monkeypatch.setattr(resources, "available_memory", lambda: 3 * MIB)
     said = rf"{method} needs about .* of memory and may use 3\.0 MiB .*; set smaller widths?( or|,) batch_size"
     with pytest.raises(UsageError, match=said) as refused:
         train(method, tmp_path / "deep" / "run")
@@ -218,7 +218,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(
 
 
 def test_files_are_promised_only_for_what_goes_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "available_memory", lambda: 1 << 35)
+    monkeypatch.setattr(resources, "available_memory", lambda: 1 << 35)
     filed = decide("libfm", replace(needed_by("libfm"), tables=1 << 40), CPU, path=tmp_path)
     assert filed.memory_for_tables == (1 << 35) - needed_by("libfm").memory_beside_files
     assert "about 992." in filed.line  # of a TiB, less what fits in 32 GiB

@@ -24,10 +24,9 @@ from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
 from mcne.kernels import compile_clock
 from mcne.models.contract import Learner, Method, StepLoss
 from mcne.models.settings import TrainingSettings
-from mcne.training import checkpoint, loop
-from mcne.training.checkpoint import State
+from mcne.training import journal, loop
 from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, RunJournal
-from mcne.training.loop import Evaluated, Position, fit
+from mcne.training.loop import Evaluated, Loop, Position, State, evaluate_once
 from mcne.training.reporting import PlainReporter, SilentReporter, describe_epoch
 
 CPU = torch.device("cpu")
@@ -162,7 +161,9 @@ def by_count(metrics: Mapping[int, float | None]) -> Callable[[Method], Evaluate
 def train(
     method: Method, evaluate: Callable[[Method], Evaluated], journal: Any, chosen: TrainingSettings | None = None
 ) -> Position:
-    return fit(method, evaluate, names=NAMES, settings=chosen or settings(), journal=journal, device=CPU)
+    if not isinstance(method, Learner):
+        return evaluate_once(method, evaluate, journal, CPU)
+    return Loop(method, evaluate, names=NAMES, settings=chosen or settings(), journal=journal, device=CPU).run()
 
 
 def journal_at(path: Path, chosen: TrainingSettings | None = None, *, lines: list[str] | None = None) -> RunJournal:
@@ -376,7 +377,7 @@ def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_
     assert error.value.exit_code == 3
     assert method.count == 5
     assert float(method.memory()["momentum"][0]) == 1.5**5
-    saved, complaints = checkpoint.newest(tmp_path / CHECKPOINTS, run="this run", device=CPU)
+    saved, complaints = journal.newest_checkpoint(tmp_path / CHECKPOINTS, run="this run", device=CPU)
     assert saved is not None
     assert not complaints
     assert (saved.position["epoch"], saved.position["step"]) == (1, 2)
@@ -399,10 +400,10 @@ def test_divergence_on_a_gpu_is_noticed_before_anything_is_kept(
     if is_captured:
         monkeypatch.setattr(loop, "captured_steps", lambda *_: in_one)
     else:
-        monkeypatch.setattr(loop._Training, "looks_at_each", property(lambda _: False, lambda *_: None), raising=False)
+        monkeypatch.setattr(Loop, "looks_at_each", property(lambda _: False, lambda *_: None), raising=False)
     with pytest.raises(DivergedError, match=rf"the loss of Travel is not finite in epoch 2, by step {step}; .*lower"):
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=seconds))
-    saved = checkpoint.newest(tmp_path / CHECKPOINTS, run="this run", device=CPU)[0]
+    saved = journal.newest_checkpoint(tmp_path / CHECKPOINTS, run="this run", device=CPU)[0]
     assert (saved is None) == (seconds > 0)
     assert saved is None or (saved.position["epoch"], saved.position["step"]) == (1, 1)
 

@@ -18,7 +18,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import Interrupted, UsageError
 from mcne.models import tables
 from mcne.models.memory import Estimate
-from mcne.training import fitting
+from mcne.training import resources
 from mcne.training.journal import METRICS
 from mcne.training.reporting import SilentReporter
 
@@ -65,7 +65,7 @@ def content(path: Path) -> dict[str, bytes]:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory for everything but the tables, and everything that can be is in a file."""
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
-    monkeypatch.setattr(fitting, "available_memory", lambda: 1)
+    monkeypatch.setattr(resources, "available_memory", lambda: 1)
     monkeypatch.setattr(tables, "LARGE", 1)
 
 
@@ -115,7 +115,7 @@ def test_as_many_tables_as_fit_are_in_memory_with_the_same_bytes(
     train("mcne", tmp_path / "filed", Noted())
     whole = made.copy()
     made.clear()
-    monkeypatch.setattr(fitting, "available_memory", lambda: sum(whole))
+    monkeypatch.setattr(resources, "available_memory", lambda: sum(whole))
     monkeypatch.setattr(Estimate, "memory_beside_files", sum(whole) - 2 * users - 100)
     train("mcne", tmp_path / "partly", Noted())
     assert 0 < sum(made) < sum(whole)
@@ -124,7 +124,7 @@ def test_as_many_tables_as_fit_are_in_memory_with_the_same_bytes(
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "available_memory", lambda: 3 << 20)
+    monkeypatch.setattr(resources, "available_memory", lambda: 3 << 20)
     with pytest.raises(UsageError, match=r"mcne needs about .* of memory and may use 3\.0 MiB .*smaller widths"):
         train("mcne", tmp_path / "deep" / "run", Noted())
     assert not (tmp_path / "deep").exists()

@@ -16,7 +16,7 @@ from mcne.models.settings import TrainingSettings, read_pairs, read_toml
 from mcne.studies.given import Given
 from mcne.studies.plan import Candidate, Plan
 from mcne.training import resolved
-from mcne.training.choices import SCHEDULE
+from mcne.training.run import SCHEDULE
 
 KEYS = ("title", "command", "paper", "method", "split", "repetitions", "settings", "values", "expected")
 SHORTHANDS = {"final_width": "widths", "neighbor_sample": "neighbor_samples"}

@@ -15,8 +15,7 @@ from mcne.extend.learner import Control, TransferConfig
 from mcne.models.settings import TrainingSettings, parse, read_toml
 from mcne.studies.given import Given
 from mcne.training import resolved, settings_of
-from mcne.training.choices import schedule_of
-from mcne.training.run import TRANSFER
+from mcne.training.run import TRANSFER, schedule_of
 
 KEYS = ("title", "command", "behavior", "repetitions", "search", "reference")
 TABLES = ("training", "base", "rows", "paper", "expected")

@@ -5,12 +5,12 @@
 a run needs no torch; training imports it where it is used.
 """
 
-from mcne.training.choices import choose_device as choose_device
-from mcne.training.choices import resolved as resolved
-from mcne.training.choices import settings_of as settings_of
+from mcne.training.resources import choose_device as choose_device
 from mcne.training.run import SPEC as SPEC
 from mcne.training.run import Mode as Mode
 from mcne.training.run import Run as Run
 from mcne.training.run import RunSpec as RunSpec
 from mcne.training.run import begun_with as begun_with
+from mcne.training.run import resolved as resolved
+from mcne.training.run import settings_of as settings_of
 from mcne.training.trainer import Training as Training

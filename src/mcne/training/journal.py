@@ -3,55 +3,66 @@
 ``metrics.jsonl`` holds what the seed decides and nothing else, so that it is the same, byte for byte, however often the
 training was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. What the disk
 refuses ends the training with a ``DiskError``; everything up to the last checkpoint is safe then.
+
+A checkpoint is an artifact with everything that a training needs to go on as if it had never stopped. The newest
+complete one wins; the last few are kept.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from mcne.errors import ArtifactError, UsageError
+from mcne import files
+from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.files import disk_errors, overwrite
 from mcne.models.settings import TrainingSettings
-from mcne.training import checkpoint
-from mcne.training.checkpoint import State
-from mcne.training.loop import Losses, Position, Record
+from mcne.models.tables import read_in_order
+from mcne.training.loop import Losses, Position, Record, State
 from mcne.training.reporting import Reporter
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 NOWHERE_TO_KEEP = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
+KIND, VERSION = "mcne checkpoint", 1
+PREFIX = "step-"
 
 
 class RunJournal:
     """Keeps a training in a directory and passes on what people want to see."""
 
-    def __init__(self, path: Path, *, identity: str, settings: TrainingSettings, reporter: Reporter) -> None:
-        self._path, self._identity, self._settings, self._reporter = path, identity, settings, reporter
+    def __init__(self, path: Path, identity: str, settings: TrainingSettings, reporter: Reporter) -> None:
+        self._path = path
+        self._identity = identity
+        self._settings = settings
+        self._reporter = reporter
         self._board_kind = tensorboard_writer() if settings.tensorboard else None
         self._board: Any = None
 
     def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
         """The newest complete checkpoint; metrics past it are cut."""
-        found, complaints = checkpoint.newest(self._path / CHECKPOINTS, run=self._identity, device=device)
+        newest, complaints = newest_checkpoint(self._path / CHECKPOINTS, run=self._identity, device=device)
         for complaint in complaints:
             self._reporter.say(f"passed over a checkpoint: {complaint}")
-        records = 0 if found is None else int(found.position["records"])
+        records = 0 if newest is None else int(newest.position["records"])
         self._cut(records)
         self._open_board(purge_step=records + 1 if records else 0)  # epochs that are trained again are drawn once
-        if found is None:
+        if newest is None:
             return None
-        done = int(found.position["steps_done"])
-        self._reporter.say(f"resumed after step {done:,}, in epoch {int(found.position['epoch']) + 1}")
-        return found.position, found.state
+        done = int(newest.position["steps_done"])
+        self._reporter.say(f"resumed after step {done:,}, in epoch {int(newest.position['epoch']) + 1}")
+        return newest.position, newest.state
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
         """Keep a checkpoint, and of the earlier ones the last few."""
-        checkpoint.save(
+        save_checkpoint(
             self._path / CHECKPOINTS, position, state, run=self._identity, keep=self._settings.keep_checkpoints
         )
 
@@ -97,7 +108,8 @@ class RunJournal:
     def _cut(self, records: int) -> None:
         """Keep the metrics that the checkpoint has seen, and of the times what is whole."""
         path = self._path / METRICS
-        metrics, times = _whole_lines(path), _whole_lines(self._path / TIMES)
+        metrics = _whole_lines(path)
+        times = _whole_lines(self._path / TIMES)
         if len(metrics) < records:
             raise ArtifactError(
                 f"{path}: holds {len(metrics):,} records where the checkpoint has seen {records:,}; restore it, or "
@@ -131,13 +143,13 @@ def _append(path: Path, record: Mapping[str, Any]) -> None:
 
 def _scalars(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
     """The numbers of a nested record with slashed names."""
-    found: list[tuple[str, float]] = []
+    scalars: list[tuple[str, float]] = []
     for name, value in record.items():
         if isinstance(value, Mapping):
-            found += _scalars(value, f"{prefix}{name}/")
+            scalars += _scalars(value, f"{prefix}{name}/")
         elif isinstance(value, int | float):
-            found.append((prefix + name, float(value)))
-    return found
+            scalars.append((prefix + name, float(value)))
+    return scalars
 
 
 def tensorboard_writer() -> Any:
@@ -149,3 +161,76 @@ def tensorboard_writer() -> Any:
             "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where the training stood, and its tensors."""
+
+    position: dict[str, Any]
+    state: State
+
+
+def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, *, run: str, keep: int) -> None:
+    """Write a checkpoint of a run and drop all but the newest ``keep``.
+
+    The number of records is part of the name: an epoch's last step and its evaluation are two places to go on from.
+    Whatever is there of a later place was passed over on resume as damaged, so it goes.
+    """
+    arrays = {
+        f"{group}.{name}": tensor.detach().cpu().numpy()
+        for group, tensors in state.items()
+        for name, tensor in tensors.items()
+    }
+    target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
+    _remove([path for path in _checkpoints(directory) if path.name >= target.name])
+    meta = {"run": run, "position": dict(position)}
+    with read_in_order():
+        files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
+    _remove(_checkpoints(directory)[:-keep])
+    _remove(list(directory.glob(f".{PREFIX}*.partial")))  # of killed processes
+
+
+def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
+    """The newest complete checkpoint, and what is wrong with any newer one that was passed over.
+
+    Only damage is passed over. One of another format is sound, and the next one would remove it.
+    """
+    complaints = []
+    for path in reversed(_checkpoints(directory)):
+        try:
+            version = files.read_manifest(path, KIND)["version"]
+            saved = files.read(path, KIND, version)
+        except (ArtifactError, DataError) as error:
+            complaints.append(str(error))
+            continue
+        if version != VERSION:
+            newer = "a newer" if version > VERSION else "an older"
+            raise ArtifactError(
+                f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
+                "go on with the mcne that wrote it, or choose another directory"
+            )
+        if saved.meta["run"] != run:
+            raise ArtifactError(
+                f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {run[:12]}): other data, "
+                "method or settings; choose another directory, or repeat the settings that it was started with"
+            )
+        state: State = {}
+        for name in saved.arrays:
+            group, _, rest = name.partition(".")
+            mine = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all at once may not fit in memory
+            state.setdefault(group, {})[rest] = torch.from_numpy(mine.view(np.ndarray)).to(device)
+        return Checkpoint(saved.meta["position"], state), complaints
+    return None, complaints
+
+
+def _checkpoints(directory: Path) -> list[Path]:
+    """Checkpoint directories, complete or not, oldest first."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if path.name.startswith(PREFIX))
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)

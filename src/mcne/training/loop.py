@@ -28,10 +28,11 @@ from mcne.kernels.compile_clock import CLOCK
 from mcne.models.contract import Learner, Method
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import Kept
-from mcne.training.checkpoint import State
 from mcne.training.gpu import captured_steps
 
 Record = dict[str, Any]
+State = dict[str, dict[str, Tensor]]
+"""Named groups of tensors, of which a checkpoint is made: ``learned``, ``memory``, ``best``, ``loop``."""
 Losses = Callable[[], Mapping[str, float]]
 """The mean of each behavior so far in the epoch, looked at when asked for: that waits for the device."""
 
@@ -81,37 +82,35 @@ class Evaluated:
     details: Mapping[str, Any]
 
 
-def fit(
-    method: Method,
-    evaluate: Callable[[Method], Evaluated],
-    *,
-    names: tuple[str, ...],
-    settings: TrainingSettings,
-    journal: Journal,
-    device: torch.device,
+def evaluate_once(
+    method: Method, evaluate: Callable[[Method], Evaluated], journal: Journal, device: torch.device
 ) -> Position:
-    """Train a method, leave it with what it had learned at its best evaluation, and say where that was."""
-    if not isinstance(method, Learner):
-        journal.resume(device)  # which cuts what an earlier attempt recorded
-        evaluated = evaluate(method)
-        journal.record({"epoch": 0, "validation": dict(evaluated.details)}, seconds=0.0, examples=0)
-        return Position(best_metric=evaluated.metric, best_epoch=0, records=1)
-    with hold_signals() as stop:
-        return _Training(method, evaluate, names, settings, journal, device).run(stop)
+    """Record how good a method is that does not learn step by step."""
+    journal.resume(device)  # which cuts what an earlier attempt recorded
+    evaluated = evaluate(method)
+    journal.record({"epoch": 0, "validation": dict(evaluated.details)}, seconds=0.0, examples=0)
+    return Position(best_metric=evaluated.metric, best_epoch=0, records=1)
 
 
-class _Training:
+class Loop:
+    """The training of a learner."""
+
     def __init__(
         self,
         method: Learner,
         evaluate: Callable[[Method], Evaluated],
+        *,
         names: tuple[str, ...],
         settings: TrainingSettings,
         journal: Journal,
         device: torch.device,
     ) -> None:
-        self.method, self.evaluate, self.names = method, evaluate, names
-        self.settings, self.journal = settings, journal
+        self.method = method
+        self.evaluate = evaluate
+        self.names = names
+        self.settings = settings
+        self.journal = journal
+        self.device = device
         self.position = Position()
         self.best: Kept | None = None
         self.captured = captured_steps(method, device)
@@ -119,20 +118,19 @@ class _Training:
         self.total = torch.zeros((), device=device)  # of steps that nobody has looked at yet
         self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
         self.saved_at = time.monotonic()
-        self.told_at = time.perf_counter()  # how long was compiled
-        kept = journal.resume(device)
-        if kept is not None:
-            self._take_over(*kept)
+        self.compiled_until = time.perf_counter()  # what was compiled before is reported
 
-    def run(self, stop: _Stop) -> Position:
-        position = self.position
-        pool = ThreadPoolExecutor(
-            self.settings.workers, initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
-        )  # told, as a step may have fewer for a moment (mcne.kernels.products)
-        try:
+    def run(self) -> Position:
+        """Train, leave the method with what it had learned at its best evaluation, and return where that was."""
+        with hold_signals() as stop, self._workers() as pool:
+            saved = self.journal.resume(self.device)
+            if saved is not None:
+                self._take_over(*saved)
+            position = self.position
             batches = self._batches(pool)
             while position.epoch < self.settings.epochs and not self._is_out_of_patience():
-                started, examples = time.perf_counter(), 0
+                started = time.perf_counter()
+                examples = 0
                 for batch in islice(batches, self.method.n_steps - position.step):
                     examples += self._step(batch)
                     self._save_if_due(stop)
@@ -140,11 +138,20 @@ class _Training:
                 compiling = CLOCK.since(started)
                 self._end_epoch(seconds=time.perf_counter() - started - compiling, examples=examples)
                 self._save_if_due(stop)
-        finally:
-            pool.shutdown(cancel_futures=True)
         if self.best is not None:
             self.method.load(self.best.tensors())
         return position
+
+    @contextmanager
+    def _workers(self) -> Iterator[ThreadPoolExecutor]:
+        """Threads that prepare batches. Each has as many threads of PyTorch as this one has now: a step may have fewer
+        for a moment (:mod:`mcne.kernels.products`)."""
+        threads = torch.get_num_threads()
+        pool = ThreadPoolExecutor(self.settings.workers, initializer=torch.set_num_threads, initargs=(threads,))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _batches(self, pool: ThreadPoolExecutor) -> Iterator[Any]:
         """The steps left in all epochs, prepared ahead and handed out in order."""
@@ -204,13 +211,13 @@ class _Training:
         position.epoch, position.step = position.epoch + 1, 0
         position.records += 1
         self.losses.zero_()
-        self._tell_compiled()
+        self._report_compiled()
         self.journal.record(record, seconds=seconds, examples=examples)
 
-    def _tell_compiled(self) -> None:
-        if seconds := CLOCK.since(self.told_at):
+    def _report_compiled(self) -> None:
+        if seconds := CLOCK.since(self.compiled_until):
             self.journal.compiled(seconds, is_kept=CLOCK.is_kept)
-            self.told_at = time.perf_counter()
+            self.compiled_until = time.perf_counter()
 
     def _compare(self, metric: float | None) -> None:
         """Keep what was learned if it is the best so far; without validation the newest is the best."""
@@ -224,7 +231,7 @@ class _Training:
     def _is_out_of_patience(self) -> bool:
         return self.position.stale >= self.settings.patience
 
-    def _save_if_due(self, stop: _Stop) -> None:
+    def _save_if_due(self, stop: Stop) -> None:
         if stop.number is None and time.monotonic() - self.saved_at < self.settings.checkpoint_seconds:
             return
         self._look_at_total()
@@ -248,20 +255,21 @@ class _Training:
         self.best = Kept(state["best"]) if "best" in state else None
 
 
-class _Stop:
+class Stop:
     """The signal that asked for an end, if one did."""
 
     def __init__(self) -> None:
         self.number: int | None = None
 
     def ask(self, number: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
         self.number = number
 
 
 @contextmanager
-def hold_signals() -> Iterator[_Stop]:
-    """SIGINT and SIGTERM become a wish to stop, heard when it is convenient; only the main thread can hear them."""
-    stop = _Stop()
+def hold_signals() -> Iterator[Stop]:
+    """SIGINT and SIGTERM become a request to stop at a convenient moment; only the main thread receives them."""
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

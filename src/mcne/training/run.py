@@ -23,6 +23,8 @@ from mcne.errors import ArtifactError, DataError, UsageError
 if TYPE_CHECKING:
     import torch
 
+    from mcne.models.settings import TrainingSettings
+
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
 METRICS = "metrics.jsonl"
 ENDS = ("best_epoch", "epochs", "ndcg@5", "parameters")
@@ -30,6 +32,9 @@ ENDS = ("best_epoch", "epochs", "ndcg@5", "parameters")
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
 TRANSFER = "mcne-transfer"
 """What the method of a run is called that brought a behavior to a trained one: no data makes it alone."""
+
+SCHEDULE = ("epochs", "patience", "evaluate_every")
+"""Settings of a training that decide which epoch is its best; the others decide how it gets there."""
 
 Mode = Literal["joint", "separate"]
 """One model of all behaviors, or one of each."""
@@ -204,6 +209,29 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
         return spec, {"places": dict(said["places"]), "machine": dict(said["machine"]), "version": said["version"]}
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
+
+
+def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
+    """What a method and its training were told, checked: the method's own config, and how to train."""
+    from mcne.models.registry import entry
+    from mcne.models.settings import TrainingSettings, parse
+
+    config, settings = parse([entry(method).config, TrainingSettings], given)
+    return config, settings
+
+
+def resolved(method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
+    from mcne.models.settings import to_json
+
+    config, settings = settings_of(method, given)
+    return to_json(config), schedule_of(settings)
+
+
+def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
+    """What decides a result of how a method was trained; ``deterministic`` only where it was asked for."""
+    asked = {"deterministic": True} if settings.deterministic else {}
+    return {name: getattr(settings, name) for name in SCHEDULE} | asked
 
 
 def begun_with(path: Path, method: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,13 @@ from mcne import __version__, files
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 from mcne.embeddings.artifact import side_by_side
+from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError
-from mcne.evaluation.protocol import DECIDING_METRIC
+from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.files import NotFiniteError
 from mcne.models.memory import Estimate, estimate
-from mcne.training.choices import schedule_of, settings_of
-from mcne.training.fitting import decide
 from mcne.training.reporting import Reporter, SilentReporter
+from mcne.training.resources import decide
 from mcne.training.run import (
     BEHAVIORS,
     EMBEDDINGS,
@@ -37,14 +37,18 @@ from mcne.training.run import (
     Run,
     RunSpec,
     read_spec,
+    schedule_of,
+    settings_of,
 )
-from mcne.training.validation import CALMER, validate
 
 if TYPE_CHECKING:
     import torch
 
     from mcne.models.contract import Method, TrainingData
     from mcne.models.settings import TrainingSettings
+    from mcne.training.loop import Evaluated, Position
+
+CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
 
 
 @dataclass(frozen=True)
@@ -139,18 +143,28 @@ class Training:
             files.write_json(path / SPEC, content, sort_keys=True)
 
     def _train_jointly(self, path: Path) -> None:
-        from mcne.models.contract import TrainingData
+        from mcne.models.contract import Learner, TrainingData
         from mcne.models.tables import room
         from mcne.training.gpu import one_order
+        from mcne.training.journal import RunJournal
+        from mcne.training.loop import Loop, evaluate_once
 
         _, settings = self.parsed
+        evaluate = partial(validate, dataset=self.dataset, split=self.split)
         with (
             one_order(self.device, is_asked=settings.deterministic),
             room(path, memory=self._memory_for_tables(path)),
         ):
             model = self.make(TrainingData.of(self.dataset, self.split), path)
             self.start(path)
-            self._finish(path, model, self._fit(path, model))
+            with closing(RunJournal(path, self.spec.identity, settings, self.reporter)) as journal:
+                if isinstance(model, Learner):
+                    names = tuple(self.dataset.behavior_names)
+                    loop = Loop(model, evaluate, names=names, settings=settings, journal=journal, device=self.device)
+                    position = loop.run()
+                else:
+                    position = evaluate_once(model, evaluate, journal, self.device)
+            self._finish(path, model, position)
 
     def _memory_for_tables(self, path: Path) -> int | None:
         """How many bytes of tables may be in memory, if not all; refused where the training does not fit."""
@@ -162,32 +176,15 @@ class Training:
             self.reporter.say(verdict.line)
         return verdict.memory_for_tables
 
-    def _fit(self, path: Path, model: Method) -> dict[str, Any]:
-        """Train a method to its best epoch, and say how that went."""
-        from mcne.training.journal import RunJournal
-        from mcne.training.loop import fit
+    def _finish(self, path: Path, model: Method, position: Position) -> None:
+        from mcne.training.loop import hold_signals
 
-        _, settings = self.parsed
-        journal = RunJournal(path, identity=self.spec.identity, settings=settings, reporter=self.reporter)
-        with closing(journal):
-            position = fit(
-                model,
-                lambda current: validate(current, self.dataset, self.split),
-                names=tuple(self.dataset.behavior_names),
-                settings=settings,
-                journal=journal,
-                device=self.device,
-            )
-        return {
+        result = {
             "best_epoch": position.best_epoch,
             DECIDING_METRIC: position.best_metric,
             "epochs": position.epoch,
             "parameters": _numbers_learned(model),
         }
-
-    def _finish(self, path: Path, model: Method, result: Mapping[str, Any]) -> None:
-        from mcne.training.loop import hold_signals
-
         with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
             self._save(path, model, result)
             files.write_json(path / RESULT, result, sort_keys=True)
@@ -282,6 +279,29 @@ def _remove(path: Path) -> None:
     """Remove what a training left that died before it could say that it was finished."""
     if path.exists():
         shutil.rmtree(path)
+
+
+def validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
+    """The metric that decides, on the validation part alone."""
+    from mcne.training.loop import Evaluated
+
+    scorer = _Finite(model.scorer(), dataset.behavior_names)
+    evaluation = evaluate(scorer, dataset, split, part="validation", protocol="sampled")
+    return Evaluated(evaluation.overall(DECIDING_METRIC), evaluation.summary())
+
+
+@dataclass(frozen=True)
+class _Finite:
+    """A scorer whose answers must be finite: a training may leave its range in a last step that no loss sees."""
+
+    scorer: Scorer
+    names: list[str]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        scores = self.scorer.scores(behavior, users, items)
+        if not np.all(np.isfinite(scores)):
+            raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
+        return scores
 
 
 def _is_finite(values: NDArray[Any]) -> bool:

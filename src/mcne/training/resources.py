@@ -1,4 +1,4 @@
-"""Whether a training fits into memory, and where its tables are.
+"""Where a training runs: on which device, whether it fits into memory, and where its tables are.
 
 Tables go to files where memory has no room for them (:mod:`mcne.models.tables`); what cannot be elsewhere must fit.
 """
@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcne.errors import UsageError
+from mcne.errors import UsageError, unknown
 from mcne.models.memory import Estimate
 from mcne.text import human_bytes
 
 if TYPE_CHECKING:
     import torch
 
-
 WORKSPACES = 64 << 20
 """Of cuBLAS on a GPU, for steps that are captured and for everything else."""
+DEVICES = ("auto", "cpu", "cuda")
+GROUP_FILES = ("memory.max", "memory.current", "inactive_file")
+GROUP_FILES_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+"""Where a control group says its limit and what it uses, and what its statistics call caches."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +33,40 @@ class Verdict:
     memory_for_tables: int | None  # bytes; without a number there is room for all
 
 
+def choose_device(name: str) -> torch.device:
+    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one.
+
+    A GPU has its number: without one, every thread would take the GPU that is its own current one.
+    """
+    import torch
+
+    if name not in DEVICES:
+        raise UsageError(unknown("device", name, DEVICES))
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("device cuda: PyTorch sees no GPU here; use --device cpu, or install a CUDA build of PyTorch")
+    if name == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    is_open = torch.cuda.is_initialized()  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return torch.device("cuda", torch.cuda.current_device() if is_open else 0)  # to ask would open it
+
+
 def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> Verdict:
     """Whether it fits and where, in a line; refused with :class:`UsageError` where it does not."""
     if device.type != "cpu":
         return _decide_on_gpu(method, needed, device)
-    there = available_memory()
-    said = f"memory: about {human_bytes(needed.memory)} of {human_bytes(there)} ({needed.parts()})"
-    if needed.memory <= there:
-        return Verdict(said, memory_for_tables=None)
+    available = available_memory()
+    line = f"memory: about {human_bytes(needed.memory)} of {human_bytes(available)} ({needed.parts()})"
+    if needed.memory <= available:
+        return Verdict(line, memory_for_tables=None)
     if needed.memory_beside_files >= needed.memory:  # files would spare nothing
-        raise UsageError(_refusal(method, needed, human_bytes(needed.memory), human_bytes(there)))
-    if needed.memory_beside_files > there:
+        raise UsageError(_refusal(method, needed, human_bytes(needed.memory), human_bytes(available)))
+    if needed.memory_beside_files > available:
         least = human_bytes(needed.memory_beside_files)
-        raise UsageError(_refusal(method, needed, f"{least}, even with its tables in files,", human_bytes(there)))
-    left = there - needed.memory_beside_files
+        raise UsageError(_refusal(method, needed, f"{least}, even with its tables in files,", human_bytes(available)))
+    left = available - needed.memory_beside_files
     size = human_bytes(needed.files - min(left, needed.tables))
     files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
-    return Verdict(f"{said}, {files}", memory_for_tables=left)
+    return Verdict(f"{line}, {files}", memory_for_tables=left)
 
 
 def available_memory() -> int:
@@ -67,18 +87,18 @@ def gpu_bytes(needed: Estimate) -> int:
 def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdict:
     import torch
 
-    there, _ = torch.cuda.mem_get_info(device)
+    free, _ = torch.cuda.mem_get_info(device)
     wanted = gpu_bytes(needed)
-    if wanted > there:
-        raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(there)} there"))
+    if wanted > free:
+        raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(free)} there"))
     parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
-    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(there)} ({parts})", None)
+    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None)
 
 
-def _refusal(method: str, needed: Estimate, need: str, there: str) -> str:
+def _refusal(method: str, needed: Estimate, need: str, available: str) -> str:
     *others, last = needed.grows_with
     return (
-        f"{method} needs about {need} of memory and may use {there} ({needed.parts()}); set smaller "
+        f"{method} needs about {need} of memory and may use {available} ({needed.parts()}); set smaller "
         f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
     )
 
@@ -99,27 +119,23 @@ def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = 
     for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else []:
         _, controllers, place = line.split(":", 2)
         if controllers == "":
-            base, limit, used, cache = root, "memory.max", "memory.current", "inactive_file"
+            base, names = root, GROUP_FILES
         elif "memory" in controllers.split(","):
-            base, limit, used, cache = (
-                root / "memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-                "total_inactive_file",
-            )
+            base, names = root / "memory", GROUP_FILES_V1
         else:
             continue
         group = base / place.lstrip("/")
         for where in (group, *group.parents):
             if where.is_relative_to(base):
-                left += _left_in(where, limit, used, cache)
+                left += _left_in(where, *names)
     return left
 
 
 def _left_in(group: Path, limit: str, used: str, cache: str) -> list[int]:
     """What one group has left, if it has a limit."""
     try:
-        most, taken = (group / limit).read_text().strip(), int((group / used).read_text())
+        most = (group / limit).read_text().strip()
+        taken = int((group / used).read_text())
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
         return []
