@@ -198,7 +198,7 @@ class Contender:
 
 def medians(contenders: Mapping[str, Contender], *, rounds: int, warm_up: int = 1) -> dict[str, float]:
     """Seconds of each contender's work: medians over rounds in which all have their turn, after those of warm-up."""
-    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    times: dict[str, list[float]] = {name: [] for name in contenders}
     numbers = {name: count() for name in contenders}
     for at in range(warm_up + rounds):
         for name, contender in contenders.items():
@@ -207,8 +207,8 @@ def medians(contenders: Mapping[str, Contender], *, rounds: int, warm_up: int = 
                 answer = contender.work(next(numbers[name]))
                 seconds = time.perf_counter() - start
                 if at >= warm_up:
-                    taken[name].append(cast(float, answer) if contender.has_clock else seconds)
-    return {name: median(seconds) for name, seconds in taken.items()}
+                    times[name].append(cast(float, answer) if contender.has_clock else seconds)
+    return {name: median(seconds) for name, seconds in times.items()}
 
 
 # a step on the CPU, at the paper's settings
@@ -237,8 +237,7 @@ def against_literal(data: TrainingData) -> Taken:
     """Every sampled path computed on its own, conditional vectors per edge, Adam over all rows."""
     literal = LiteralStep(paper_model(data))
     both = {"ours": Contender(stepping(paper_model(data)), per_round=10), "literal": Contender(literal.run)}
-    taken = medians(both, rounds=4)
-    ratio, detail = _compared(taken, "literal")
+    ratio, detail = _compared(medians(both, rounds=4), "literal")
     return Taken(ratio, f"{detail}: {1 / ratio:.0f} times as fast")
 
 
@@ -363,9 +362,9 @@ def against_product(dataset: SocialDataset) -> Taken:
         "NumPy": Contender(lambda _: [best_by_numpy(*task) for task in tasks]),
         "PyTorch": Contender(lambda _: [best_by_torch(*task) for task in tasks]),
     }
-    taken = medians(contenders, rounds=7)
-    each = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in taken.items())
-    return Taken(taken["ours"] / min(taken["NumPy"], taken["PyTorch"]), f"{describe(tasks)}: {each}")
+    seconds = medians(contenders, rounds=7)
+    listed = ", ".join(f"{name} {each:.2f} s" for name, each in seconds.items())
+    return Taken(seconds["ours"] / min(seconds["NumPy"], seconds["PyTorch"]), f"{describe(tasks)}: {listed}")
 
 
 def against_sampled_product(dataset: SocialDataset) -> Taken:
@@ -378,10 +377,10 @@ def against_sampled_product(dataset: SocialDataset) -> Taken:
         "ours": Contender(lambda _: evaluate(scorer, dataset, split, protocol="sampled")),
         "PyTorch": Contender(lambda _: [best_of_drawn(*vectors, items) for vectors, items in tasks]),
     }
-    taken = medians(contenders, rounds=15)
-    each = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in taken.items())
+    seconds = medians(contenders, rounds=15)
+    listed = ", ".join(f"{name} {1000 * each:.0f} ms" for name, each in seconds.items())
     users = " + ".join(f"{len(items):,}" for items in drawn)
-    return Taken(taken["ours"] / taken["PyTorch"], f"{users} users × {COUNT} items: {each}")
+    return Taken(seconds["ours"] / seconds["PyTorch"], f"{users} users × {COUNT} items: {listed}")
 
 
 def trained_scorer(dataset: SocialDataset, split: Split) -> DotScorer:

@@ -218,8 +218,8 @@ def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tup
         state: State = {}
         for name in saved.arrays:
             group, _, rest = name.partition(".")
-            mine = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all at once may not fit in memory
-            state.setdefault(group, {})[rest] = torch.from_numpy(mine.view(np.ndarray)).to(device)
+            mapped = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all may not fit in memory
+            state.setdefault(group, {})[rest] = torch.from_numpy(mapped.view(np.ndarray)).to(device)
         return Checkpoint(saved.meta["position"], state), complaints
     return None, complaints
 

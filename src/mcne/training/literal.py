@@ -60,16 +60,16 @@ class LiteralStep:
     def _user(self, users: NDArray[Any]) -> Tensor:
         """The last level of each user of the list, repeated users computed again."""
         first, second = self.model.config.neighbor_samples
-        around, heard = self._neighbors(users, second)
+        around, has_any = self._neighbors(users, second)
         around = np.concatenate([users[:, None], around], axis=1)  # [n, 1 + S]
-        below, below_heard = self._neighbors(around.ravel(), first)  # [n (1 + S), S]
+        below, below_has_any = self._neighbors(around.ravel(), first)  # [n (1 + S), S]
         initial = self.tables["users"]
         own, sent = (initial[torch.from_numpy(rows)] for rows in (around.ravel(), below))
-        middle = self._layer(0, own, sent, below_heard).view(*around.shape, -1)  # [n, 1 + S, d_1]
-        return self._layer(1, middle[:, 0], middle[:, 1:], heard)
+        middle = self._layer(0, own, sent, below_has_any).view(*around.shape, -1)  # [n, 1 + S, d_1]
+        return self._layer(1, middle[:, 0], middle[:, 1:], has_any)
 
-    def _layer(self, k: int, own: Tensor, sent: Tensor, is_heard: NDArray[Any]) -> Tensor:
-        """``own`` [m, d], ``sent`` [m, S, d], ``is_heard`` [m] → [m, d']."""
+    def _layer(self, k: int, own: Tensor, sent: Tensor, has_any: NDArray[Any]) -> Tensor:
+        """``own`` [m, d], ``sent`` [m, S, d], ``has_any`` [m] → [m, d']."""
         layer, masks = self.model.network.message_layers()[k], self.model.network.masks[k]()
         assert layer.project is not None
         assert layer.score is not None
@@ -78,12 +78,12 @@ class LiteralStep:
         weights = torch.softmax(
             torch.relu(torch.cat([sender, receiver], dim=-1) @ layer.project.T) @ layer.score, dim=-1
         )
-        heard = (weights[..., None] * sender).sum(dim=2).mean(dim=1) * torch.from_numpy(is_heard)[:, None]
-        return torch.relu(torch.cat([heard, own], dim=1) @ layer.combine.T)
+        received = (weights[..., None] * sender).sum(dim=2).mean(dim=1) * torch.from_numpy(has_any)[:, None]
+        return torch.relu(torch.cat([received, own], dim=1) @ layer.combine.T)
 
     def _neighbors(self, users: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Drawn ones [n, size], anybody for users without, and who has any [n]."""
         start, end = self.graph.indptr[users], self.graph.indptr[users + 1]
         at = start[:, None] + (self.random.random((len(users), size)) * (end - start)[:, None]).astype(np.int64)
-        heard = end > start
-        return self.graph.indices[np.where(heard[:, None], at, 0)].astype(np.int64), heard
+        has_any = end > start
+        return self.graph.indices[np.where(has_any[:, None], at, 0)].astype(np.int64), has_any

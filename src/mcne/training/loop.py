@@ -8,6 +8,7 @@ was.
 from __future__ import annotations
 
 import dataclasses
+import math
 import signal
 import threading
 import time
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -29,6 +30,9 @@ from mcne.models.contract import Learner, Method
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import Kept
 from mcne.training.gpu import captured_steps
+
+if TYPE_CHECKING:
+    from mcne.training.journal import RunJournal
 
 Record = dict[str, Any]
 State = dict[str, dict[str, Tensor]]
@@ -50,30 +54,6 @@ class Position:
     records: int = 0  # lines of metrics written
 
 
-class Journal(Protocol):
-    """Where a training keeps what must survive it, and what shows it to people."""
-
-    def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
-        """The position and tensors to go on from, if there are any."""
-        ...
-
-    def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
-        """Keep a checkpoint."""
-        ...
-
-    def record(self, record: Record, *, seconds: float, examples: int) -> None:
-        """Keep the metrics of an epoch, and apart from them how long it took."""
-        ...
-
-    def compiled(self, seconds: float, *, is_kept: bool) -> None:
-        """Show that kernels had to be compiled, and whether later runs find them."""
-        ...
-
-    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Show that a step is done."""
-        ...
-
-
 @dataclass(frozen=True)
 class Evaluated:
     """One evaluation on the validation part: the metric that decides (none without any), and all of them."""
@@ -83,7 +63,7 @@ class Evaluated:
 
 
 def evaluate_once(
-    method: Method, evaluate: Callable[[Method], Evaluated], journal: Journal, device: torch.device
+    method: Method, evaluate: Callable[[Method], Evaluated], journal: RunJournal, device: torch.device
 ) -> Position:
     """Record how good a method is that does not learn step by step."""
     journal.resume(device)  # which cuts what an earlier attempt recorded
@@ -102,7 +82,7 @@ class Loop:
         *,
         names: tuple[str, ...],
         settings: TrainingSettings,
-        journal: Journal,
+        journal: RunJournal,
         device: torch.device,
     ) -> None:
         self.method = method
@@ -188,7 +168,7 @@ class Loop:
     def _refuse_divergence(self, total: Tensor, per_behavior: Tensor, when: str) -> None:
         if bool(torch.isfinite(total.detach())):
             return
-        bad = [name for name, value in zip(self.names, per_behavior.tolist(), strict=True) if value - value != 0]
+        bad = [name for name, value in zip(self.names, per_behavior.tolist(), strict=True) if not math.isfinite(value)]
         where = ", ".join(bad) or "the regularization"
         raise DivergedError(
             f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, {when}; "
@@ -208,7 +188,8 @@ class Loop:
             record |= {"validation": dict(evaluated.details)}
             self._compare(evaluated.metric)
         record |= self.method.vitals()
-        position.epoch, position.step = position.epoch + 1, 0
+        position.epoch += 1
+        position.step = 0
         position.records += 1
         self.losses.zero_()
         self._report_compiled()
@@ -223,7 +204,9 @@ class Loop:
         """Keep what was learned if it is the best so far; without validation the newest is the best."""
         position = self.position
         if metric is None or position.best_metric is None or metric > position.best_metric:
-            position.best_metric, position.best_epoch, position.stale = metric, position.epoch + 1, 0
+            position.best_metric = metric
+            position.best_epoch = position.epoch + 1
+            position.stale = 0
             self.best = Kept(self.method.learned())
         else:
             position.stale += 1

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
 METRICS = "metrics.jsonl"
 ENDS = ("best_epoch", "epochs", "ndcg@5", "parameters")
-"""What the end of a training tells."""
+"""What ``result.json`` must say."""
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
 TRANSFER = "mcne-transfer"
-"""What the method of a run is called that brought a behavior to a trained one: no data makes it alone."""
+"""The method of a run that brought a behavior to a trained run; it cannot be made from data alone."""
 
 SCHEDULE = ("epochs", "patience", "evaluate_every")
 """Settings of a training that decide which epoch is its best; the others decide how it gets there."""
@@ -81,11 +81,11 @@ class Run:
     @classmethod
     def open(cls, path: Path) -> Run:
         """The finished run in a directory."""
-        spec, said = read_spec(path)
+        spec, notes = read_spec(path)
         if not (path / RESULT).is_file():
             command = "transfer …" if spec.method == TRANSFER else f"train {spec.method} …"
             raise DataError(f"{path}: not finished yet; go on with: mcne {command} --out {path} --resume")
-        return cls(path, spec, said["places"])
+        return cls(path, spec, notes["places"])
 
     @cached_property
     def embeddings(self) -> ConditionalEmbeddings:
@@ -167,11 +167,11 @@ class Run:
         from mcne.models.registry import entry
         from mcne.models.settings import parse
 
-        made = entry(self.spec.method)
-        (config,) = parse([made.config], self.spec.config)
+        known = entry(self.spec.method)
+        (config,) = parse([known.config], self.spec.config)
         saved = files.read(self.path / LEARNED, LEARNED_KIND, LEARNED_VERSION)
         where = torch.device("cpu") if device is None else device
-        method: Method = made.make(TrainingData.of(dataset, split), config, seed=self.spec.seed, device=where)
+        method: Method = known.make(TrainingData.of(dataset, split), config, seed=self.spec.seed, device=where)
         method.load({name: torch.from_numpy(np.array(array)).to(where) for name, array in saved.arrays.items()})
         return method.scorer()
 
@@ -203,35 +203,39 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
     """What is trained there, and all else that ``run.json`` says."""
     if not (path / SPEC).is_file():
         raise DataError(f"{path}: no {SPEC}, so this is no run; make one with mcne train")
-    said = files.read_json(path / SPEC, step="train again")
+    content = files.read_json(path / SPEC, step="train again")
     try:
-        spec = RunSpec(**{name: said[name] for name in RunSpec.__dataclass_fields__})
-        return spec, {"places": dict(said["places"]), "machine": dict(said["machine"]), "version": said["version"]}
+        spec = RunSpec(**{name: content[name] for name in RunSpec.__dataclass_fields__})
+        return spec, {
+            "places": dict(content["places"]),
+            "machine": dict(content["machine"]),
+            "version": content["version"],
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
 
 
-def settings_of(method: str, given: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
-    """What a method and its training were told, checked: the method's own config, and how to train."""
+def settings_of(method: str, settings: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
+    """The settings of a method and its training, checked: the method's own config, and how to train."""
     from mcne.models.registry import entry
     from mcne.models.settings import TrainingSettings, parse
 
-    config, settings = parse([entry(method).config, TrainingSettings], given)
-    return config, settings
+    config, schedule = parse([entry(method).config, TrainingSettings], settings)
+    return config, schedule
 
 
-def resolved(method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def resolved(method: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
     from mcne.models.settings import to_json
 
-    config, settings = settings_of(method, given)
-    return to_json(config), schedule_of(settings)
+    config, schedule = settings_of(method, settings)
+    return to_json(config), schedule_of(schedule)
 
 
 def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
     """What decides a result of how a method was trained; ``deterministic`` only where it was asked for."""
-    asked = {"deterministic": True} if settings.deterministic else {}
-    return {name: getattr(settings, name) for name in SCHEDULE} | asked
+    order = {"deterministic": True} if settings.deterministic else {}
+    return {name: getattr(settings, name) for name in SCHEDULE} | order
 
 
 def begun_with(path: Path, method: str) -> dict[str, Any]:

@@ -131,8 +131,8 @@ class Training:
         from mcne.models.registry import entry
 
         config, _ = self.parsed
-        made: Method = entry(self.method).make(data, config, seed=self.seed, device=self.device)
-        return made
+        model: Method = entry(self.method).make(data, config, seed=self.seed, device=self.device)
+        return model
 
     def start(self, path: Path) -> None:
         """Write what is trained here, and where its data is now."""
