@@ -163,6 +163,71 @@ def _keep(shape: tuple[int, int], share: float, stream: Stream) -> NDArray[np.bo
     return (chances >= round(share * (1 << 16))).reshape(shape)
 
 
+@dataclass(frozen=True)
+class NFMBatch:
+    """A step's inputs."""
+
+    features: UserFeatures  # of the distinct users
+    triples: tuple[Triples, ...]
+    kept: tuple[Tensor | None, ...]  # [P, width] of each dropout
+
+
+class NFM(FactorizationMachine, NetworkLearner):
+    """Neural factorization machine, learned like LibFM."""
+
+    config: NFMConfig
+    network: PooledNetwork
+
+    def __init__(self, data: TrainingData, config: NFMConfig, *, seed: int, device: torch.device) -> None:
+        super().__init__(data, config, seed=seed, device=device)
+        self._seed = seed
+        self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
+        self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
+
+    def prepare(self, epoch: int, step: int) -> NFMBatch:
+        """Draw the pairs of all behaviors and what dropout keeps of them, and look up the friends of their users."""
+        users, triples = self.items.draw(epoch, step)
+        n_pairs = sum(each.positive.numel() + each.negative.numel() for each in triples)
+        kept = self.network.draw(n_pairs, Stream(self._seed, "dropout", epoch, step))
+        masks = tuple(None if mask is None else to_device(mask, self.device) for mask in kept)
+        return NFMBatch(self.users.features(users), triples, masks)
+
+    def loss(self, batch: NFMBatch) -> StepLoss:
+        """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
+        self.tables.forget()
+        sums = self.users.sums(self.tables.rows, batch.features)
+        alone = self.constant() + sums.weights  # [n] w₀ + b_u
+        behaviors = pairs_of(self.tables.rows, batch.triples)
+        pooled = torch.cat([interactions(sums, pairs).flatten(0, 1) for pairs in behaviors])  # [P, k] of all
+        deep = self.network(pooled, batch.kept)
+        fit, decay = [], []
+        for pairs, part in zip(behaviors, deep.split([each.item.numel() for each in behaviors]), strict=True):
+            scores = part.view(pairs.item.shape) + pairs.weights + alone.index_select(0, pairs.user)[:, None]
+            fit.append(logistic_loss(scores, pairs.item))
+            decay.append(pair_l2(sums, pairs))
+        return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
+
+    def update(self, loss: StepLoss) -> None:
+        """Descend, and move the running statistics."""
+        super().update(loss)
+        self.network.commit()
+
+    def scorer(self) -> NFMScorer:
+        """Scores by the running statistics, with nothing dropped out."""
+        tables = self.tables.tables
+        behaviors = range(len(self.data.names))
+        sums = self.users.everyone(tables)
+        maps = self.network.maps()
+        return NFMScorer(
+            maps,
+            sums.vectors,
+            sums.pairs @ maps[0][0].T + maps[0][1],
+            tables["constant"][0] + sums.weights,
+            tuple(tables[f"items.{k}"] for k in behaviors),
+            tuple(tables[f"bias.{k}"][:, 0] for k in behaviors),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class NFMScorer:
     """Scores on the device, a piece at a time.
@@ -227,68 +292,3 @@ class NFMScorer:
         for matrix, offset in self.maps[1:]:
             hidden = matrix @ hidden.relu_() + offset[:, None]
         return hidden[..., 0, :]
-
-
-@dataclass(frozen=True)
-class NFMBatch:
-    """A step's inputs."""
-
-    features: UserFeatures  # of the distinct users
-    triples: tuple[Triples, ...]
-    kept: tuple[Tensor | None, ...]  # [P, width] of each dropout
-
-
-class NFM(FactorizationMachine, NetworkLearner):
-    """Neural factorization machine, learned like LibFM."""
-
-    config: NFMConfig
-    network: PooledNetwork
-
-    def __init__(self, data: TrainingData, config: NFMConfig, *, seed: int, device: torch.device) -> None:
-        super().__init__(data, config, seed=seed, device=device)
-        self._seed = seed
-        self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
-        self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
-
-    def prepare(self, epoch: int, step: int) -> NFMBatch:
-        """Draw the pairs of all behaviors and what dropout keeps of them, and look up the friends of their users."""
-        users, triples = self.items.draw(epoch, step)
-        n_pairs = sum(each.positive.numel() + each.negative.numel() for each in triples)
-        kept = self.network.draw(n_pairs, Stream(self._seed, "dropout", epoch, step))
-        masks = tuple(None if mask is None else to_device(mask, self.device) for mask in kept)
-        return NFMBatch(self.users.features(users), triples, masks)
-
-    def loss(self, batch: NFMBatch) -> StepLoss:
-        """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
-        self.tables.forget()
-        sums = self.users.sums(self.tables.rows, batch.features)
-        alone = self.constant() + sums.weights  # [n] w₀ + b_u
-        behaviors = pairs_of(self.tables.rows, batch.triples)
-        pooled = torch.cat([interactions(sums, pairs).flatten(0, 1) for pairs in behaviors])  # [P, k] of all
-        deep = self.network(pooled, batch.kept)
-        fit, decay = [], []
-        for pairs, part in zip(behaviors, deep.split([each.item.numel() for each in behaviors]), strict=True):
-            scores = part.view(pairs.item.shape) + pairs.weights + alone.index_select(0, pairs.user)[:, None]
-            fit.append(logistic_loss(scores, pairs.item))
-            decay.append(pair_l2(sums, pairs))
-        return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend, and move the running statistics."""
-        super().update(loss)
-        self.network.commit()
-
-    def scorer(self) -> NFMScorer:
-        """Scores by the running statistics, with nothing dropped out."""
-        tables = self.tables.tables
-        behaviors = range(len(self.data.names))
-        sums = self.users.everyone(tables)
-        maps = self.network.maps()
-        return NFMScorer(
-            maps,
-            sums.vectors,
-            sums.pairs @ maps[0][0].T + maps[0][1],
-            tables["constant"][0] + sums.weights,
-            tuple(tables[f"items.{k}"] for k in behaviors),
-            tuple(tables[f"bias.{k}"][:, 0] for k in behaviors),
-        )

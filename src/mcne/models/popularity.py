@@ -24,14 +24,7 @@ class PopularityConfig:
 class Popularity:
     """Training records per item."""
 
-    def __init__(
-        self,
-        data: TrainingData,
-        config: PopularityConfig,
-        *,
-        seed: int,
-        device: torch.device,
-    ) -> None:
+    def __init__(self, data: TrainingData, config: PopularityConfig, *, seed: int, device: torch.device) -> None:
         self._n_users = data.n_users
         self._counts = tuple(
             np.bincount(item, minlength=n).astype(np.float32)

@@ -177,15 +177,13 @@ class DotRanking:
 
     def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
-        every = np.ones((len(self.data.names), self.width), dtype=bool)
-        taken = every if masks is None else masks
+        chosen = self._all_dimensions if masks is None else masks
         if is_gpu(vectors.device):
             behaviors = range(len(self.data.names))
-            of_items = tuple(tables[f"items.{k}"].detach() for k in behaviors)
-            added = tuple(tables[f"bias.{k}"].detach()[:, 0] for k in behaviors) if self.bias else None
-            return DeviceScorer(vectors.detach(), to_device(taken, vectors.device), of_items, added)
-        items, bias = self._arrays(tables)
-        return DotScorer(to_numpy(vectors), taken, items, bias)
+            items = tuple(tables[f"items.{k}"].detach() for k in behaviors)
+            bias = tuple(tables[f"bias.{k}"].detach()[:, 0] for k in behaviors) if self.bias else None
+            return DeviceScorer(vectors.detach(), to_device(chosen, vectors.device), items, bias)
+        return DotScorer(to_numpy(vectors), chosen, *self._arrays(tables))
 
     def embeddings(
         self,
@@ -198,14 +196,14 @@ class DotRanking:
         trunk: Trunk | None = None,
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores, which holds copies of all tables."""
-        every = np.ones((len(self.data.names), self.width), dtype=bool)
+        chosen = self._all_dimensions if masks is None else masks
         own = {name: copied(table) for name, table in tables.items() if name.startswith(("items.", "bias."))}
         items, bias = self._arrays(own)
         spaces = tuple(
             BehaviorSpace.of(
                 behavior,
                 dataset.n_users,
-                mask=(every if masks is None else masks)[k],
+                mask=chosen[k],
                 item_vectors=items[k],
                 item_bias=None if bias is None else bias[k],
             )
@@ -213,6 +211,10 @@ class DotRanking:
         )
         users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
         return ConditionalEmbeddings(dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance)
+
+    @property
+    def _all_dimensions(self) -> NDArray[np.bool_]:
+        return np.ones((len(self.data.names), self.width), dtype=bool)  # [C, d]
 
     def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         """Item vectors and biases of all behaviors."""

@@ -169,7 +169,7 @@ METHODS = {
         "A control of MCNE: every mask is open and all behaviors weigh the same, so they share one vector per user.",
         "",
         ("links",),
-        memory="network",
+        memory="network_without_attention",
         settings="mcne.MCNEConfig",
     ),
     "soft-gate": Entry(
