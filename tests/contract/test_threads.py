@@ -7,7 +7,7 @@ that is learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def learned(
     return kept | {"scores": scores.tobytes()}, losses
 
 
-def differing(found: list[dict[str, bytes]]) -> set[str]:
+def differing(found: Sequence[dict[str, bytes]]) -> set[str]:
     return {key for key in found[0] if len({each[key] for each in found}) > 1}
 
 

@@ -28,7 +28,8 @@ def toy(n_users: int = 9) -> TrainingData:
         touched = random.random((n_users, n_items)) < 0.4
         touched[0] = n_items == 3
         touched[-1] = False
-        pairs.append(tuple(rows.astype(np.int32) for rows in np.nonzero(touched)))
+        user, item = np.nonzero(touched)
+        pairs.append((user.astype(np.int32), item.astype(np.int32)))
     source, target = random.integers(0, n_users - 2, (2, 12)).astype(np.int32)
     links = np.append(source, 3).astype(np.int32), np.append(target, 3).astype(np.int32)
     graph = undirected(n_users, *links)[0]

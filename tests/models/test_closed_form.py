@@ -21,10 +21,10 @@ DATA = training_data(40, (9, 30))
 def scorers() -> list[ProductScorer]:
     """Sparse by sparse, dense by sparse with an own part, sparse by dense."""
     wide, high = DATA, training_data(60, (9, 30))
-    made = [UserKNN(wide, UserKNNConfig(neighbors=4), seed=0, device=CPU)]
-    made += [ItemKNN(wide, ItemKNNConfig(neighbors=4), seed=0, device=CPU)]
-    made += [EASE(data, EASEConfig(), seed=0, device=CPU) for data in (training_data(20, (9, 30)), high)]
-    return [method.scorer() for method in made]
+    methods: list[UserKNN | ItemKNN | EASE] = [UserKNN(wide, UserKNNConfig(neighbors=4), seed=0, device=CPU)]
+    methods += [ItemKNN(wide, ItemKNNConfig(neighbors=4), seed=0, device=CPU)]
+    methods += [EASE(data, EASEConfig(), seed=0, device=CPU) for data in (training_data(20, (9, 30)), high)]
+    return [method.scorer() for method in methods]
 
 
 def test_a_pair_has_one_score_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 from tests.models.communities import circle_auc, train, training_data
+from tests.values import not_none
 from torch.nn import functional
 
+from mcne.embeddings.scorer import DotScorer
 from mcne.errors import UsageError
 from mcne.models.graphsage import GraphSage, GraphSageConfig, walk_loss
 
@@ -34,14 +36,18 @@ def test_vectors_are_the_printed_algorithm_over_all_neighbors(weighted: bool) ->
         above = []
         for user, own in enumerate(level):
             near = slice(graph.indptr[user], graph.indptr[user + 1])
-            weights = graph.weights[near].tolist() if weighted else [1.0] * (near.stop - near.start)
+            weights = [1.0] * (near.stop - near.start)
+            if weighted:
+                weights = not_none(graph.weights)[near].tolist()
             heard = sum((w * level[other] for w, other in zip(weights, graph.indices[near], strict=True)), 0 * own)
             received = layer.combine @ torch.cat([heard / max(sum(weights), 1e-9), own])
             above.append(received.relu() if k == 0 else received)
         level = above
     expected = torch.stack([vector / vector.norm() for vector in level]).detach()
     torch.testing.assert_close(method.vectors(), expected, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(torch.from_numpy(method.scorer().vectors), expected, rtol=1e-4, atol=1e-5)
+    scorer = method.scorer()
+    assert isinstance(scorer, DotScorer)
+    torch.testing.assert_close(torch.from_numpy(scorer.vectors), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_loss_of_walks_pair_by_pair() -> None:

@@ -158,7 +158,7 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN]
     torch.testing.assert_close(ours.per_behavior, torch.stack(losses).detach(), rtol=1e-12, atol=0)
     assert ours.examples == 10
     of_nodes, of_biases = torch.autograd.grad(expected, (nodes, added), retain_graph=True)
-    ours.total.backward()
+    torch.autograd.backward(ours.total)
     torch.testing.assert_close(method.nodes.grad, of_nodes, rtol=1e-10, atol=1e-13)
     if method.bias is not None:
         torch.testing.assert_close(method.bias.grad, of_biases[:, None], rtol=1e-10, atol=1e-13)
@@ -189,11 +189,12 @@ def test_without_layers_it_is_matrix_factorization(bias: bool) -> None:
         tables |= {f"bias.{k}": table for k, table in enumerate(tables_of_bias)}
     plain.load(tables)
     for step in range(3):
-        ours, theirs = (each.loss(each.prepare(step, 0)) for each in (method, plain))
+        ours = method.loss(method.prepare(step, 0))
+        theirs = plain.loss(plain.prepare(step, 0))
         torch.testing.assert_close(ours.total, theirs.total, rtol=1e-6, atol=0)
     for k in range(2):
-        scores = [each.scorer().scores(k, np.arange(6)) for each in (method, plain)]
-        np.testing.assert_array_equal(*scores)
+        scores, plain_scores = (each.scorer().scores(k, np.arange(6)) for each in (method, plain))
+        np.testing.assert_array_equal(scores, plain_scores)
 
 
 def test_every_node_that_walks_from_a_triple_reach_learns() -> None:

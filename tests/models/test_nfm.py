@@ -11,11 +11,12 @@ import pytest
 import torch
 from tests.models import naive_fm as naive
 from tests.models.naive_fm import CPU, toy
+from tests.values import instances_of, not_none
 from torch import Tensor, nn
 
 from mcne.models import nfm
 from mcne.models.libfm import LibFM, LibFMConfig
-from mcne.models.nfm import NFM, NFMBatch, NFMConfig, PooledNetwork
+from mcne.models.nfm import NFM, NFMBatch, NFMConfig, Normalization, PooledNetwork
 from mcne.randomness import Stream
 
 CONFIG = NFMConfig(
@@ -67,18 +68,19 @@ class Reference(nn.Module):
         widths = (config.width, *config.layers)
         self.shares = [config.dropout] + [config.layer_dropout] * len(config.layers)
         norms = [nn.BatchNorm1d(w, eps=nfm.EPSILON, momentum=nfm.MOMENTUM) for w in widths]
+        linears = [nn.Linear(below, above) for below, above in pairwise(widths)]
         self.norms = nn.ModuleList(norms if config.batch_norm else [nn.Identity() for _ in widths])
-        self.linears = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(widths))
+        self.linears = nn.ModuleList(linears)
         self.h = nn.Parameter(network.last.detach().clone())
         with torch.no_grad():
-            for linear, weight, bias in zip(self.linears, network.weights, network.biases, strict=True):
+            for linear, weight, bias in zip(linears, network.weights, network.biases, strict=True):
                 linear.weight.copy_(weight)
                 linear.bias.copy_(bias)
-            for norm, ours in zip(norms, network.norms, strict=False):
-                for name, value in zip(("weight", "bias"), (ours.scale, ours.shift), strict=True):
-                    getattr(norm, name).copy_(value)
-                norm.running_mean.copy_(ours.mean)
-                norm.running_var.copy_(ours.variance)
+            for norm, ours in zip(norms, instances_of(Normalization, network.norms), strict=False):
+                norm.weight.copy_(ours.scale)
+                norm.bias.copy_(ours.shift)
+                not_none(norm.running_mean).copy_(ours.mean)
+                not_none(norm.running_var).copy_(ours.variance)
 
     def forward(self, x: Tensor, kept: tuple[Tensor | None, ...]) -> Tensor:
         x = self.norms[0](x)
@@ -104,7 +106,8 @@ def naive_loss(method: NFM, batch: NFMBatch, tables: naive.Tables, reference: Re
     scores = iter([naive.linear(tables, each) + d for each, d in zip(listed, deep, strict=True)])
     fit = [naive.losses([[next(scores) for _ in pairs] for pairs in rows], rows) for rows in drawn]
     decay = [naive.penalty(method.data, tables, c, rows) for c, rows in enumerate(drawn)]
-    return sum(fit) / 2 + method.config.l2 * sum(decay) / 2, torch.stack(fit)
+    total = (fit[0] + fit[1]) / 2 + method.config.l2 * (decay[0] + decay[1]) / 2
+    return total, torch.stack(fit)
 
 
 # --- LibFM ---
@@ -125,14 +128,15 @@ def test_without_layers_it_is_libfm() -> None:
         torch.testing.assert_close(losses[0].total, losses[1].total, rtol=1e-13, atol=0)
         used = naive.used_rows(batch.features, batch.triples)
         for loss in losses:
-            loss.total.backward()
+            torch.autograd.backward(loss.total)
         mine, libfm = (naive.table_gradients(method.tables, used) for method in (ours, theirs))
         for name, gradient in libfm.items():
             torch.testing.assert_close(mine[name], gradient, rtol=1e-10, atol=1e-13)
             assert gradient.abs().max() > 0
     for c in range(2):
-        mine, libfm = (method.scorer().scores(c, np.arange(9)) for method in (ours, theirs))
-        np.testing.assert_allclose(mine - mine[:, :1], libfm - libfm[:, :1], rtol=2e-5, atol=2e-6)
+        scores, libfm_scores = (method.scorer().scores(c, np.arange(9)) for method in (ours, theirs))
+        relative, libfm_relative = (each - each[:, :1] for each in (scores, libfm_scores))
+        np.testing.assert_allclose(relative, libfm_relative, rtol=2e-5, atol=2e-6)
 
 
 # --- the loss ---
@@ -150,20 +154,22 @@ def test_the_loss_and_its_gradient_are_those_of_plain_layers(variant: str) -> No
     torch.testing.assert_close(loss.total, expected, rtol=1e-11, atol=0)
     torch.testing.assert_close(loss.per_behavior, per_behavior.detach(), rtol=1e-11, atol=0)
     naives = dict(zip(tables, torch.autograd.grad(expected, list(tables.values()), retain_graph=True), strict=True))
-    loss.total.backward()
-    expected.backward()
+    torch.autograd.backward(loss.total)
+    torch.autograd.backward(expected)
     ours = naive.table_gradients(method.tables, naive.used_rows(batch.features, batch.triples))
     for name, gradient in ours.items():
         torch.testing.assert_close(gradient, naives[name], rtol=1e-8, atol=1e-11)
         assert gradient.abs().max() > 0
-    pairs = [(method.network.last, reference.h)]
-    for weight, bias, linear in zip(method.network.weights, method.network.biases, reference.linears, strict=True):
+    pairs: list[tuple[Tensor, Tensor]] = [(method.network.last, reference.h)]
+    linears = instances_of(nn.Linear, reference.linears)
+    for weight, bias, linear in zip(method.network.weights, method.network.biases, linears, strict=True):
         pairs += [(weight, linear.weight), (bias, linear.bias)]
-    for norm, theirs in zip(method.network.norms, reference.norms, strict=False):
+    for norm, theirs in zip(instances_of(Normalization, method.network.norms), reference.norms, strict=False):
+        assert isinstance(theirs, nn.BatchNorm1d)
         pairs += [(norm.scale, theirs.weight), (norm.shift, theirs.bias)]
     assert len(pairs) == len(list(method.network.parameters()))
-    for mine, theirs in pairs:
-        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-8, atol=1e-11)
+    for mine, plain in pairs:
+        torch.testing.assert_close(mine.grad, plain.grad, rtol=1e-8, atol=1e-11)
 
 
 @pytest.mark.usefixtures("double")
@@ -191,9 +197,10 @@ def test_running_statistics_are_learned_and_come_back() -> None:
     learned = teacher.learned()
     assert sum("mean" in name or "variance" in name for name in learned) == 6
     pupil.load(learned)
-    assert np.array_equal(*(method.scorer().scores(0, np.arange(9)) for method in (teacher, pupil)))
+    taught = teacher.scorer().scores(0, np.arange(9))
+    assert np.array_equal(taught, pupil.scorer().scores(0, np.arange(9)))
     pupil.load(learned | {"network.norms.1.mean": learned["network.norms.1.mean"] + 1})
-    assert not np.allclose(*(method.scorer().scores(0, np.arange(9)) for method in (teacher, pupil)))
+    assert not np.allclose(taught, pupil.scorer().scores(0, np.arange(9)))
 
 
 # --- dropout ---
@@ -205,12 +212,12 @@ def test_dropout_is_of_its_step_and_has_its_share() -> None:
     for share, width, mask, same, another in zip((0.5, 0.2), (101, 33), first, again, other, strict=True):
         assert mask is not None
         assert mask.shape == (1001, width)
-        assert np.array_equal(mask, same)
-        assert not np.array_equal(mask, another)
+        assert np.array_equal(mask, not_none(same))
+        assert not np.array_equal(mask, not_none(another))
         deviation = (share * (1 - share) / mask.size) ** 0.5
         assert abs(mask.mean() - (1 - share)) < 4 * deviation
         assert np.abs(np.corrcoef(mask[:-1].ravel(), mask[1:].ravel())[0, 1]) < 4 / mask.size**0.5
-    assert network.draw(0, Stream(0, "y"))[0].shape == (0, 101)
+    assert not_none(network.draw(0, Stream(0, "y"))[0]).shape == (0, 101)
 
 
 # --- scores ---

@@ -26,8 +26,9 @@ SHARED = ("width", "bias", "negatives", "batch_size", "learning_rate", "l2")
 
 def make(config: Node2vecConfig = CONFIG, *, weighted: bool = False) -> Node2vec:
     data = training_data(weighted=weighted)
-    kind = Node2vecB if isinstance(config, Node2vecBConfig) else Node2vec
-    return kind(data, config, seed=5, device=CPU)
+    if isinstance(config, Node2vecBConfig):
+        return Node2vecB(data, config, seed=5, device=CPU)
+    return Node2vec(data, config, seed=5, device=CPU)
 
 
 def with_ranking(config: Node2vecConfig, *, network_weight: float, beta: float) -> Node2vecBConfig:

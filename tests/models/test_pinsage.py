@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, log
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
+from tests.values import not_none
 from torch import Tensor
 
 from mcne.data.graph import undirected
@@ -131,7 +133,9 @@ def test_all_nodes_are_those_of_naive_loops() -> None:
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("loss", ["margin", "bpr"])
-def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph(loss: str, bias: bool) -> None:
+def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph(
+    loss: Literal["margin", "bpr"], bias: bool
+) -> None:
     method = make(replace(CONFIG, loss=loss, margin=0.05, bias=bias))
     batch = method.prepare(1, 0)
     assert len(batch.nodes) < 11  # a part of the graph
@@ -145,8 +149,8 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
         seeds = seeds[hop.receiver]
     for each in batch.triples:
         ranking, penalty = torch.zeros(()), torch.zeros(())
-        rows = (seeds[at].tolist() for at in (each.user, each.positive, each.negative))
-        for u, p, drawn in zip(*rows, strict=True):
+        of_triples = (seeds[at].tolist() for at in (each.user, each.positive, each.negative))
+        for u, p, drawn in zip(*of_triples, strict=True):
             for n in drawn:
                 difference = given[u] @ given[p] + added[p, 0] - given[u] @ given[n] - added[n, 0]
                 hinge = torch.clamp(0.05 - difference, min=0)
@@ -168,7 +172,7 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
     torch.autograd.backward(ours.total)
     found = [each.grad for each in parameters]
     for table, rows, touched in zip(tables, (batch.nodes, seeds), method.tables.touched(), strict=False):
-        found.append(torch.zeros_like(table).index_add(0, rows, touched.grad))
+        found.append(torch.zeros_like(table).index_add(0, rows, not_none(touched.grad)))
     for mine, naive in zip(found, gradients, strict=True):
         torch.testing.assert_close(mine, naive, rtol=1e-8, atol=1e-12)
         assert naive.abs().max() > 0

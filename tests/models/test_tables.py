@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +34,12 @@ def test_the_first_tables_are_in_memory_as_far_as_there_is_room(
 ) -> None:
     filed: list[int] = []
     real = tables._file
-    monkeypatch.setattr(tables, "_file", lambda directory, size: (filed.append(size), real(directory, size))[1])
+
+    def noting(directory: Path, size: int) -> Any:
+        filed.append(size)
+        return real(directory, size)
+
+    monkeypatch.setattr(tables, "_file", noting)
     with room(tmp_path, memory=1000):
         new_table(10, 20)  # 800 bytes
         new_table(10, 6)
