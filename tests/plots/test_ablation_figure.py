@@ -20,10 +20,8 @@ from mcne.plots import ablation
 from mcne.plots.ablation import MEAN, METRICS, Ablation, chance
 from mcne.plots.style import THEMES, Theme, save, shortened, styled
 from mcne.randomness import Stream
-from mcne.studies.execution import Comparison
-from mcne.studies.plan import Plan
-from mcne.studies.summary import summarize
-from mcne.studies.tables import PROTOCOL_TITLES, write
+from mcne.studies.comparison import Comparison, Plan
+from mcne.studies.comparison_tables import PROTOCOL_TITLES, summarize, write
 
 NAMES = ("Hotels & Travel", "Books", "Online Stores & Services", *(f"Behavior {k}" for k in range(3, 12)))
 ROWS = ("mcne-f", "mcne-a", "mcne")

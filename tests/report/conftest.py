@@ -11,10 +11,8 @@ from tests.report.report_runs import EVIL, PLAN, SCRIPT, trained
 from mcne.data.dataset import SocialDataset
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.randomness import Stream
-from mcne.studies.execution import Comparison
-from mcne.studies.plan import Plan
-from mcne.studies.summary import summarize
-from mcne.studies.tables import write
+from mcne.studies.comparison import Comparison, Plan
+from mcne.studies.comparison_tables import summarize, write
 
 
 @pytest.fixture(scope="session")

@@ -19,10 +19,8 @@ from mcne.report import page as report_page
 from mcne.report.comparison_page import report_of_comparison
 from mcne.report.quality import METRICS
 from mcne.report.writing import report_of
-from mcne.studies.execution import Comparison
-from mcne.studies.plan import Plan
-from mcne.studies.summary import summarize
-from mcne.studies.tables import write
+from mcne.studies.comparison import Comparison, Plan
+from mcne.studies.comparison_tables import summarize, write
 
 
 @pytest.fixture(scope="session")

@@ -37,10 +37,10 @@ from mcne.report.cards import model_card
 from mcne.report.page import Report
 from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, mean_name, measure
 from mcne.report.run_page import report_of_run
-from mcne.studies.execution import Comparison
-from mcne.studies.kinds import Kind
+from mcne.studies.comparison import Comparison
+from mcne.studies.engine import Kind
 from mcne.studies.sweep import Sweep
-from mcne.studies.sweep_results import collect, write
+from mcne.studies.sweep_tables import collect, write
 from mcne.training import Run
 from mcne.training.reporting import SilentReporter
 from mcne.training.run import TRANSFER

@@ -9,7 +9,7 @@ import pytest
 from tests.studies.small_plan import PLAN, opened, run
 
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.studies.execution import Comparison
+from mcne.studies.comparison import Comparison
 
 
 @pytest.fixture(scope="session")

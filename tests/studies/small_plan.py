@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 
 from mcne.errors import CaptureError, Interrupted, UsageError
-from mcne.studies.execution import Comparison
-from mcne.studies.plan import Plan
+from mcne.studies.comparison import Comparison, Plan
 
 PLAN = """
 title = "Two methods"
@@ -53,13 +52,13 @@ def note_the_gpu(path: Path, *, others: int) -> None:
         time.sleep(0.01)
 
 
-def refuse_at(place: Path, **_: object) -> None:
+def refuse_at(place: Path, *_: object) -> None:
     """Say which process was here."""
     place.write_text(str(os.getpid()))
     refuse()
 
 
-def lose_the_gpu_at(place: Path, **_: object) -> None:
+def lose_the_gpu_at(place: Path, *_: object) -> None:
     """As a step does that cannot be captured; say which process it was."""
     place.write_text(str(os.getpid()))
     raise CaptureError("a step could not be captured")

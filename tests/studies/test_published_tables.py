@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcne.studies.plan import Candidate, Plan
+from mcne.studies.comparison import Candidate, Plan
 
 ROOT = Path(__file__).parents[2]
 MEANS = "means over behaviors at 5, 10 and 20"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,10 +61,8 @@ def compare(
 
     Run the same command again after an interruption: it continues, and finished cells are not trained again.
     """
-    from mcne.studies.execution import Comparison
-    from mcne.studies.plan import Plan
-    from mcne.studies.summary import summarize
-    from mcne.studies.tables import write
+    from mcne.studies.comparison import Comparison, Plan
+    from mcne.studies.comparison_tables import summarize, write
     from mcne.training import choose_device
 
     if plan is None and methods is None:
@@ -128,10 +127,10 @@ def sweep(
     Run the same command again after an interruption: it continues, and finished trainings are not repeated. Draw the
     result with mcne plot sweep.
     """
-    from mcne.studies.execution import Comparison
-    from mcne.studies.kinds import Kind, check_kind
+    from mcne.studies.comparison import Comparison
+    from mcne.studies.engine import Kind, check_kind
     from mcne.studies.sweep import Sweep
-    from mcne.studies.sweep_results import TIMING, check_place, collect, is_shared, names_of, write
+    from mcne.studies.sweep_tables import TIMING, check_place, collect, is_shared, titles_of, write
     from mcne.training import choose_device
 
     if what.endswith(".toml"):
@@ -142,21 +141,13 @@ def sweep(
     check_kind(out, Kind.sweep)
     check_place(asked, out)
     comparison = Comparison.open(asked.plan(), data, out, kind=Kind.sweep)
-    names = names_of(comparison)
-
-    def say(line: str) -> None:
-        start, _, rest = line.partition(": ")
-        place, _, cell = start.partition(" ")
-        if start != "search":  # of which there is none
-            typer.echo(f"{place} {names[cell]}: {rest}" if cell in names else line, err=as_json)
-
-    failed = comparison.run(jobs=jobs, device=chosen.type, say=say)
+    say = partial(typer.echo, err=as_json)
+    failed = comparison.run(jobs=jobs, device=chosen.type, say=say, titles=titles_of(comparison))
     timed = None
     if is_shared(comparison):
-        typer.echo("epochs of every value, one at a time", err=as_json)
+        say("epochs of every value, one at a time")
         timed = Comparison.open(asked.timing().plan(), data, out / TIMING, kind=Kind.timing)
-        names |= names_of(timed)
-        failed |= timed.run(jobs=1, device=chosen.type, say=say)
+        failed |= timed.run(jobs=1, device=chosen.type, say=say, titles=titles_of(timed))
     results = collect(asked, comparison, timed)
     for path in write(results, out):
         typer.echo(f"wrote {path}", err=as_json)
@@ -191,17 +182,16 @@ def structure(
     Run the same command again to continue after an interruption. Draw the result with mcne plot structure.
     """
     from mcne.data.dataset import SocialDataset
-    from mcne.studies.structure import Study, settings_by_method
-    from mcne.studies.structure_results import collect, lines, run, write
+    from mcne.studies.structure import StructureStudy, collect, lines, settings_by_method, write
     from mcne.training import choose_device
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     settings = settings_by_method(names, setting or [])
     chosen = choose_device(device.value)
     dataset = SocialDataset.load(data)
-    study = Study(dataset, out, share, repetitions, settings)
+    study = StructureStudy(dataset, out, share, repetitions, settings)
     study.open()
-    run(study, device=chosen, say=lambda line: typer.echo(line, err=as_json))
+    failed = study.run(device=chosen.type, say=partial(typer.echo, err=as_json))
     results = collect(dataset, out)
     paths = write(results, out)
     if as_json:
@@ -213,6 +203,7 @@ def structure(
     diverged = {name: reason for name, reason in results["lacking"].items() if "diverged" in reason}
     if diverged:
         raise DataError("; ".join(f"{name}: {reason}" for name, reason in diverged.items()))
+    _refuse_failed(failed, "trainings")
 
 
 def compare_transfer(
@@ -228,9 +219,8 @@ def compare_transfer(
     Writes table.md, table.html and table.json. Run the same command again after an interruption: it continues, and
     what is finished is not trained again.
     """
-    from mcne.studies.transfer_plan import TransferPlan
-    from mcne.studies.transfer_study import TransferStudy
-    from mcne.studies.transfer_table import finished_rows, write
+    from mcne.studies.transfer import TransferPlan, TransferStudy
+    from mcne.studies.transfer_tables import finished_rows, write
     from mcne.training import choose_device
 
     chosen = choose_device(device.value)
@@ -280,8 +270,9 @@ def compare_new_users(
         dataset,
         out,
         seeds=seeds,
-        device=chosen,
+        device=chosen.type,
         reporting=lambda title: training_progress(title, settings.epochs, on_stderr=True),
+        say=partial(typer.echo, err=True),
     )
     if as_json:
         print_json(summary)
@@ -296,7 +287,7 @@ def _default_jobs(device: torch.device) -> int:
     return JOBS_ON_A_GPU * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
 
 
-def _refuse_failed(failed: Mapping[str, str], what: str, where: str = "") -> None:
+def _refuse_failed(failed: Mapping[str, object], what: str, where: str = "") -> None:
     if failed:
         first = next(iter(failed.values()))
         raise DataError(f"{len(failed)} {what} failed, the first: {first}{where}; the same command tries them again")

@@ -10,7 +10,7 @@ from mcne.files import write_new
 from mcne.report.comparison_page import is_comparison, report_of_comparison
 from mcne.report.page import Report
 from mcne.report.run_page import report_of_run
-from mcne.studies.kinds import Kind, kinds_of, kinds_of_results, named
+from mcne.studies.engine import Kind, kinds_of, kinds_of_results, named
 from mcne.training import SPEC, Run
 
 LARGEST = 2_000_000
@@ -19,6 +19,7 @@ SHOWN_BY = {
     Kind.sweep: "draw it with mcne plot sweep {path}, or show it on the page of a run: mcne report RUN --sweep {path}",
     Kind.timing: "mcne plot sweep {path.parent} draws it with its sweep",
     Kind.structure: "draw it with mcne plot structure {path}",
+    Kind.new_users: "its figures are in {path}/new-users.json, and mcne compare-new-users prints them",
     Kind.transfer: "its table is {path}/table.md, which mcne compare-transfer writes",
 }
 """How to see what has no page of its own."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,19 +16,22 @@ from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, TRAIN, Split
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, Interrupted, UsageError, unknown
+from mcne.errors import ArtifactError, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.held_out import HeldOut, hold_out
 from mcne.extend.new_users import embed_users
-from mcne.files import locked, read_json, write_json
+from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, refusal
+from mcne.studies import engine
+from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Spread, Task
 
 if TYPE_CHECKING:
     import torch
 
     from mcne.training.reporting import Reporter
 
-REQUEST, RESULT, SUMMARY = "request.json", "result.json", "new-users.json"
+REQUEST = RECORDS[Kind.new_users]
+RESULT, SUMMARY = "result.json", "new-users.json"
 SPLIT = "held-out"
 IN_TRAINING = "in training"
 WAYS: Mapping[str, tuple[str, ...]] = {
@@ -63,50 +66,48 @@ class Trial:
     def request(self, dataset: SocialDataset) -> dict[str, Any]:
         """Everything that decides a seed's result."""
         config, schedule = training.resolved(self.method, self.given)
-        said = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
-        return said | {"in_training": self.in_training, "dataset": dataset.fingerprint}
+        request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
+        return request | {"in_training": self.in_training, "dataset": dataset.fingerprint}
 
     def run(
-        self, dataset: SocialDataset, out: Path, *, seeds: int, device: torch.device, reporting: Reporting
+        self, dataset: SocialDataset, out: Path, *, seeds: int, device: str, reporting: Reporting, say: Say
     ) -> dict[str, Any]:
-        """Every seed that is not done yet, then the summary of all, which is kept in ``out`` too."""
+        """Do every seed that is not done, then summarize all of them, in ``out`` too."""
         refused = refusal(self.method, dataset, is_alone=False)
         if refused:
             raise UsageError(refused)
         request = self.request(dataset)
-        with locked(out):
-            _claim(out, request)
-            try:
-                found = [self._seed(dataset, out / f"seed-{n}", n, device, reporting) for n in range(seeds)]
-            except Interrupted as error:
-                said = "stopped by a signal; what is done is kept, and the same command goes on"
-                raise Interrupted(said, signal_number=error.signal_number) from error
-            summary = {"request": request, "seeds": found, "mean": summarize(found)}
-            write_json(out / SUMMARY, summary)
+        engine.claim(out, Kind.new_users, REQUEST, partial(_joined, request))
+        tasks = [
+            Task(out / f"seed-{n}", partial(self._seed, dataset, n, reporting), f"seed {n}", RESULT, keeps_run=True)
+            for n in range(seeds)
+        ]
+        failed = engine.run_missing(tasks, "seeds", Resources(device), say=say, about=_about)
+        if failed:
+            raise next(iter(failed.values()))
+        results = [_result(task) for task in tasks]
+        summary = {"request": request, "seeds": results, "mean": summarize(results)}
+        write_json(out / SUMMARY, summary)
         return summary
 
     def _seed(
-        self, dataset: SocialDataset, path: Path, seed: int, device: torch.device, reporting: Reporting
+        self, dataset: SocialDataset, seed: int, reporting: Reporting, path: Path, device: torch.device, _jobs: int
     ) -> dict[str, Any]:
-        """One seed: what is held out, how it was trained, and every way's figures."""
-        if (path / RESULT).is_file():
-            return read_json(path / RESULT, step="train again")
+        """One seed: who is held out, how it was trained, and the figures of every way."""
         held = hold_out(dataset, share=self.share, seed=seed)
         trained = self._train(held.kept, held.kept_split, path / "kept", seed, device, reporting)
         scorers: dict[str, Scorer] = {"popularity": _popularity(held)}
         if self.in_training:
-            scorers[IN_TRAINING] = self._train(
-                held.whole, held.random, path / "whole", seed, device, reporting
-            ).embeddings
-        told, trunk = told_of(held), trained.embeddings.trunk
+            whole = self._train(held.whole, held.random, path / "whole", seed, device, reporting)
+            scorers[IN_TRAINING] = whole.embeddings
+        tables = known_of(held)
+        trunk = trained.embeddings.trunk
         for way, parts in WAYS.items():
             if "attributes" not in parts or (trunk is not None and trunk.profile is not None):
-                scorers[way] = embed_users(trained.embeddings, **{part: told[part] for part in parts})
+                scorers[way] = embed_users(trained.embeddings, **{part: tables[part] for part in parts})
         counts = {"held_out": held.held_out, "asked": len(held.asked), "kept": held.kept.n_users}
         ways = {way: evaluate(scorer, held.whole, held.split).summary() for way, scorer in scorers.items()}
-        result = {"seed": seed, "users": counts, "trained": dict(trained.result), "ways": ways}
-        write_json(path / RESULT, result)
-        return result
+        return {"seed": seed, "users": counts, "trained": dict(trained.result), "ways": ways}
 
     def _train(
         self, dataset: SocialDataset, split: Split, path: Path, seed: int, device: torch.device, reporting: Reporting
@@ -127,9 +128,10 @@ class Trial:
             ).run(path / "run", resume=(path / "run").exists())
 
 
-def told_of(held: HeldOut) -> dict[str, pa.Table]:
+def known_of(held: HeldOut) -> dict[str, pa.Table]:
     """Tables of the users asked about: their links to kept users, the training part of their history, attributes."""
-    whole, is_asked = held.whole, np.zeros(held.whole.n_users, dtype=bool)
+    whole = held.whole
+    is_asked = np.zeros(whole.n_users, dtype=bool)
     is_asked[held.asked] = True
     source, target = whole.graph.sources(), whole.graph.indices
     mine = is_asked[source] & ~is_asked[target]
@@ -149,15 +151,26 @@ def told_of(held: HeldOut) -> dict[str, pa.Table]:
     return {"links": pa.table(links), "history": pa.concat_tables(past), "attributes": pa.table(facts)}
 
 
-def summarize(results: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of every way and metric the mean over seeds, and their standard deviation if there are several."""
-    found: dict[str, dict[str, Any]] = {}
-    for way in results[0]["ways"]:
-        found[way] = {}
-        for metric in results[0]["ways"][way]["mean"]:
-            values = [result["ways"][way]["mean"][metric] for result in results]
-            found[way][metric] = {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
-    return found
+def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """Mean and standard deviation over seeds of every way and metric."""
+    means: dict[str, dict[str, Any]] = {}
+    for way, first in results[0]["ways"].items():
+        means[way] = {}
+        for metric in first["mean"]:
+            spread = Spread.of([result["ways"][way]["mean"][metric] for result in results])
+            assert spread is not None
+            means[way][metric] = asdict(spread)
+    return means
+
+
+def _result(task: Task) -> dict[str, Any]:
+    return engine.read_result(task.directory, RESULT, needs=("users", "ways"))
+
+
+def _about(task: Task) -> str:
+    result = _result(task)
+    both = result["ways"]["friends and history"]["mean"]["ndcg@5"]
+    return f"{result['users']['asked']:,} users asked about, NDCG@5 {100 * both:.2f} from friends and history"
 
 
 def _popularity(held: HeldOut) -> Scorer:
@@ -176,17 +189,13 @@ def _labels(categories: Any, rows: Any) -> pa.Array:
     return categories.arrow().cast(pa.string()).take(pa.array(rows, mask=rows < 0))
 
 
-def _claim(out: Path, request: Mapping[str, Any]) -> None:
-    """See that a directory is new, or of the same request; more seeds may join those that are there."""
-    if (out / REQUEST).is_file():
-        there = read_json(out / REQUEST, step="train again")
-        if there != request:
-            different = ", ".join(name for name in request if there.get(name) != request[name])
-            raise ArtifactError(
-                f"{out}: holds another trial (other {different}); repeat what it was started with, or choose another "
-                "--out"
-            )
-        return
-    if any(out.iterdir()):
-        raise UsageError(f"{out}: holds something else than held-out users; choose another --out")
-    write_json(out / REQUEST, request)
+def _joined(request: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The same request as before, if there was one; more seeds may join those that are done."""
+    before = read_json(path, step="choose another --out") if path.is_file() else request
+    if before != request:
+        different = ", ".join(name for name in request if before.get(name) != request[name])
+        raise ArtifactError(
+            f"{path.parent}: holds another trial (other {different}); repeat what it was started with, or choose "
+            "another --out"
+        )
+    return request

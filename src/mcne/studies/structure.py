@@ -1,27 +1,60 @@
-"""What is asked: methods on the same networks without some of their links, in a directory that can be gone on with."""
+"""How much of the network's structure vectors preserve: methods trained without some links, and asked about these.
+
+Whole and conditional vectors tell held-out links from other pairs, beside scores that need no training. The results are
+``structure.json`` with every number and ``structure.md`` for people.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mcne.analysis.links import HeldOut, hold_out
+import numpy as np
+
+from mcne import __version__
+from mcne.analysis.links import (
+    HEURISTICS,
+    HeldOut,
+    Pairs,
+    Scores,
+    auc,
+    average_precision,
+    cosine_scores,
+    hold_out,
+    inner_product_scores,
+)
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
-from mcne.errors import ArtifactError, UsageError, unknown
-from mcne.files import aside_of, locked, read_json, write_json
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.errors import ArtifactError, DivergedError, MCNEError, UsageError, unknown
+from mcne.files import read_json
 from mcne.models.registry import METHODS, entry, refusal
 from mcne.models.settings import TrainingSettings, read_pairs
-from mcne.training import RunSpec, resolved
+from mcne.studies import engine
+from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Resources, Result, Say, Spread, Task, percent
+from mcne.text import NO_VALUE, Table, markdown_page
+from mcne.training import Run, RunSpec, Training, resolved
 
-STUDY, CELLS = "study.json", "cells"
+if TYPE_CHECKING:
+    import torch
+
+STUDY = RECORDS[Kind.structure]
 KIND = "mcne structure"
-SOMETHING_ELSE = "holds something else than such a study; choose another --out"
+RESULT, PAGE = "structure.json", "structure.md"
+SIMILARITIES = {"inner product": inner_product_scores, "cosine": cosine_scores}
+METRICS = ("auc", "ap")
+AGAINST = {"uniform": "any two users", "degree": "users with as many friends as those of held-out links"}
+"""The pairs that links are told from."""
+
+Row = dict[str, Any]
+"""``behavior`` (None: the whole vector), ``similarity``, and by the kind of other pairs ``auc`` and ``ap``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +75,7 @@ class Repetition:
 
 
 @dataclass(frozen=True)
-class Study:
+class StructureStudy:
     """Methods with their settings, and how many times which share of the links is held out."""
 
     dataset: SocialDataset
@@ -56,67 +89,64 @@ class Study:
             raise UsageError("no methods; name some, as in --methods mcne,node2vec,line")
         if self.repetitions < 1:
             raise UsageError(f"{self.repetitions} repetitions: 1 or more are needed")
-        for method, given in self.methods.items():
+        for method, settings in self.methods.items():
             _check(method, self.dataset)
-            resolved(method, given)
-        hold_out(self.dataset.graph, share=self.share, seed=0)  # which tells a share or a network that cannot be used
+            resolved(method, settings)
+        hold_out(self.dataset.graph, share=self.share, seed=0)  # refuses a share or a network that cannot be used
 
     def open(self) -> None:
-        """Begin in the directory, or go on there; what it holds of another study is never touched."""
-        now = self._said()
-        if self.out.exists() and not self.out.is_dir():
-            raise UsageError(f"{self.out}: {SOMETHING_ELSE}")
-        self.out.mkdir(parents=True, exist_ok=True)
-        with locked(self.out, wait=True):
-            is_new = not (self.out / STUDY).is_file()
-            if is_new and {each.name for each in self.out.iterdir()} - {aside_of(self.out / STUDY).name}:
-                raise UsageError(f"{self.out}: {SOMETHING_ELSE}")
-            before = now if is_new else read_study(self.out)
-            for key, what in (("dataset", "dataset"), ("share", "share")):
-                if before[key] != now[key]:
-                    raise UsageError(
-                        f"{self.out}: holds a study of another {what} ({_short(before[key])}, this one is "
-                        f"{_short(now[key])}); choose another --out"
-                    )
-            for method, settings in now["methods"].items():
-                if before["methods"].get(method, settings) != settings:
-                    raise UsageError(f"{self.out}: holds {method} with other settings; choose another --out")
-            repetitions = max(before["repetitions"], now["repetitions"])
-            methods = {**before["methods"], **now["methods"]}
-            write_json(self.out / STUDY, now | {"repetitions": repetitions, "methods": methods})
+        """Begin in the directory, or continue; methods and repetitions join those of earlier commands."""
+        engine.claim(self.out, Kind.structure, STUDY, self._joined)
 
-    def _said(self) -> dict[str, Any]:
-        return {
+    def run(self, *, device: str, say: Say) -> dict[str, MCNEError]:
+        """Train and measure every method in every repetition that is not done; failures by name."""
+        tasks = []
+        for number in range(self.repetitions):
+            repetition = Repetition.of(self.dataset, number, share=self.share)
+            n_held_out = len(repetition.held_out.links)
+            say(f"repetition {number}: {n_held_out:,} of {_n_links(self.dataset):,} links held out")
+            for method, settings in self.methods.items():
+                directory = cell_directory(self.out, method, resolved(method, settings), repetition)
+                work = partial(run_cell, method, settings, repetition)
+                tasks.append(Task(directory, work, f"{method}, repetition {number}"))
+        return engine.run_missing(tasks, "repetitions", Resources(device), say=say, about=_about)
+
+    def _joined(self, path: Path) -> dict[str, Any]:
+        """What is asked for now together with what was asked for before."""
+        now: dict[str, Any] = {
             "kind": KIND,
             "dataset": self.dataset.fingerprint,
             "share": self.share,
             "repetitions": self.repetitions,
-            "methods": {method: list(resolved(method, given)) for method, given in self.methods.items()},
+            "methods": {method: list(resolved(method, settings)) for method, settings in self.methods.items()},
         }
+        if not path.is_file():
+            return now
+        before = read_study(self.out)
+        for key in ("dataset", "share"):
+            if before[key] != now[key]:
+                raise UsageError(
+                    f"{self.out}: holds a study of another {key} ({_short(before[key])}, this one is "
+                    f"{_short(now[key])}); choose another --out"
+                )
+        for method, settings in now["methods"].items():
+            if before["methods"].get(method, settings) != settings:
+                raise UsageError(f"{self.out}: holds {method} with other settings; choose another --out")
+        now["repetitions"] = max(before["repetitions"], self.repetitions)
+        return now | {"methods": {**before["methods"], **now["methods"]}}
 
 
 def read_study(out: Path) -> dict[str, Any]:
-    """All that was ever asked for in a directory."""
-    said = read_json(out / STUDY, step="choose another --out")
-    missing = {"dataset", "share", "repetitions", "methods"} - set(said)
-    if missing or said.get("kind") != KIND:
+    """Everything that was ever asked for in a directory."""
+    study = read_json(out / STUDY, step="choose another --out")
+    missing = {"dataset", "share", "repetitions", "methods"} - set(study)
+    if missing or study.get("kind") != KIND:
         raise ArtifactError(f"{out / STUDY}: damaged (no {', '.join(sorted(missing)) or 'kind'}); choose another --out")
-    return said
-
-
-def cell_directory(out: Path, method: str, settings: Sequence[Mapping[str, Any]], repetition: Repetition) -> Path:
-    """Where a training is kept; the name depends on everything that decides its result."""
-    config, schedule = settings
-    prints = repetition.dataset.fingerprint, repetition.split.fingerprint
-    spec = RunSpec(method, "joint", config, schedule, repetition.number, *prints)
-    others = {kind: hashlib.sha256(pairs.tobytes()).hexdigest() for kind, pairs in repetition.held_out.others.items()}
-    said = json.dumps([spec.identity, others], sort_keys=True)
-    digest = hashlib.sha256(said.encode() + repetition.held_out.links.tobytes()).hexdigest()
-    return out / CELLS / f"{method}-r{repetition.number}-{digest[:12]}"
+    return study
 
 
 def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What ``--set`` gives each method: ``epochs=5`` to all that have such a setting, ``mcne.epochs=5`` to one."""
+    """The settings of each method by ``--set``: ``epochs=5`` is for all that have it, ``mcne.epochs=5`` for one."""
     for name in methods:
         entry(name)
     if len(set(methods)) < len(methods):
@@ -154,3 +184,191 @@ def _check(method: str, dataset: SocialDataset) -> None:
 
 def _short(value: object) -> str:
     return value[:12] if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# one training
+
+
+def cell_directory(out: Path, method: str, settings: Sequence[Mapping[str, Any]], repetition: Repetition) -> Path:
+    """Where a training is kept; the name depends on everything that decides its result."""
+    config, schedule = settings
+    prints = repetition.dataset.fingerprint, repetition.split.fingerprint
+    spec = RunSpec(method, "joint", config, schedule, repetition.number, *prints)
+    others = {kind: hashlib.sha256(pairs.tobytes()).hexdigest() for kind, pairs in repetition.held_out.others.items()}
+    identity = json.dumps([spec.identity, others], sort_keys=True)
+    digest = hashlib.sha256(identity.encode() + repetition.held_out.links.tobytes()).hexdigest()
+    return out / CELLS / f"{method}-r{repetition.number}-{digest[:12]}"
+
+
+def run_cell(
+    method: str, settings: Mapping[str, Any], repetition: Repetition, directory: Path, device: torch.device, _jobs: int
+) -> dict[str, Any]:
+    """Train and measure; a training that diverged is a result too, as it would diverge again."""
+    started = time.perf_counter()
+    result: dict[str, Any] = {"method": method, "repetition": repetition.number, "version": __version__}
+    try:
+        run = trained(method, repetition, directory / RUN, settings=settings, device=device)
+        rows = list(measured(run.embeddings, repetition.held_out))
+        result |= {**run.result, "fingerprint": run.fingerprint, "rows": rows}
+    except DivergedError as error:
+        result |= {"diverged": str(error), "rows": []}
+    return result | {"seconds": time.perf_counter() - started}
+
+
+def trained(
+    method: str, repetition: Repetition, path: Path, *, settings: Mapping[str, Any], device: torch.device
+) -> Run:
+    """The run of a method that sees the network without its held-out links, and nothing of these."""
+    return Training(
+        method,
+        repetition.dataset,
+        repetition.split,
+        settings=settings,
+        seed=repetition.number,
+        device=device,
+        places={"dataset": "", "split": f"random-{repetition.number}"},
+    ).run(path, resume=True)
+
+
+def measured(embeddings: ConditionalEmbeddings, held_out: HeldOut) -> Iterator[Row]:
+    """How well whole vectors, and conditional vectors if behaviors differ, tell links from other pairs."""
+    spaces = embeddings.spaces
+    is_conditional = any(space.user_vectors is not None or not np.all(space.mask) for space in spaces)
+    for behavior in (None, *(embeddings.behavior_names if is_conditional else ())):
+        vectors, mask = embeddings.matrix_and_mask(behavior)
+        for similarity, score in SIMILARITIES.items():
+            figures = _figures(held_out, partial(score, vectors, mask))
+            yield {"behavior": behavior, "similarity": similarity, **figures}
+
+
+def heuristics(held_out: HeldOut) -> dict[str, Row]:
+    """The same of scores that need no training and see the same network."""
+    return {
+        name: {"behavior": None, "similarity": None} | _figures(held_out, partial(score, held_out.graph))
+        for name, score in HEURISTICS.items()
+    }
+
+
+def _figures(held_out: HeldOut, score: Callable[[Pairs], Scores]) -> dict[str, dict[str, float]]:
+    links = score(held_out.links)
+    figures = {}
+    for kind, pairs in held_out.others.items():
+        others = score(pairs)
+        figures[kind] = {"auc": auc(links, others), "ap": average_precision(links, others)}
+    return figures
+
+
+def read_cell(directory: Path) -> dict[str, Any]:
+    """The result of a training."""
+    return engine.read_result(directory, needs=("rows",))
+
+
+def _about(task: Task) -> str:
+    cell = read_cell(task.directory)
+    if "diverged" in cell:
+        return f"diverged ({cell['diverged']})"
+    best = max(cell["rows"], key=lambda row: float(row["degree"]["auc"]))
+    what = "whole vectors" if best["behavior"] is None else best["behavior"]
+    return f"AUC {best['degree']['auc']:.1%} at best ({what}, {best['similarity']}), {cell['seconds']:.0f} s"
+
+
+# results
+
+
+def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
+    """Means and standard deviations over finished repetitions, of everything ever asked for in the directory."""
+    study = read_study(out)
+    repetitions = [Repetition.of(dataset, number, share=study["share"]) for number in range(study["repetitions"])]
+    simple = [heuristics(repetition.held_out) for repetition in repetitions]
+    rows = [_summary(name, [each[name] for each in simple], trained=False) for name in simple[0]]
+    lacking: dict[str, str] = {}
+    epochs: dict[str, list[tuple[int, int]]] = {}
+    for method, settings in study["methods"].items():
+        places = [cell_directory(out, method, settings, repetition) for repetition in repetitions]
+        results = {place.name: read_cell(place) if engine.is_done(place) else None for place in places}
+        cells = [result for result in results.values() if result is not None]
+        rows += _summaries(method, cells)
+        epochs[method] = [(cell["best_epoch"], cell["epochs"]) for cell in cells if cell.get("best_epoch")]
+        if lacks := engine.lacking(results, {}):
+            lacking[method] = lacks
+    return {
+        "dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint, "users": dataset.n_users},
+        "behaviors": dataset.behavior_names,
+        "share": study["share"],
+        "repetitions": study["repetitions"],
+        "links": _n_links(dataset),
+        "held_out_links": [len(repetition.held_out.links) for repetition in repetitions],
+        "methods": study["methods"],
+        "epochs": epochs,
+        "rows": rows,
+        "lacking": lacking,
+    }
+
+
+def write(results: Mapping[str, Any], out: Path) -> list[Path]:
+    """Write the results and their page; returns the paths."""
+    return engine.write_results(out, {PAGE: page(results)}, RESULT, results)
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """A table for each kind of pairs that links are told from, as Markdown."""
+    data = results["dataset"]
+    times = results["repetitions"]
+    least, most = (f"{bound(results['held_out_links']):,}" for bound in (min, max))
+    held_out = least if least == most else f"{least} to {most}"
+    epochs = {method: ", ".join(f"{best} of {n}" for best, n in each) for method, each in results["epochs"].items()}
+    kept = "; ".join(f"{method} {each or NO_VALUE}" for method, each in epochs.items())
+    about = [
+        f"{data['name']}: {data['users']:,} users, dataset {data['fingerprint'][:12]}; {held_out} of "
+        f"{results['links']:,} links held out (a share of {results['share']:g} was asked for, and nobody loses the "
+        f"last link), as many pairs without a link against them, {times} repetition{'s' * (times > 1)}. Methods learn "
+        "from the other links.",
+        "Every method has its own settings, and of its epochs the one is kept that ranks validation items best, not "
+        f"links. Epochs kept, of those trained: {kept}.",
+        "In percent, mean ± standard deviation over repetitions.",
+        *(f"{method}: {lacks}" for method, lacks in results["lacking"].items()),
+    ]
+    header = ("", "similarity", "AUC", "average precision")
+    tables = [Table(f"Links told from {AGAINST[kind]}", header, lines(results, kind)) for kind in AGAINST]
+    return markdown_page(f"Structure preserved: {data['name']}", about, tables)
+
+
+def lines(results: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], ...]:
+    """The cells of a table for people: a line per method, vector and similarity."""
+    return tuple((label(row), row["similarity"] or "", *_percents(row[kind])) for row in results["rows"])
+
+
+def _percents(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [percent(Spread(figures[metric]["mean"], figures[metric]["sd"])) for metric in METRICS]
+
+
+def label(row: Mapping[str, Any]) -> str:
+    """The method, and the behavior if these are its conditional vectors."""
+    return str(row["method"]) if row["behavior"] is None else f"{row['method']}, {row['behavior']}"
+
+
+def _summaries(method: str, cells: Sequence[Result]) -> list[dict[str, Any]]:
+    """A row for every vector and similarity of a method."""
+    by_row: dict[tuple[Any, Any], list[Row]] = {}
+    for cell in cells:
+        for row in cell["rows"]:
+            by_row.setdefault((row["behavior"], row["similarity"]), []).append(row)
+    return [_summary(method, rows, trained=True) for rows in by_row.values()]
+
+
+def _summary(method: str, rows: Sequence[Row], *, trained: bool) -> dict[str, Any]:
+    summary: dict[str, Any] = {"method": method, "trained": trained, "finished": len(rows)}
+    summary |= {key: rows[0][key] for key in ("behavior", "similarity")}
+    for kind in AGAINST:
+        summary[kind] = {}
+        for metric in METRICS:
+            values = [row[kind][metric] for row in rows]
+            spread = Spread.of(values)
+            assert spread is not None
+            summary[kind][metric] = asdict(spread) | {"values": values}
+    return summary
+
+
+def _n_links(dataset: SocialDataset) -> int:
+    """Links between two users, each once."""
+    return (dataset.graph.n_links - dataset.graph.n_self_links()) // 2

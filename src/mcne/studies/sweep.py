@@ -1,4 +1,7 @@
-"""What is swept: a method, settings that stay, and settings that take one value after another."""
+"""A sweep: a method, settings that stay, and settings that take one value after another.
+
+It is a comparison whose rows are the values.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from typing import Any
 
 from mcne.errors import UsageError, unknown
 from mcne.models.registry import entry
-from mcne.models.settings import TrainingSettings, read_pairs, read_toml
-from mcne.studies.given import Given
-from mcne.studies.plan import Candidate, Plan
+from mcne.models.settings import TrainingSettings, read_pairs
+from mcne.studies.comparison import Candidate, Plan
+from mcne.studies.plans import PlanTable
 from mcne.training import resolved
 from mcne.training.run import SCHEDULE
 
@@ -45,15 +48,13 @@ class Sweep:
 
     @classmethod
     def of_pairs(cls, method: str, pairs: Sequence[str], *, repetitions: int, split: str) -> Sweep:
-        """From ``NAME=v1,v2,…`` texts; those with a single value are settings that stay."""
+        """From ``NAME=v1,v2,…`` texts; settings with a single value are fixed."""
         entry(method)
-        given = read_values(pairs)
-        settings = {name: values[0] for name, values in given.items() if len(values) == 1}
-        values = {name: values for name, values in given.items() if len(values) > 1}
+        settings, values = _fixed_and_varied(read_values(pairs))
         title = f"{method}: sensitivity to {' and '.join(values)}"
-        said = " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)
-        command = f"mcne sweep {method} --data DATA {said} --repetitions {repetitions} --split {split} --out DIR"
-        return cls(method, settings, values, repetitions, split, title, command)._some()
+        options = " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)
+        command = f"mcne sweep {method} --data DATA {options} --repetitions {repetitions} --split {split} --out DIR"
+        return cls(method, settings, values, repetitions, split, title, command)._not_empty()
 
     @classmethod
     def of_file(
@@ -61,37 +62,30 @@ class Sweep:
     ) -> Sweep:
         """From a TOML file, in which ``pairs`` replace the settings and values of their names.
 
-        What the file expects holds for its own settings and split: with others nothing is expected.
+        The figures that the file expects hold for its own settings and split: with others nothing is expected.
         """
-        said = Given(path, "", read_toml(path))
-        said.has_only(*KEYS)
-        given = read_values(pairs)
-        told = said.table("settings", "[settings] with l2 = 0.02").values
-        settings = dict(told)
-        values = said.table("values", "[values] with l2 = [0.01, 0.02]").lists("l2 = [0.01, 0.02]")
-        expected = said.table("expected", "[expected]").pairs('"l2=0.01" = [28.2, 24.3]')
-        rows = _rows(values)
-        for name in expected:
-            if name not in rows:
-                raise UsageError(f"{path}: {unknown('row of expected', name, rows)}")
-        for name, new in given.items():
-            settings.pop(name, None)
-            values.pop(name, None)
-            (values if len(new) > 1 else settings)[name] = list(new) if len(new) > 1 else new[0]
-        own_split, rows = said.text("split", "random"), _rows(values)
-        if settings != told or split not in (None, own_split):
+        plan = PlanTable.read(path, *KEYS)
+        own_split = plan.text("split", "random")
+        own_settings = plan.table("settings", "[settings] with l2 = 0.02").values
+        own_values = plan.table("values", "[values] with l2 = [0.01, 0.02]").lists("l2 = [0.01, 0.02]")
+        expected = plan.figures("expected", _rows(own_values), '"l2=0.01" = [28.2, 24.3]')
+        replaced = read_values(pairs)
+        fixed, varied = _fixed_and_varied(replaced)
+        settings = {name: value for name, value in own_settings.items() if name not in replaced} | fixed
+        values = {name: tuple(each) for name, each in own_values.items() if name not in replaced} | varied
+        if settings != own_settings or split not in (None, own_split):
             expected = {}
         return cls(
-            said.text("method", "mcne"),
+            plan.text("method", "mcne"),
             settings,
-            {name: tuple(each) for name, each in values.items()},
-            repetitions or said.count("repetitions", 3),
+            values,
+            repetitions or plan.count("repetitions", 3),
             split or own_split,
-            said.text("title", path.stem),
-            said.text("command", f"mcne sweep {path}"),
-            said.text("paper", ""),
-            {name: pair for name, pair in expected.items() if name in rows},
-        )._some()
+            plan.text("title", path.stem),
+            plan.text("command", f"mcne sweep {path}"),
+            plan.text("paper", ""),
+            {name: pair for name, pair in expected.items() if name in _rows(values)},
+        )._not_empty()
 
     def candidate(self, name: str, value: Any) -> Candidate:
         """The training in which one setting has this value."""
@@ -105,21 +99,10 @@ class Sweep:
     def plan(self) -> Plan:
         """The comparison whose rows are the values."""
         rows = {name: (self.candidate(*of),) for name, of in _rows(self.values).items()}
-        return Plan(
-            title=self.title,
-            command=self.command,
-            split=self.split,
-            repetitions=self.repetitions,
-            search=1,
-            protocols=("sampled",),
-            reference=next(iter(rows)),
-            candidates=rows,
-            paper={},
-            expected=self.expected,
-            trained=tuple(rows),
-        )
+        plan = Plan.without_search(rows, self.title, self.command, self.repetitions, reference=next(iter(rows)))
+        return dataclasses.replace(plan, split=self.split, expected=self.expected)
 
-    def _some(self) -> Sweep:
+    def _not_empty(self) -> Sweep:
         if not self.values:
             named = ", ".join(self.settings) or "no settings"
             raise UsageError(
@@ -130,7 +113,8 @@ class Sweep:
 
     def _check_values(self, name: str) -> None:
         """Refuse a wrong value, a value twice and a setting that decides nothing, before anything is trained."""
-        values, seen = self.values[name], []
+        values = self.values[name]
+        seen = []
         if len(values) < 2:
             raise UsageError(f"values of {name}: {list(values)}; two or more are needed, or move it to settings")
         if name in {field.name for field in dataclasses.fields(TrainingSettings)} - set(SCHEDULE):
@@ -149,23 +133,29 @@ class Sweep:
 
 def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """``NAME=v1,v2,…`` texts: values as in TOML, lists in brackets (``[10,5],[20,20]``), bare words as text."""
-    given: dict[str, tuple[Any, ...]] = {}
+    values: dict[str, tuple[Any, ...]] = {}
     for pair in pairs:
         name, sign, text = (part.strip() for part in pair.partition("="))
         if not (name and sign and text):
             raise UsageError(f"--set {pair}: a setting with its values is needed, as in final_width=50,100,150")
-        if name in given:
+        if name in values:
             raise UsageError(f"--set {pair}: {name} is there twice; give all its values at once, as in {name}=v1,v2")
         try:
-            given[name] = tuple(tomllib.loads(f"values = [{text}]")["values"])
+            values[name] = tuple(tomllib.loads(f"values = [{text}]")["values"])
         except (ValueError, RecursionError):
-            given[name] = tuple(read_pairs([f"{name}={word.strip()}"])[name] for word in text.split(","))
-    return given
+            values[name] = tuple(read_pairs([f"{name}={word.strip()}"])[name] for word in text.split(","))
+    return values
 
 
 def row(name: str, value: Any) -> str:
-    """How a value is called in tables and messages."""
+    """What tables and messages call a value."""
     return f"{name}={value}"
+
+
+def _fixed_and_varied(values: Mapping[str, tuple[Any, ...]]) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The settings with a single value, and those with several."""
+    fixed = {name: each[0] for name, each in values.items() if len(each) == 1}
+    return fixed, {name: each for name, each in values.items() if len(each) > 1}
 
 
 def _rows(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, Any]]:

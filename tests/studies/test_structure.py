@@ -17,10 +17,18 @@ from mcne.data.graph import undirected
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
-from mcne.studies import structure_results
-from mcne.studies.structure import STUDY, Repetition, Study, settings_by_method
-from mcne.studies.structure_cell import measured, read_cell, trained
-from mcne.studies.structure_results import collect, page, write
+from mcne.studies.structure import (
+    STUDY,
+    Repetition,
+    StructureStudy,
+    collect,
+    measured,
+    page,
+    read_cell,
+    settings_by_method,
+    trained,
+    write,
+)
 from mcne.training import Run, Training
 
 CPU = torch.device("cpu")
@@ -36,14 +44,14 @@ def data() -> SocialDataset:
     return generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0]
 
 
-def study(data: SocialDataset, out: Path, *methods: str, repetitions: int = 1, share: float = 0.1) -> Study:
-    return Study(data, out, share, repetitions, {name: SMALL[name] for name in methods})
+def study(data: SocialDataset, out: Path, *methods: str, repetitions: int = 1, share: float = 0.1) -> StructureStudy:
+    return StructureStudy(data, out, share, repetitions, {name: SMALL[name] for name in methods})
 
 
-def finish(asked: Study) -> tuple[dict[str, Any], list[str]]:
+def finish(asked: StructureStudy) -> tuple[dict[str, Any], list[str]]:
     said: list[str] = []
     asked.open()
-    structure_results.run(asked, device=CPU, say=said.append)
+    asked.run(device="cpu", say=said.append)
     found = collect(asked.dataset, asked.out)
     write(found, asked.out)
     return found, said
@@ -68,7 +76,7 @@ def test_poisoned_held_out_links_change_no_trained_byte(method: str, data: Socia
     poison = HeldOut(held.graph, held.others["uniform"], {"uniform": held.links, "degree": held.links})
     poisoned = dataclasses.replace(honest, held_out=poison)
     one, other = (
-        trained(method, each, tmp_path / name, given=SMALL[method], device=CPU)
+        trained(method, each, tmp_path / name, settings=SMALL[method], device=CPU)
         for name, each in (("honest", honest), ("poisoned", poisoned))
     )
     assert one.fingerprint == other.fingerprint
@@ -77,14 +85,14 @@ def test_poisoned_held_out_links_change_no_trained_byte(method: str, data: Socia
     pairs = {(int(a), int(b)) for a, b in zip(kept.sources(), kept.indices, strict=True)}
     assert not pairs & {(int(a), int(b)) for a, b in held.links}
     full = dataclasses.replace(honest, dataset=data, split=random_split(data, seed=0))
-    assert trained(method, full, tmp_path / "full", given=SMALL[method], device=CPU).fingerprint != one.fingerprint
+    assert trained(method, full, tmp_path / "full", settings=SMALL[method], device=CPU).fingerprint != one.fingerprint
 
 
 def test_a_study_from_beginning_to_end(data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     found, said = finish(study(data, out, "mcne", "line", repetitions=2))
     assert [line.split(":")[0] for line in said if "," in line.split(":")[0]] == [
-        "mcne, repetition 0", "line, repetition 0", "mcne, repetition 1", "line, repetition 1",
+        "1/4 mcne, repetition 0", "2/4 line, repetition 0", "3/4 mcne, repetition 1", "4/4 line, repetition 1",
     ]  # fmt: skip
     rows = [(row["method"], row["behavior"], row["similarity"]) for row in found["rows"]]
     assert rows[:3] == [("degree product", None, None), ("common friends", None, None), ("Adamic–Adar", None, None)]
@@ -143,7 +151,7 @@ def test_a_stopped_study_goes_on_where_it_was(
 
 
 def test_divergence_is_a_result(data: SocialDataset, tmp_path: Path) -> None:
-    wild = Study(data, tmp_path / "out", 0.1, 1, {"bpr": {"learning_rate": 1e30, "width": 8, "epochs": 3}})
+    wild = StructureStudy(data, tmp_path / "out", 0.1, 1, {"bpr": {"learning_rate": 1e30, "width": 8, "epochs": 3}})
     found, said = finish(wild)
     assert "diverged" in found["lacking"]["bpr"]
     assert "diverged" in said[-1]
@@ -152,7 +160,7 @@ def test_divergence_is_a_result(data: SocialDataset, tmp_path: Path) -> None:
 
 def test_vectors_that_know_the_links_score_best(data: SocialDataset, tmp_path: Path) -> None:
     repetition = Repetition.of(data, 0, share=0.1)
-    made = trained("bpr", repetition, tmp_path / "run", given=SMALL["bpr"], device=CPU).embeddings
+    made = trained("bpr", repetition, tmp_path / "run", settings=SMALL["bpr"], device=CPU).embeddings
     knows = np.zeros((data.n_users, len(repetition.held_out.links)), dtype=np.float32)
     for at, pair in enumerate(repetition.held_out.links):
         knows[pair, at] = 1
@@ -180,7 +188,7 @@ def test_links_are_learned_where_there_is_something_to_learn(data: SocialDataset
     same = group[low] == group[high]
     graph = undirected(data.n_users, low[same].astype(np.int32), high[same].astype(np.int32))[0]
     given = {"width": 32, "epochs": 120, "patience": 120}
-    found, _ = finish(Study(dataclasses.replace(data, graph=graph), tmp_path / "out", 0.1, 1, {"line": given}))
+    found, _ = finish(StructureStudy(dataclasses.replace(data, graph=graph), tmp_path / "out", 0.1, 1, {"line": given}))
     told = {(row["method"], row["similarity"]): row["degree"]["auc"]["mean"] for row in found["rows"]}
     assert told["common friends", None] > 0.99
     assert told["line", "inner product"] > 0.9
@@ -199,13 +207,13 @@ def test_mistakes_are_told_before_anything_is_made(data: SocialDataset, tmp_path
         settings_by_method(["line", "line"], [])
     for method in ("nfm", "popularity", "ease"):
         with pytest.raises(UsageError, match=f"{method} has no vectors of users.*choose .*node2vec"):
-            Study(data, out, 0.1, 1, {method: {}})
+            StructureStudy(data, out, 0.1, 1, {method: {}})
     with pytest.raises(UsageError, match="share 1 is out of range"):
         study(data, out, "line", share=1.0)
     with pytest.raises(UsageError, match="0 repetitions"):
         study(data, out, "line", repetitions=0)
     with pytest.raises(UsageError, match="no methods"):
-        Study(data, out, 0.1, 1, {})
+        StructureStudy(data, out, 0.1, 1, {})
     with pytest.raises(UsageError, match="mcne tells behaviors apart"):
         study(data.only(0), out, "mcne")
     nothing = np.zeros(data.n_users + 1, np.int32), np.zeros(0, np.int32)
@@ -244,10 +252,10 @@ def test_a_death_before_the_study_was_written_leaves_a_free_place(data: SocialDa
 
 def test_a_place_of_something_else_is_left_alone(data: SocialDataset, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear")
-    with pytest.raises(UsageError, match="something else than such a study"):
+    with pytest.raises(UsageError, match="something else than a structure study"):
         study(data, tmp_path, "line").open()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["letter"]
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="letter: is a file, and a structure study needs a directory"):
         study(data, tmp_path / "letter", "line").open()
     out = tmp_path / "out"
     study(data, out, "line").open()
@@ -257,7 +265,7 @@ def test_a_place_of_something_else_is_left_alone(data: SocialDataset, tmp_path: 
     with pytest.raises(UsageError, match="another dataset"):
         study(data.only(0), out, "line").open()
     with pytest.raises(UsageError, match="line with other settings"):
-        Study(data, out, 0.1, 1, {"line": {"width": 9}}).open()
+        StructureStudy(data, out, 0.1, 1, {"line": {"width": 9}}).open()
     assert (out / STUDY).read_bytes() == kept
     (out / STUDY).write_text("{}")
     with pytest.raises(ArtifactError, match=r"study\.json: damaged"):

@@ -14,11 +14,12 @@ import pytest
 from tests.extend.later_behavior import NEW, Whole
 
 from mcne.data.dataset import SocialDataset
+from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, UsageError
-from mcne.studies import transfer_study
-from mcne.studies.transfer_plan import TransferPlan, Way
-from mcne.studies.transfer_study import TransferStudy
-from mcne.studies.transfer_table import finished_rows, write
+from mcne.studies import transfer as module
+from mcne.studies.transfer import TransferPlan, TransferStudy, Way
+from mcne.studies.transfer_tables import finished_rows, write
 
 PLAN = """
 title = "small"
@@ -45,6 +46,12 @@ transfer = [31.2, 27.5]
 transfer = [9.0, 7.5]
 together = [80, 70]
 """
+
+
+@pytest.fixture(scope="module")
+def whole() -> Whole:
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=3, seed=3))
+    return dataset, random_split(dataset, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +100,7 @@ def test_everything_is_trained_once_and_told(
     searched = [study.result(way, 0) for way in study.plan.rows["transfer"]]
     best = max(searched, key=lambda found: found["validation"] if found else 0)
     assert rows["transfer"].results[0] == best
-    monkeypatch.setattr(transfer_study, "run_task", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(module, "run_training", lambda *_, **__: pytest.fail("trained again"))
     kept = [path for path in study.out.rglob("*.json") if path.parent != study.out]
     before = {path: path.stat().st_mtime_ns for path in kept}
     run(data.parent / "plan.toml", data, study.out)
@@ -131,7 +138,7 @@ def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -
         assert [split["recall@5"] for split in said["splits"]] == values
         assert f"| {row.name} | {said['numbers_trained']:,} |" in page
         assert f"{100 * said['metrics']['recall@5']['mean']:.1f} ± " in page
-        ranked = [study.evaluation(row.way, r).mean(NEW, "recall@5") for r in range(2)]
+        ranked = [study.evaluation(row.candidate, r).mean(NEW, "recall@5") for r in range(2)]
         assert ranked == pytest.approx(values)
     assert set(found["tests"]["ndcg@5"]) == {"random", "popularity", "together"}
     assert "| 31.20 | 27.50 |" in page

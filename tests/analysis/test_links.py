@@ -158,6 +158,7 @@ def test_weights_and_links_to_oneself_stay() -> None:
     graph = graph_of(5, (0, 1), (1, 2), (2, 3), (0, 3), (0, 0), (3, 4), weights=[1, 2, 3, 4, 5, 6])
     held = hold_out(graph, share=0.4, seed=0)
     assert len(held.links) == 2
+    assert graph.weights is not None
     assert held.graph.weights is not None
     assert held.graph.n_self_links() == 1
     before = {(a, b): w for a, b, w in zip(graph.sources(), graph.indices, graph.weights, strict=True)}

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from mcne.cli.demo import SETTINGS
@@ -27,7 +26,6 @@ from mcne.training import Run
 from mcne.training.reporting import Reporter, SilentReporter
 
 SMALL = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "epochs": 1, "batch_size": 512}
-CPU = torch.device("cpu")
 
 
 def silent(_: str) -> AbstractContextManager[Reporter]:
@@ -43,7 +41,7 @@ def data() -> SocialDataset:
 def done(data: SocialDataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("trial") / "out"
     trial = Trial("mcne", SMALL, in_training=True)
-    return out, trial.run(data, out, seeds=2, device=CPU, reporting=silent)
+    return out, trial.run(data, out, seeds=2, device="cpu", reporting=silent, say=print)
 
 
 def test_every_way_is_measured(done: tuple[Path, dict[str, Any]]) -> None:
@@ -82,20 +80,20 @@ def test_popularity_counts_kept_training_records_alone(data: SocialDataset) -> N
 def test_it_goes_on_where_it_was(data: SocialDataset, done: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     """One seed first, then both; a result that is lost is made again from its run."""
     trial = Trial("mcne", SMALL, in_training=True)
-    trial.run(data, tmp_path / "out", seeds=1, device=CPU, reporting=silent)
+    trial.run(data, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)
     (tmp_path / "out" / "seed-0" / "result.json").unlink()
-    again = trial.run(data, tmp_path / "out", seeds=2, device=CPU, reporting=silent)
+    again = trial.run(data, tmp_path / "out", seeds=2, device="cpu", reporting=silent, say=print)
     assert again == done[1]
 
 
 def test_another_trial_is_refused(data: SocialDataset, done: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     out, before = done[0], (done[0] / SUMMARY).read_bytes()
     with pytest.raises(ArtifactError, match=r"holds another trial \(other share, in_training\); repeat what it was"):
-        Trial("mcne", SMALL, share=0.2).run(data, out, seeds=1, device=CPU, reporting=silent)
+        Trial("mcne", SMALL, share=0.2).run(data, out, seeds=1, device="cpu", reporting=silent, say=print)
     assert (out / SUMMARY).read_bytes() == before
     (tmp_path / "letter").write_text("dear")
-    with pytest.raises(UsageError, match="holds something else than held-out users; choose another --out"):
-        Trial("mcne", SMALL).run(data, tmp_path, seeds=1, device=CPU, reporting=silent)
+    with pytest.raises(UsageError, match=r"something else than a study of new users \(letter\); choose"):
+        Trial("mcne", SMALL).run(data, tmp_path, seeds=1, device="cpu", reporting=silent, say=print)
 
 
 def test_what_cannot_be_tried_is_refused_at_once(data: SocialDataset, tmp_path: Path) -> None:
@@ -104,7 +102,7 @@ def test_what_cannot_be_tried_is_refused_at_once(data: SocialDataset, tmp_path: 
     with pytest.raises(UsageError, match="share 1 is out of range"):
         Trial("mcne", {}, share=1.0)
     with pytest.raises(UsageError, match="mcne-plus starts from users' attributes"):
-        Trial("mcne-plus", {}).run(data, tmp_path / "out", seeds=1, device=CPU, reporting=silent)
+        Trial("mcne-plus", {}).run(data, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)
     assert not list(tmp_path.iterdir())
 
 
@@ -131,7 +129,7 @@ def test_new_users_are_served_better_than_by_popularity(seed: int, tmp_path: Pat
     """From friends and history by far; from either alone too."""
     dataset, _ = generate(SyntheticConfig(users=1000, seed=seed))
     trial = Trial("mcne", SETTINGS["mcne"])
-    found = trial.run(dataset, tmp_path / "out", seeds=1, device=CPU, reporting=silent)["mean"]
+    found = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
     ndcg = {way: found[way]["ndcg@5"]["mean"] for way in found}
     assert ndcg["friends and history"] >= 1.5 * ndcg["popularity"]
     assert ndcg["history"] > ndcg["popularity"]
@@ -144,7 +142,7 @@ def test_attributes_serve_users_of_whom_nothing_else_is_told(initial: str, tmp_p
     """By far better than popularity does; all that is told together does better than friends or attributes alone."""
     dataset, _ = generate(SyntheticConfig(users=1000, attributes=96))
     trial = Trial("mcne-plus", {**SETTINGS["mcne"], "epochs": 40, "initial": initial})
-    found = trial.run(dataset, tmp_path / "out", seeds=1, device=CPU, reporting=silent)["mean"]
+    found = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
     ndcg = {way: found[way]["ndcg@5"]["mean"] for way in found}
     assert ndcg["attributes"] >= 1.5 * ndcg["popularity"]
     assert ndcg["all three"] > max(ndcg["friends"], ndcg["attributes"])

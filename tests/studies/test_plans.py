@@ -15,7 +15,7 @@ from mcne.errors import UsageError
 from mcne.models import registry
 from mcne.models.bpr import BPR, BPRConfig
 from mcne.models.settings import Count
-from mcne.studies.plan import Candidate, Cell, Plan
+from mcne.studies.comparison import Candidate, Cell, Plan
 
 L2 = "l2 = [0.02, 0.1]"
 SETTINGS = "settings = { width = 4, batch_size = 512 }"

@@ -14,9 +14,9 @@ import pytest
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.plots import sweep as figures
-from mcne.studies.execution import Comparison
+from mcne.studies.comparison import Comparison
 from mcne.studies.sweep import Sweep
-from mcne.studies.sweep_results import check_place, collect, is_shared, names_of, page, write
+from mcne.studies.sweep_tables import check_place, collect, is_shared, page, titles_of, write
 
 SETTINGS = {"epochs": 1, "batch_size": 512}
 SWEEP = Sweep("bpr", SETTINGS, {"width": (2, 4), "l2": (0.05, 0.2)}, 2, title="a | b", paper="it rises.")
@@ -145,8 +145,8 @@ def test_only_what_is_missing_is_trained_again(copied: Path, data: Path) -> None
     lost = sorted(before)[0]
     shutil.rmtree(copied / "cells" / lost)
     _, said = run(SWEEP, data, copied)
-    assert said[1] == "repetitions: 7 of 8 cells are done"
-    assert len(said) == 3
+    assert said[0] == "repetitions: 7 of 8 cells are done"
+    assert len(said) == 2
     after = {name: (copied / "cells" / name / "cell.json").stat().st_mtime_ns for name in cells(copied)}
     assert {name for name in before if after[name] != before[name]} == {lost}
     assert untimed(json.loads((copied / "sweep.json").read_text())) == untimed(was)
@@ -169,7 +169,7 @@ def test_the_same_cells_give_the_same_bytes(copied: Path, data: Path) -> None:
 def test_a_value_that_two_settings_share_is_trained_once(data: Path, tmp_path: Path) -> None:
     sweep = Sweep("bpr", {**SETTINGS, "width": 2, "l2": 0.05}, {"width": (2, 4), "l2": (0.05, 0.2)}, 1)
     comparison = Comparison.open(sweep.plan(), data, tmp_path / "out")
-    names = names_of(comparison)
+    names = titles_of(comparison)
     assert sorted(names.values()) == [
         "l2=0.2, repetition 0",
         "width=2 and l2=0.05, repetition 0",

@@ -15,9 +15,8 @@ import pytest
 from tests.studies.small_plan import PLAN, opened
 
 from mcne.evaluation import significance
-from mcne.studies.execution import Comparison
-from mcne.studies.summary import Row, Spread, summarize
-from mcne.studies.tables import _chance, tables, write
+from mcne.studies.comparison import Comparison
+from mcne.studies.comparison_tables import Row, Spread, _chance, summarize, tables, write
 from mcne.text import Table, html_page
 
 
@@ -117,9 +116,10 @@ def test_a_list_that_is_not_searched_is_fixed(finished: Comparison) -> None:
         for name, candidates in plan.candidates.items()
     }
     summary = summarize(finished)
-    row = replace(summary.rows[1], candidate=next(each for each in wide["bpr"] if each.mode == "joint"))
+    joint = next(each for each in wide["bpr"] if each.mode == "joint")
+    row = replace(summary.rows[1], candidate=joint, candidates=wide["bpr"])
     object.__setattr__(row.candidate, "resolved", finished.choose()["bpr"].resolved)  # bpr itself has no widths
-    changed = replace(summary, rows=(row,), comparison=replace(finished, plan=replace(plan, candidates=wide)))
+    changed = replace(summary, rows=(row,))
     costs = next(table for table in tables(changed) if table.title == "Costs and choices")
     assert "widths=[8, 4]" in costs.rows[0][costs.header.index("fixed")]
 

@@ -15,7 +15,7 @@ from mcne.data.split import TEST, TRAIN, VALIDATION, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError
 from mcne.extend.held_out import HeldOut, hold_out
-from mcne.studies.new_users import told_of
+from mcne.studies.new_users import known_of
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_attributes_stay_with_their_users(data: SocialDataset, held: HeldOut) ->
 
 
 def test_what_is_told_is_links_to_kept_users_and_training_records(data: SocialDataset, held: HeldOut) -> None:
-    told, kept = told_of(held), set(held.kept.users)
+    told, kept = known_of(held), set(held.kept.users)
     asked = set(held.whole.users.take(held.asked))
     for source, target in zip(*(told["links"][name].to_pylist() for name in ("source_id", "target_id")), strict=True):
         assert source in asked

@@ -11,6 +11,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,14 +23,15 @@ from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, DivergedError
 from mcne.evaluation.protocol import evaluate
 from mcne.files import locked
-from mcne.studies import execution
-from mcne.studies.cell import is_done, read_evaluation, read_result, run_cell
-from mcne.studies.execution import Comparison
-from mcne.studies.summary import summarize
-from mcne.studies.tables import tables, write
+from mcne.studies import comparison as module
+from mcne.studies.comparison import Cell, Comparison, read_evaluation, run_cell
+from mcne.studies.comparison_tables import summarize, tables, write
+from mcne.studies.engine import Resources, is_done, read_result
 from mcne.training import Training
 
 DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
+
+ALONE = Resources("cpu", threads=1)
 
 
 def diverging(monkeypatch: pytest.MonkeyPatch, *where: tuple[str, int]) -> list[tuple[str, int]]:
@@ -92,7 +94,7 @@ def test_a_cell_holds_what_its_run_evaluates_to(finished: Comparison, tmp_path: 
 
 
 def test_finished_cells_are_not_done_again(finished: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "run_cell", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(module, "run_cell", lambda *_, **__: pytest.fail("trained again"))
     assert run(finished) == ({}, DONE)
 
 
@@ -109,14 +111,14 @@ def test_an_interrupted_comparison_goes_on(
     """Stopped after the third cell; the rest is done by the same command, and everything is as without a stop."""
     done: list[str] = []
 
-    def stopped(cell: execution.Cell, *args: object, **kwargs: object) -> None:
+    def stopped(cell: Cell, *args: Any) -> dict[str, Any]:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(cell.name)
-        run_cell(cell, *args, **kwargs)
+        return run_cell(cell, *args)
 
     comparison = opened(plan, data, tmp_path / "out")
-    monkeypatch.setattr(execution, "run_cell", stopped)
+    monkeypatch.setattr(module, "run_cell", stopped)
     with pytest.raises(KeyboardInterrupt):
         run(comparison)
     monkeypatch.undo()
@@ -143,12 +145,12 @@ def test_processes_give_what_one_process_gives(finished: Comparison, plan: Path,
 def test_a_search_with_a_failure_is_undecided(
     plan: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(cell: execution.Cell, *args: object, **kwargs: object) -> None:
+    def failing(cell: Cell, *args: Any) -> dict[str, Any]:
         if cell.candidate.mode == "joint" and cell.candidate.given.get("l2") == 0.02:
             raise DataError("no memory")
-        run_cell(cell, *args, **kwargs)
+        return run_cell(cell, *args)
 
-    monkeypatch.setattr(execution, "run_cell", failing)
+    monkeypatch.setattr(module, "run_cell", failing)
     comparison = opened(plan, data, tmp_path / "out")
     failed, said = run(comparison)
     assert list(failed.values()) == ["no memory"]
@@ -172,7 +174,7 @@ def test_a_comparison_of_which_nothing_is_finished_says_what_failed(
     def failing(*_: object, **__: object) -> None:
         raise DataError("no memory")
 
-    monkeypatch.setattr(execution, "run_cell", failing)
+    monkeypatch.setattr(module, "run_cell", failing)
     with pytest.raises(DataError, match=r"cells failed, the first: no memory; see .*failed\.json; the same command"):
         compare(plan=plan, data=data, out=tmp_path / "out", jobs=1)
     assert not (tmp_path / "out" / "table.md").exists()
@@ -224,7 +226,7 @@ def test_only_limits_what_is_trained_and_nothing_else(
     finished: Comparison, plan: Path, data: Path, tmp_path: Path
 ) -> None:
     comparison = opened(plan, data, tmp_path / "out", "popularity")
-    assert run(comparison)[1][0] == "search: 0 of 0 cells are done"
+    assert run(comparison)[1][0] == "repetitions: 0 of 2 cells are done"
     summary = summarize(comparison)
     assert [row.name for row in summary.rows] == ["popularity"]
     assert summary.unfinished == {"bpr": "undecided: 4 of 4 configurations not finished"}
@@ -284,7 +286,7 @@ def test_a_cell_that_another_process_gives_up_is_trained_here(copied: Comparison
 def test_a_cell_that_was_done_meanwhile_is_not_done_again(copied: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "run", lambda *_, **__: pytest.fail("trained again"))
     cell = copied.search_cells()[0]
-    run_cell(cell, copied.directory(cell), data=copied.data, split_name="random-0", device="cpu", threads=1, jobs=1)
+    copied.task(cell).run(ALONE)
 
 
 def test_two_commands_in_one_place_share_the_work(plan: Path, data: Path, tmp_path: Path) -> None:
@@ -335,9 +337,9 @@ def test_what_a_directory_was_begun_on_is_written_again(copied: Comparison, plan
 
 
 def test_data_that_changes_under_way_is_refused_with_both_hashes(copied: Comparison) -> None:
-    cell = execution.Cell(copied.final_cells()[0].candidate, 0, True, copied.dataset.fingerprint, "0" * 64, ())
+    cell = Cell(copied.final_cells()[0].candidate, 0, True, copied.dataset.fingerprint, "0" * 64, ())
     with pytest.raises(ArtifactError, match=f"split random-0 was 0+, now {copied.splits[0][:12]}"):
-        run_cell(cell, copied.directory(cell), data=copied.data, split_name="random-0", device="cpu", threads=1, jobs=1)
+        copied.task(cell).run(ALONE)
     assert not copied.directory(cell).exists()
 
 
@@ -354,7 +356,7 @@ def test_seconds_are_those_of_all_attempts(copied: Comparison, monkeypatch: pyte
     directory = copied.directory(cell)
     shutil.rmtree(directory)
     train = Training.run
-    again = partial(run_cell, cell, directory, data=copied.data, split_name="random-0", device="cpu", threads=1, jobs=1)
+    again = partial(copied.task(cell).run, ALONE)
 
     def stopping(self: Training, path: Path, *, resume: bool = False) -> training.Run:
         finished = train(self, path, resume=resume)

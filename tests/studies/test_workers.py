@@ -35,7 +35,7 @@ from mcne.data.split import random_split
 from mcne.errors import CaptureError, DataError, Interrupted, UsageError
 from mcne.files import is_held
 from mcne.studies import workers
-from mcne.studies.scheduling import do_missing
+from mcne.studies.engine import Resources, Task, run_missing
 from mcne.training import Mode, Training
 
 LONG = """
@@ -98,9 +98,10 @@ def test_a_process_that_dies_is_told() -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_process_that_has_lost_its_gpu_does_nothing_else(jobs: int, tmp_path: Path) -> None:
     """Whatever it trained then would be wrong, and look as if it were not."""
-    works = {tmp_path / f"cell-{k}": partial(refuse_at if k else lose_the_gpu_at, tmp_path / f"{k}") for k in range(9)}
+    works = [partial(refuse_at if k else lose_the_gpu_at, tmp_path / f"{k}") for k in range(9)]
+    tasks = [Task(tmp_path / f"cell-{k}", work) for k, work in enumerate(works)]
     with pytest.raises(CaptureError, match="could not be captured"):
-        do_missing(works, "cells", jobs=jobs, device="cuda", say=print, about=str)
+        run_missing(tasks, "cells", Resources("cpu", jobs), say=print, about=str)
     lost, *others = [file.read_text() for k in range(9) if (file := tmp_path / f"{k}").is_file()]
     assert lost not in others
     assert jobs > 1 or not others

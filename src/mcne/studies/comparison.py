@@ -1,0 +1,407 @@
+"""Methods compared on the same splits, with the same negatives and the same budget of search.
+
+The candidates of every row are trained on the first repetition and never see the test part; the one that is best on
+validation is trained and evaluated on every repetition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mcne import __version__
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import VALIDATION, Split, split_of
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import ArtifactError, UsageError, unknown
+from mcne.evaluation.protocol import CUTOFFS, Evaluation, ProtocolName, coverage, evaluate, measure
+from mcne.evaluation.slices import sliced
+from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
+from mcne.models.registry import refusal
+from mcne.studies import engine
+from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Say, Task
+from mcne.studies.plans import PlanTable
+from mcne.training import Mode, RunSpec, Training, resolved
+
+if TYPE_CHECKING:
+    import torch
+
+KEYS = ("title", "command", "split", "repetitions", "search", "protocols", "reference")
+TABLES = ("training", "methods", "paper", "expected")
+METHOD_KEYS = ("method", "modes", "settings", "search")
+CHOSEN, FAILED = "chosen.json", "failed.json"
+SLICE_METRICS = ("recall@5", "ndcg@5", "recall@20", "ndcg@20")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with all its settings, ready to train."""
+
+    method: str
+    mode: Mode
+    given: Mapping[str, Any]
+
+    @cached_property
+    def resolved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The method's config and the schedule with every default filled in."""
+        return resolved(self.method, self.given)
+
+    @property
+    def schedule(self) -> dict[str, Any]:
+        """How long it is trained."""
+        return self.resolved[1]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training: a candidate on one repetition; a search cell never sees the test part."""
+
+    candidate: Candidate
+    repetition: int
+    is_search: bool
+    dataset: str  # fingerprint
+    split: str  # fingerprint
+    protocols: tuple[ProtocolName, ...]  # none of a search cell
+
+    @property
+    def spec(self) -> RunSpec:
+        """The run that is trained for it."""
+        candidate = self.candidate
+        return RunSpec(candidate.method, candidate.mode, *candidate.resolved, self.repetition, self.dataset, self.split)
+
+    @property
+    def name(self) -> str:
+        """A readable name with a digest of everything that decides the result: it is the same on any machine.
+
+        Defaults count as if they had been given, so after a default has changed, older cells are not continued.
+        """
+        identity = {"run": self.spec.identity, "is_search": self.is_search, "protocols": sorted(self.protocols)}
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+        part = "search" if self.is_search else f"r{self.repetition}"
+        return f"{self.candidate.method}-{part}-{digest}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison as its TOML file describes it."""
+
+    title: str
+    command: str
+    split: str  # "random": repetition r has split random-r; any other name: one split, r seeds the models alone
+    repetitions: int
+    search: int  # candidates of a method at most
+    protocols: tuple[ProtocolName, ...]
+    reference: str  # the row that others are tested against
+    candidates: Mapping[str, tuple[Candidate, ...]]  # by row: a method, or a name given to one with other settings
+    paper: Mapping[str, Mapping[str, tuple[float, float]]]  # row -> behavior -> Recall@5 and NDCG@5 in percent
+    expected: Mapping[str, tuple[float, float]]  # row -> what an earlier run found on average over behaviors
+    trained: tuple[str, ...]  # the rows to train now; tables are of all
+
+    @classmethod
+    def read(cls, path: Path, *, only: tuple[str, ...] = ()) -> Plan:
+        """The plan of a TOML file, checked; ``only`` limits what is trained."""
+        plan = PlanTable.read(path, *KEYS, *TABLES)
+        methods = plan.rows("methods", "[methods.bpr]")
+        training = plan.table("training", "[training] with epochs = 100").values
+        search = plan.count("search", 12)
+        paper = plan.table("paper", "[paper.mcne]").tables("[paper.mcne] with Books = [29.67, 35.75]")
+        reference = plan.reference("mcne", methods)
+        plan.check_rows("method", only, methods)
+        plan.check_rows("row of paper", paper, methods)
+        return cls(
+            title=plan.text("title", path.stem),
+            command=plan.text("command", f"mcne compare {path}"),
+            split=plan.text("split", "random"),
+            repetitions=plan.count("repetitions", 10),
+            search=search,
+            protocols=cast(tuple[ProtocolName, ...], plan.choices("protocols", "sampled", get_args(ProtocolName))),
+            reference=reference,
+            candidates={name: _candidates(name, table, training, search) for name, table in methods.items()},
+            paper={name: table.pairs("Books = [29.67, 35.75]") for name, table in paper.items()},
+            expected=plan.figures("expected", methods),
+            trained=tuple(name for name in methods if not only or name in only),
+        )
+
+    @classmethod
+    def of_methods(cls, methods: Sequence[str], *, repetitions: int) -> Plan:
+        """Methods by name with their default settings, on random splits; tested against mcne, or the first."""
+        rows = {name: (Candidate(name, "joint", {}),) for name in methods}
+        if len(rows) < len(methods):
+            raise UsageError(f"--methods {','.join(methods)}: a method is there twice; name every one once")
+        for name in methods:
+            resolved(name, {})  # refuses what is no method
+        title = f"{', '.join(rows)} with default settings"
+        command = f"mcne compare --data DATA --methods {','.join(rows)} --seeds {repetitions} --out DIR"
+        return cls.without_search(rows, title, command, repetitions, "mcne" if "mcne" in rows else methods[0])
+
+    @classmethod
+    def without_search(
+        cls, rows: Mapping[str, tuple[Candidate]], title: str, command: str, repetitions: int, reference: str
+    ) -> Plan:
+        """Rows with one candidate each, on random splits."""
+        protocols: tuple[ProtocolName, ...] = ("sampled",)
+        return cls(title, command, "random", repetitions, 1, protocols, reference, rows, {}, {}, tuple(rows))
+
+    def split_name(self, repetition: int) -> str:
+        """The split of a repetition."""
+        return f"random-{repetition}" if self.split == "random" else self.split
+
+    def splits(self, data: Path, dataset: SocialDataset) -> list[Split]:
+        """The split of every repetition, made if it is missing."""
+        return [split_of(data, dataset, self.split_name(repetition)) for repetition in range(self.repetitions)]
+
+    def check(self, dataset: SocialDataset, first: Split) -> None:
+        """Refuse a plan that the data does not allow, before anything is trained."""
+        for row in self.trained:
+            for candidate in self.candidates[row]:
+                refused = refusal(candidate.method, dataset, is_alone=candidate.mode == "separate")
+                if refused:
+                    raise UsageError(f"methods.{row}: {refused}")
+        for row, behaviors in self.paper.items():
+            for name in behaviors:
+                if name not in dataset.behavior_names:
+                    raise UsageError(f"paper.{row}: {unknown('behavior', name, dataset.behavior_names)}")
+        searched = [name for name, candidates in self.candidates.items() if len(candidates) > 1]
+        if searched and not any(np.any(part == VALIDATION) for part in first.parts):
+            raise UsageError(
+                f"split {self.split_name(0)} has no interactions to validate on, so nothing can be chosen for "
+                f"{', '.join(searched)}; make a split with a validation part, or give one value for each setting"
+            )
+
+
+def _candidates(row: str, table: PlanTable, training: Mapping[str, Any], most: int) -> tuple[Candidate, ...]:
+    """Every mode with every combination of the searched settings."""
+    table.has_only(*METHOD_KEYS)
+    method = table.text("method", row)
+    settings = table.grid(training)
+    modes = cast(tuple[Mode, ...], table.choices("modes", "joint", get_args(Mode)))
+    candidates = [Candidate(method, mode, each) for mode in modes for each in settings]
+    return table.checked(candidates, lambda each: (each.mode, each.resolved), most=most, what="method")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A plan on a dataset, in a directory of its own; several processes may work on it at once."""
+
+    plan: Plan
+    data: Path
+    out: Path
+    dataset: SocialDataset
+    splits: tuple[str, ...]  # fingerprints, by repetition
+
+    @classmethod
+    def open(cls, plan: Plan, data: Path, out: Path, *, kind: Kind = Kind.comparison) -> Comparison:
+        """Begin or continue; an occupied directory is refused, and so is data that has changed or does not fit.
+
+        A sweep is a comparison too, but a directory is of one kind.
+        """
+        engine.check_kind(out, kind)
+        dataset = SocialDataset.load(data)
+        splits = plan.splits(data, dataset)
+        plan.check(dataset, splits[0])
+        comparison = cls(plan, data, out, dataset, tuple(split.fingerprint for split in splits))
+        prints = {plan.split_name(r): split for r, split in enumerate(comparison.splits)}
+        engine.begin(out, kind, {"dataset": dataset.fingerprint} | prints)
+        (out / CELLS).mkdir(exist_ok=True)
+        return comparison
+
+    def directory(self, cell: Cell) -> Path:
+        """Where a cell is kept."""
+        return self.out / CELLS / cell.name
+
+    def cell(self, candidate: Candidate, repetition: int, *, is_search: bool) -> Cell:
+        """One training of this comparison."""
+        protocols = () if is_search else self.plan.protocols
+        return Cell(candidate, repetition, is_search, self.dataset.fingerprint, self.splits[repetition], protocols)
+
+    def task(self, cell: Cell, title: str = "") -> Task:
+        """What the engine does for a cell."""
+        split_name = self.plan.split_name(cell.repetition)
+        return Task(self.directory(cell), partial(run_cell, cell, self.data, split_name), title)
+
+    def result(self, cell: Cell) -> dict[str, Any] | None:
+        """The result of a cell, once it is finished."""
+        directory = self.directory(cell)
+        return engine.read_result(directory) if engine.is_done(directory) else None
+
+    def searched(self, row: str) -> list[Cell]:
+        """The candidates of a row on the first repetition; none if there is no choice."""
+        candidates = self.plan.candidates[row]
+        return [self.cell(each, 0, is_search=True) for each in candidates] if len(candidates) > 1 else []
+
+    def repeated(self, candidate: Candidate) -> list[Cell]:
+        """A candidate on every repetition."""
+        return [self.cell(candidate, r, is_search=False) for r in range(self.plan.repetitions)]
+
+    def choose(self) -> dict[str, Candidate]:
+        """The chosen candidate of every row whose search is finished."""
+        best = {
+            row: engine.best_candidate(candidates, [self.result(cell) for cell in self.searched(row)])
+            for row, candidates in self.plan.candidates.items()
+        }
+        return {row: candidate for row, candidate in best.items() if candidate is not None}
+
+    def search_cells(self) -> list[Cell]:
+        """What must be trained before candidates can be chosen."""
+        return [cell for row in self.plan.trained for cell in self.searched(row)]
+
+    def final_cells(self) -> list[Cell]:
+        """The chosen candidates on every repetition; the first repetition of all comes first."""
+        chosen = self.choose()
+        cells = [self.repeated(chosen[row]) for row in self.plan.trained if row in chosen]
+        return [cell for repetition in zip(*cells, strict=True) for cell in repetition]
+
+    def merge(self, other: Path) -> int:
+        """Take over the finished cells of the same comparison from another machine; returns how many."""
+        return engine.merge(other, self.out)
+
+    def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Run what is missing; failures are reported, kept and returned by name, and tried again the next time.
+
+        ``titles`` are what messages call cells, by name.
+        """
+        resources = Resources.shared(device, jobs)
+        failed = self._run(self.search_cells(), "search", resources, say, titles or {})
+        chosen = self.choose()
+        with locked(self.out, wait=True):
+            write_json(self.out / CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
+        for row in self.plan.trained:
+            if row not in chosen:
+                say(f"{row}: {self.unfinished(row, None, failed)}; its repetitions wait")
+        failed |= self._run(self.final_cells(), "repetitions", resources, say, titles or {})
+        with locked(self.out, wait=True):
+            write_json(self.out / FAILED, self.failures() | failed)
+        return failed
+
+    def failures(self) -> dict[str, str]:
+        """By name, the cells of the plan that failed when they were last tried and are not finished since."""
+        path = self.out / FAILED
+        kept = read_json(path, step=engine.WRITTEN_AGAIN) if path.is_file() else {}
+        cells = [cell for row in self.plan.candidates for cell in self.searched(row)]
+        cells += [cell for candidate in self.choose().values() for cell in self.repeated(candidate)]
+        return {cell.name: str(kept[cell.name]) for cell in cells if cell.name in kept and self.result(cell) is None}
+
+    def unfinished(self, row: str, chosen: Candidate | None, failures: Mapping[str, str]) -> str | None:
+        """What a row lacks, in a line: of its repetitions, or of its search if no candidate is chosen."""
+        what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
+        lacks = engine.lacking({cell.name: self.result(cell) for cell in cells}, failures, what)
+        return ("" if chosen else "undecided: ") + lacks if lacks else None
+
+    def _run(
+        self, cells: Sequence[Cell], what: str, resources: Resources, say: Say, titles: Mapping[str, str]
+    ) -> dict[str, str]:
+        tasks = [self.task(cell, titles.get(cell.name, "")) for cell in cells]
+        failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
+        return {name: str(error) for name, error in failed.items()}
+
+
+def _about(task: Task) -> str:
+    result = engine.read_result(task.directory)
+    return f"{result['cell']['candidate']['mode']}, {engine.ending(result)}"
+
+
+# one cell
+
+
+def run_cell(
+    cell: Cell, data: Path, split_name: str, directory: Path, device: torch.device, jobs: int
+) -> dict[str, Any]:
+    """Train a cell, and evaluate it unless it is of the search; the result."""
+    dataset, split = _opened(data, split_name, cell.dataset, cell.split)
+    training = Training(
+        cell.candidate.method,
+        dataset,
+        split,
+        settings=cell.candidate.given,
+        seed=cell.repetition,
+        device=device,
+        places={"dataset": str(data.absolute()), "split": split_name},
+        mode=cell.candidate.mode,
+    )
+    run, outcome = engine.train_timed(directory / RUN, lambda: training.run(directory / RUN, resume=True))
+    result: dict[str, Any] = {
+        "cell": asdict(cell) | {"name": cell.name},
+        "spec": vars(cell.spec),
+        "version": __version__,
+        "split_name": split_name,
+        "device": engine.device_name(device),
+        "jobs": jobs,
+        **outcome,
+        "epoch_seconds": sum(map(median, filter(None, engine.epoch_seconds(directory / RUN)))) or None,
+    }
+    if run is None or cell.is_search:
+        return result
+    return result | _evaluated(cell, run.scorer(dataset, split, device=device), directory, dataset, split)
+
+
+@lru_cache(maxsize=4)
+def _opened(data: Path, split_name: str, dataset_print: str, split_print: str) -> tuple[SocialDataset, Split]:
+    """The data of a cell, which a process that runs many reads once."""
+    dataset = SocialDataset.load(data)
+    split = split_of(data, dataset, split_name)
+    for what, before, now in (("dataset", dataset_print, dataset), ("split " + split_name, split_print, split)):
+        if now.fingerprint != before:
+            raise ArtifactError(
+                f"{data}: changed since the comparison began ({what} was {before[:12]}, now {now.fingerprint[:12]}); "
+                "restore it, or compare in another directory"
+            )
+    return dataset, split
+
+
+def _evaluated(cell: Cell, scorer: Scorer, directory: Path, dataset: SocialDataset, split: Split) -> dict[str, Any]:
+    """The test part under every protocol; the rank of every item is kept in a file beside the result."""
+    started = time.perf_counter()
+    evaluations = {name: evaluate(scorer, dataset, split, protocol=name) for name in cell.protocols}
+    result = {
+        "evaluate_seconds": time.perf_counter() - started,
+        "test": {name: evaluation.summary() for name, evaluation in evaluations.items()},
+        "slices": {name: _slices(evaluation, dataset, split) for name, evaluation in evaluations.items()},
+        "coverage": coverage(scorer, dataset, split) if "full" in cell.protocols else None,
+    }
+    write_parquet(directory / RANKS, _ranks(evaluations))
+    return result
+
+
+def _slices(evaluation: Evaluation, dataset: SocialDataset, split: Split) -> dict[str, Any]:
+    """The means over behaviors of every slice, and how many users it has."""
+    slices = {}
+    for name, part in sliced(evaluation, dataset, split).items():
+        users = sum(len(behavior.users) for behavior in part.behaviors.values())
+        slices[name] = {"users": users} | {metric: part.overall(metric) for metric in SLICE_METRICS}
+    return slices
+
+
+def _ranks(evaluations: Mapping[ProtocolName, Evaluation]) -> pa.Table:
+    """A row for every scored item of a user: its rank, from 0, under each protocol."""
+    parts = []
+    for name, behavior in next(iter(evaluations.values())).behaviors.items():
+        columns: dict[str, Any] = {
+            "behavior": pa.array([name] * len(behavior.items), pa.string()).dictionary_encode(),
+            "user": np.repeat(behavior.users, behavior.counts),
+            "item": behavior.items,
+        }
+        ranks = {protocol: each.behaviors[name].ranks.astype(np.int32) for protocol, each in evaluations.items()}
+        parts.append(pa.table(columns | ranks))
+    return pa.concat_tables(parts).unify_dictionaries()
+
+
+def read_evaluation(directory: Path, protocol: ProtocolName, dataset: SocialDataset) -> Evaluation:
+    """The evaluation of a finished cell on the test part, from the ranks of its items."""
+    ranks = read_parquet(directory / RANKS, step=engine.removal(directory))
+    behaviors = {}
+    for name in dataset.behavior_names:
+        mine = ranks.filter(pc.equal(ranks["behavior"], name))
+        user, item, rank = (mine[column].to_numpy() for column in ("user", "item", protocol))
+        behaviors[name] = measure(user, item, ranks=rank.astype(np.int64), cutoffs=CUTOFFS)
+    return Evaluation("test", protocol, 0, CUTOFFS, behaviors)

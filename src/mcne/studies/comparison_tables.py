@@ -1,0 +1,415 @@
+"""The tables of a comparison: quality, the paper's numbers, slices, tests, costs, and what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from mcne.evaluation import significance
+from mcne.evaluation.protocol import CUTOFFS
+from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores, averaged
+from mcne.evaluation.slices import SLICES
+from mcne.files import locked, write_parquet
+from mcne.studies.comparison import Candidate, Comparison, Plan, read_evaluation
+from mcne.studies.engine import Result, Spread, percent, write_results
+from mcne.text import NO_VALUE, Table, html_page, markdown_page, signed_interval, signed_percent
+
+PROTOCOL_TITLES = {
+    "sampled": "Against 100 random items of the behavior (the paper's protocol)",
+    "full": "Against all items of the behavior",
+    "popular": "Against 100 items drawn by popularity",
+}
+TWO = ("recall@5", "ndcg@5")
+SHORT = ("R@5", "N@5")
+CHOICES = ("searched", "validation NDCG@5", "chosen", "fixed", "schedule")
+
+
+class Configured(Protocol):
+    """A candidate of a row."""
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """Its settings."""
+
+    @property
+    def schedule(self) -> Mapping[str, Any]:
+        """How long it is trained."""
+
+
+Chosen = TypeVar("Chosen", bound=Configured)
+
+
+@dataclass(frozen=True)
+class Row(Generic[Chosen]):
+    """A row of a study: what was searched and chosen for it, and the results of its repetitions."""
+
+    name: str
+    candidate: Chosen
+    candidates: tuple[Chosen, ...]
+    diverged: int  # … of them, in the search
+    validation: float | None  # of the chosen one, in the search
+    planned: int  # repetitions
+    results: tuple[Result, ...]  # of the finished ones
+
+    UNIT: ClassVar[str] = "repetitions"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every repetition is finished."""
+        return len(self.results) == self.planned
+
+    @property
+    def label(self) -> str:
+        """The name; if repetitions are missing, also how many are finished."""
+        return self.name if self.is_whole else f"{self.name} ({len(self.results)} of {self.planned} {self.UNIT})"
+
+    def cost(self, name: str) -> Spread | None:
+        """``parameters``, ``train_seconds`` or ``evaluate_seconds``."""
+        return Spread.of([result[name] for result in self.results])
+
+    def settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The settings in which candidates differ, and the others that do not belong to the schedule."""
+        others = [candidate.given for candidate in self.candidates]
+        given = self.candidate.given
+        chosen = {name: value for name, value in given.items() if any(other[name] != value for other in others)}
+        schedule = self.candidate.schedule
+        return chosen, {name: given[name] for name in given if name not in chosen and name not in schedule}
+
+    def choices(self, mode: str = "") -> tuple[str, ...]:
+        """The cells of a table under ``CHOICES``."""
+        searched = f"{len(self.candidates)}" + (f", {self.diverged} diverged" if self.diverged else "")
+        validation = NO_VALUE if self.validation is None else f"{100 * self.validation:.2f}"
+        chosen, fixed = self.settings()
+        shown = ", ".join(filter(None, (mode, listed(chosen) if chosen or not mode else "")))
+        return searched, validation, shown, listed(fixed), self._schedule()
+
+    def _schedule(self) -> str:
+        """How long was trained at most; methods without steps have no epochs."""
+        epochs = self.results[0]["epochs"]
+        if not (any(epochs) if isinstance(epochs, Sequence) else epochs):
+            return "no epochs"
+        schedule = self.candidate.schedule
+        shown = f"{schedule['epochs']} epochs, patience {schedule['patience']}"
+        return shown + (f", validated every {schedule['evaluate_every']}" if schedule["evaluate_every"] > 1 else "")
+
+
+class ComparisonRow(Row[Candidate]):
+    """A row of a comparison."""
+
+    def metric(self, protocol: str, behavior: str | None, metric: str) -> Spread | None:
+        """A metric of a behavior, or its mean over behaviors."""
+        tests = [result["test"][protocol] for result in self.results]
+        return Spread.of(
+            [(test["mean"] if behavior is None else test["behaviors"][behavior])[metric] for test in tests]
+        )
+
+    def slice(self, protocol: str, name: str, metric: str) -> Spread | None:
+        """A metric of a slice, averaged over behaviors."""
+        return Spread.of([result["slices"][protocol][name][metric] for result in self.results])
+
+    def coverage(self, cutoff: int) -> Spread | None:
+        """How much of a catalog is recommended to anyone, averaged over behaviors."""
+        known = [result["coverage"].values() for result in self.results if result["coverage"] is not None]
+        return Spread.of([float(np.mean([each[f"coverage@{cutoff}"] for each in one])) for one in known])
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that the tables show."""
+
+    comparison: Comparison
+    rows: tuple[ComparisonRow, ...]  # in the order of the plan
+    unfinished: Mapping[str, str]  # what rows lack, in the tables or not
+    scores: Mapping[tuple[str, str], Mapping[str, UserScores]]  # (protocol, metric) -> method with all repetitions
+
+    def tests(self, protocol: str, metric: str) -> dict[str, Comparisons]:
+        """The reference against every other method that has all repetitions."""
+        scores = dict(self.scores[protocol, metric])
+        reference = scores.pop(self.comparison.plan.reference, None)
+        if reference is None or not scores or not reference.behaviors:  # the last: no user has a test item
+            return {}
+        return significance.compare(reference, scores)
+
+    def users(self) -> pa.Table:
+        """Every tested metric by method, behavior and user, averaged over repetitions."""
+        parts = []
+        for method in next(iter(self.scores.values()), {}):
+            for behavior in self.behaviors:
+                all_scores = {key: scores[method].behaviors.get(behavior) for key, scores in self.scores.items()}
+                known = {key: scores for key, scores in all_scores.items() if scores is not None}
+                if known:
+                    first = next(iter(known.values()))
+                    names = {"method": [method] * len(first.users), "behavior": [behavior] * len(first.users)}
+                    columns = {f"{protocol} {metric}": each.scores for (protocol, metric), each in known.items()}
+                    parts.append(pa.table({**names, "user": first.users, "weight": first.weights} | columns))
+        return pa.concat_tables(parts) if parts else pa.table({})
+
+    @property
+    def behaviors(self) -> list[str]:
+        """The names of the behaviors."""
+        return self.comparison.dataset.behavior_names
+
+
+def summarize(comparison: Comparison) -> Summary:
+    """The finished cells of the whole plan; methods without any are unfinished."""
+    chosen = comparison.choose()
+    failures = comparison.failures()
+    rows = []
+    unfinished = {}
+    for name in comparison.plan.candidates:
+        candidate = chosen.get(name)
+        lacks = comparison.unfinished(name, candidate, failures)
+        if lacks is not None:
+            unfinished[name] = lacks
+        row = None if candidate is None else _row(comparison, name, candidate)
+        if row is not None:
+            rows.append(row)
+    return Summary(comparison, tuple(rows), unfinished, _scores(comparison, rows))
+
+
+def _row(comparison: Comparison, name: str, candidate: Candidate) -> ComparisonRow | None:
+    """A row with its finished repetitions; None if there are none."""
+    repeated = [comparison.result(cell) for cell in comparison.repeated(candidate)]
+    results = tuple(result for result in repeated if result is not None and "diverged" not in result)
+    if not results:
+        return None
+    candidates = comparison.plan.candidates[name]
+    searched = [comparison.result(cell) for cell in comparison.searched(name)]
+    best = (searched[candidates.index(candidate)] if searched else None) or results[0]
+    diverged = sum(result is not None and "diverged" in result for result in searched)
+    planned = comparison.plan.repetitions
+    return ComparisonRow(name, candidate, candidates, diverged, best["validation"], planned, results)
+
+
+def _scores(comparison: Comparison, rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], dict[str, UserScores]]:
+    """The scores of users by every method that has all repetitions."""
+    scores: dict[tuple[str, str], dict[str, UserScores]] = {}
+    for protocol in comparison.plan.protocols:
+        evaluations = {}
+        for row in rows:
+            if row.is_whole:
+                directories = [comparison.directory(cell) for cell in comparison.repeated(row.candidate)]
+                evaluations[row.name] = [read_evaluation(each, protocol, comparison.dataset) for each in directories]
+        for metric in TWO:
+            scores[protocol, metric] = {method: averaged(each, metric) for method, each in evaluations.items()}
+    return scores
+
+
+# tables
+
+
+def tables(summary: Summary) -> list[Table]:
+    """Every table that the finished cells allow."""
+    plan = summary.comparison.plan
+    shown = []
+    for protocol in plan.protocols:
+        shown.append(_quality(summary, protocol))
+        if protocol == "sampled" and plan.paper:
+            shown.append(_beside_the_paper(summary))
+        shown += [_cutoffs(summary, protocol), _slices(summary, protocol), *_tests(summary, protocol)]
+    if "sampled" in plan.protocols:
+        means = [(row.name, row.label, [row.metric("sampled", None, metric) for metric in TWO]) for row in summary.rows]
+        shown += beside_the_expected(plan.expected, means)
+    return [*shown, _costs(summary), *_unfinished(summary)]
+
+
+def write(summary: Summary, out: Path) -> list[Path]:
+    """``table.md``, ``table.html``, their cells as ``table.json``, and ``users.parquet`` behind the tests."""
+    comparison = summary.comparison
+    plan = comparison.plan
+    data = comparison.dataset
+    splits = [fingerprint[:12] for fingerprint in dict.fromkeys(comparison.splits)]
+    about = [
+        f"{data.name}: {data.n_users:,} users, {data.graph.n_links:,} links, dataset {data.fingerprint[:12]}; "
+        f"{plan.repetitions} repetitions, split {plan.split} ({', '.join(splits)}).",
+        f"{_searched(plan)} Percent, mean ± standard deviation over repetitions.",
+        f"Command: {plan.command}",
+    ]
+    shown = tables(summary)
+    paths = write_tables(out, plan.title, about, shown, [table.to_json() for table in shown])
+    with locked(out, wait=True):
+        write_parquet(out / "users.parquet", summary.users())
+    return [*paths, out / "users.parquet"]
+
+
+def write_tables(out: Path, title: str, about: Sequence[str], shown: Sequence[Table], data: Any) -> list[Path]:
+    """``table.md``, ``table.html`` and ``table.json`` of a study."""
+    pages = {"table.md": markdown_page(title, about, shown), "table.html": html_page(title, about, shown)}
+    return write_results(out, pages, "table.json", data)
+
+
+def _searched(plan: Plan) -> str:
+    if all(len(candidates) == 1 for candidates in plan.candidates.values()):
+        return "Settings are given and not searched; the test part is scored once."
+    return (
+        f"Every method has a budget of {plan.search} configurations, chosen on the validation part of the first split; "
+        "the test part is scored once, with what was chosen."
+    )
+
+
+def _of_columns(
+    summary: Summary, title: str, header: Iterable[str], columns: Sequence[Sequence[Spread | None]], unmarked: int = 0
+) -> Table:
+    """A table of spreads, the best of each column marked, except for the last ``unmarked`` columns."""
+    rows = tuple((row.label, *(percent(column[at]) for column in columns)) for at, row in enumerate(summary.rows))
+    best = _best(summary, columns[: len(columns) - unmarked])
+    return Table(title, ("method", *header), rows, best=best)
+
+
+def _quality(summary: Summary, protocol: str) -> Table:
+    """Recall@5 and NDCG@5 of every behavior and on average."""
+    places: list[str | None] = [*summary.behaviors, None]
+    header = [f"{place or 'mean'} {title}" for place in places for title in SHORT]
+    columns = [[row.metric(protocol, place, metric) for row in summary.rows] for place in places for metric in TWO]
+    return _of_columns(summary, PROTOCOL_TITLES[protocol], header, columns)
+
+
+def _cutoffs(summary: Summary, protocol: str) -> Table:
+    """Means over behaviors at every cutoff, and the pooled Recall."""
+    metrics = [f"{name}@{cutoff}" for cutoff in CUTOFFS for name in ("recall", "ndcg", "hit_rate", "mrr")]
+    metrics += [f"pooled_recall@{CUTOFFS[0]}"]
+    columns = [[row.metric(protocol, None, metric) for row in summary.rows] for metric in metrics]
+    covered = CUTOFFS if protocol == "full" else ()
+    columns += [[row.coverage(cutoff) for row in summary.rows] for cutoff in covered]
+    title = f"{PROTOCOL_TITLES[protocol]}: means over behaviors at 5, 10 and 20"
+    header = [*metrics, *(f"coverage@{cutoff}" for cutoff in covered)]
+    return _of_columns(summary, title, header, columns, unmarked=len(covered))
+
+
+def _slices(summary: Summary, protocol: str) -> Table:
+    """Users without training record, cold, head and tail items."""
+    header = [f"{name.replace('_', ' ')} {title}" for name in SLICES for title in SHORT]
+    columns = [[row.slice(protocol, name, metric) for row in summary.rows] for name in SLICES for metric in TWO]
+    return _of_columns(summary, f"{PROTOCOL_TITLES[protocol]}: slices", header, columns)
+
+
+def _best(summary: Summary, columns: Sequence[Sequence[Spread | None]]) -> frozenset[tuple[int, int]]:
+    """The whole row with the highest mean of each column; the first column of a table is the method's name."""
+    marked = set()
+    for at, column in enumerate(columns, start=1):
+        of_rows = zip(summary.rows, column, strict=True)
+        means = [spread.mean if spread is not None and row.is_whole else 0.0 for row, spread in of_rows]
+        if means and max(means) > 0:
+            marked.add((means.index(max(means)), at))
+    return frozenset(marked)
+
+
+def _beside_the_paper(summary: Summary) -> Table:
+    """Ours, in both readings of each metric, beside what the paper prints, with the gaps."""
+    readings = (("R@5", ("recall@5", "pooled_recall@5")), ("N@5", ("hits_ideal_ndcg@5", "ndcg@5")))
+    header = ["method", "behavior"]
+    for title, metrics in readings:
+        header += [f"paper {title}", *(part for metric in metrics for part in (metric, "gap"))]
+    rows = []
+    for row in summary.rows:
+        for behavior, printed in summary.comparison.plan.paper.get(row.name, {}).items():
+            cells = []
+            for theirs, (_, metrics) in zip(printed, readings, strict=True):
+                cells.append(f"{theirs:.2f}")
+                for metric in metrics:
+                    ours = row.metric("sampled", behavior, metric)
+                    cells += [percent(ours), _gap(ours, theirs)]
+            rows.append((row.label, behavior, *cells))
+    note = (
+        "Each metric in two readings, as the paper does not say which it prints: Recall as the mean over users and "
+        "pooled over all test items, NDCG with the ideal built from the hits found and with the usual one."
+    )
+    return Table("Beside the paper's numbers", tuple(header), tuple(rows), note=note)
+
+
+def _gap(ours: Spread | None, theirs: float) -> str:
+    return NO_VALUE if ours is None else f"{100 * ours.mean - theirs:+.1f}"
+
+
+def beside_the_expected(
+    expected: Mapping[str, Sequence[float]], means: Iterable[tuple[str, str, Sequence[Spread | None]]]
+) -> list[Table]:
+    """Recall@5 and NDCG@5 of rows, by name and label, beside what the plan expects; no table if it expects nothing."""
+    rows = []
+    for name, label, both in means:
+        if name in expected:
+            pairs = zip(expected[name], both, strict=True)
+            rows.append((label, *(cell for e, now in pairs for cell in (f"{e:.1f}", percent(now), _gap(now, e)))))
+    header = ("row", "expected R@5", "found", "gap", "expected N@5", "found", "gap")
+    return [Table("Beside the figures that the plan expects", header, tuple(rows))] if expected else []
+
+
+def _tests(summary: Summary, protocol: str) -> list[Table]:
+    """The reference against every other method."""
+    reference = summary.comparison.plan.reference
+    tests = {metric: summary.tests(protocol, metric) for metric in TWO}
+    rows = []
+    for metric, rivals in tests.items():
+        for rival, each in rivals.items():
+            test = each.overall
+            effect = NO_VALUE if test.effect_size is None else f"{test.effect_size:+.2f}"
+            share = f"{100 * test.better:.0f} / {100 * test.worse:.0f}"
+            interval = signed_interval(test.low, test.high)
+            rows.append((rival, metric, signed_percent(test.difference), interval, _chance(test), effect, share))
+    if not rows:
+        return []
+    header = ("rival", "metric", f"{reference} better by", "95 % interval", "p after Holm", "d", "users better / worse")
+    note = (
+        f"Paired bootstrap over users with {RESAMPLES:,} resamples, scores averaged over repetitions; for each metric, "
+        f"Holm's correction is over the {len(tests[TWO[0]])} methods of this table. d is Cohen's, of the paired "
+        "differences."
+    )
+    return [Table(f"{PROTOCOL_TITLES[protocol]}: {reference} against the others", header, tuple(rows), note=note)]
+
+
+def _chance(test: significance.Comparison) -> str:
+    """The corrected p; if no resample was on the other side, all that is known is that it is lower."""
+    if round(test.p * (1 + RESAMPLES)) <= 2:  # twice the observed difference, which counts as one
+        return f"< {math.ceil(test.adjusted_p * 10_000) / 10_000:.4f}"
+    return f"{test.adjusted_p:.4f}"
+
+
+def _costs(summary: Summary) -> Table:
+    """Parameters, seconds, and what was searched, chosen and fixed."""
+    header = ("method", "numbers learned", "train s", "evaluate s", "measured on", *CHOICES)
+    rows = []
+    for row in summary.rows:
+        seconds = [number(row.cost(name), ".1f") for name in ("train_seconds", "evaluate_seconds")]
+        measured_on = "; ".join(sorted({machine(result) for result in row.results}))
+        parameters = number(row.cost("parameters"), ",.0f")
+        rows.append((row.label, parameters, *seconds, measured_on, *row.choices(row.candidate.mode)))
+    note = (
+        "Seconds of a repetition by the clock, all attempts together; cells that ran side by side shared the device "
+        "and its cores, so they are no measure of a method alone. Settings not named are the method's defaults; every "
+        "cell.json holds all of them."
+    )
+    return Table("Costs and choices", header, tuple(rows), note=note)
+
+
+def number(spread: Spread | None, form: str) -> str:
+    """A mean for people; a dash if there is none."""
+    return NO_VALUE if spread is None else format(spread.mean, form)
+
+
+def machine(result: Result) -> str:
+    """The device, and how many cells shared it, if that is known."""
+    jobs = result.get("jobs")
+    shared = "" if jobs is None else ", one at a time" if jobs == 1 else f", {jobs} side by side"
+    return f"{result['device']}{shared}"
+
+
+def listed(settings: Mapping[str, Any]) -> str:
+    """Settings for people; a dash if there are none."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or NO_VALUE
+
+
+def _unfinished(summary: Summary) -> list[Table]:
+    """What is not in the tables, or not all of it."""
+    if not summary.unfinished:
+        return []
+    reference = summary.comparison.plan.reference
+    note = "Rows with repetitions missing are never marked as best, and are not tested."
+    if reference in summary.unfinished:
+        note += f" Others are tested against {reference}, which is not finished: there are no tests."
+    return [Table("Not finished", ("method", "lacks"), tuple(summary.unfinished.items()), note=note)]

@@ -1,0 +1,432 @@
+"""The engine of resumable studies.
+
+A study is a directory of one kind, on data that may not change, with tasks. Every task has a directory of its own and
+writes its result there last, so a task with a result is done. The engine claims the study's directory, runs the tasks
+that are not done, one after another or side by side, and takes over finished tasks from other machines. What is
+trained and measured is told by specifications: comparison, sweep, transfer, structure and new_users.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, Interrupted, MCNEError, UsageError
+from mcne.evaluation.protocol import DECIDING_METRIC
+from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
+from mcne.studies import workers
+from mcne.text import percent_with_spread
+from mcne.training import Run, choose_device
+from mcne.training.journal import TIMES
+
+if TYPE_CHECKING:
+    import torch
+
+CELLS, BASES = "cells", "bases"
+RESULT, RANKS, RUN = "cell.json", "ranks.parquet", "run"
+PRINTS = "data.json"
+WRITTEN_AGAIN = "remove it, and the same command writes it again"
+N_SHOWN = 5
+LOOK = 1.0  # seconds between two looks at tasks that another process is doing
+
+Say = Callable[[str], None]
+Result = Mapping[str, Any]
+Candidate = TypeVar("Candidate")
+
+
+# the directory
+
+
+class Kind(StrEnum):
+    """The kinds of studies, as messages and ``data.json`` call them."""
+
+    comparison = "comparison"
+    transfer = "transfer study"
+    sweep = "sweep"
+    timing = "sweep's timing"
+    structure = "structure study"
+    new_users = "study of new users"
+
+
+RECORDS = {Kind.structure: "study.json", Kind.new_users: "request.json"}
+"""What these kinds keep of their beginning in place of ``data.json``."""
+RESULTS = {Kind.comparison: "table.json", Kind.sweep: "sweep.json", Kind.structure: "structure.json"}
+"""Files that only these kinds write, once a task is done; a transfer study is recognized by its bases before that."""
+
+
+def kinds_of(directory: Path) -> tuple[str, ...]:
+    """The kind of the study in a directory, if there is one.
+
+    Directories of early versions do not keep their kind, and the file that keeps it may be lost; then the content
+    decides. Without results, a directory may be of any kind that has the same cells.
+    """
+    prints = _read_prints(directory)
+    if "kind" in prints:
+        return (str(prints["kind"]),)
+    if "dataset" not in prints:
+        for kind, name in RECORDS.items():
+            if (directory / name).is_file():
+                return (kind,)
+        if not any(each.is_dir() for place in (CELLS, BASES) for each in directory.glob(f"{place}/*")):
+            return ()
+    if "behavior" in prints or (directory / BASES).is_dir():
+        return (Kind.transfer,)
+    return kinds_of_results(directory) or (Kind.comparison, Kind.sweep, Kind.timing)
+
+
+def kinds_of_results(directory: Path) -> tuple[str, ...]:
+    """The kinds whose results are in a directory, which may be copies."""
+    return tuple(kind for kind, name in RESULTS.items() if (directory / name).is_file())
+
+
+def named(*kinds: str) -> str:
+    """As in "a comparison or a sweep"."""
+    return " or ".join(f"a {kind}" for kind in kinds)
+
+
+def check_kind(out: Path, kind: Kind) -> None:
+    """Refuse a directory that is not empty, unless it contains a study of this kind; nothing is written."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise UsageError(f"{out}: is a file, and {named(kind)} needs a directory; choose another --out")
+    # listed before its kind is read: a study that another process begins in between is recognized, or not seen
+    names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
+    kinds = kinds_of(out)
+    if kinds and kind not in kinds:
+        raise UsageError(f"{out}: was begun as {named(*kinds)}, and this is {named(kind)}; choose another --out")
+    if names and not kinds:
+        more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
+        raise UsageError(
+            f"{out}: holds something else than {named(kind)} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
+            "directory or another --out"
+        )
+
+
+def claim(out: Path, kind: Kind, name: str, join: Callable[[Path], Mapping[str, Any]]) -> None:
+    """Begin a study in a directory or continue it; ``join`` returns what to keep in the file ``name``.
+
+    It is given the file's path, and compares what is kept there, if anything, with what is asked for now.
+    """
+    check_kind(out, kind)
+    with locked(out, wait=True):
+        check_kind(out, kind)
+        write_json(out / name, join(out / name))
+
+
+def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
+    """Begin a study on data with these fingerprints, or continue it; a directory of other data is refused."""
+
+    def join(path: Path) -> Mapping[str, Any]:
+        before = _read_prints(path.parent)
+        if differing := difference(before, prints):
+            raise ArtifactError(
+                f"{out}: was begun on other data ({differing}); restore it, or compare in another directory"
+            )
+        return {"kind": kind, **before, **prints}
+
+    claim(out, kind, PRINTS, join)
+
+
+def difference(theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
+    """The fingerprints that both have and that differ; one may have more repetitions than the other."""
+    names = [name for name in theirs if name in ours and theirs[name] != ours[name]]
+    return ", ".join(f"{name} there {str(theirs[name])[:12]}, here {str(ours[name])[:12]}" for name in names)
+
+
+def _read_prints(directory: Path) -> dict[str, Any]:
+    step = "remove it, and the command that made it writes it again, or choose another directory"
+    return read_json(directory / PRINTS, step=step) if (directory / PRINTS).is_file() else {}
+
+
+# tasks
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What tasks may use: a device, and how many of them share it."""
+
+    device: str
+    jobs: int = 1  # tasks side by side
+    threads: int | None = None  # of each; None: as many as PyTorch chooses
+
+    @classmethod
+    def shared(cls, device: str, jobs: int) -> Resources:
+        """The cores are divided among the tasks."""
+        return cls(device, jobs, max(1, (os.cpu_count() or 1) // jobs))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of a study that is done on its own: what it does, and the directory that keeps its result."""
+
+    directory: Path
+    work: Callable[[Path, torch.device, int], Result]  # of directory, device and jobs; pickled for other processes
+    title: str = ""  # in messages; by default the directory's name
+    result: str = RESULT  # the file
+    keeps_run: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its result is there."""
+        return is_done(self.directory, self.result)
+
+    def run(self, resources: Resources) -> None:
+        """Do it unless it is done; the result is written last, and then the run is removed.
+
+        The directory is locked meanwhile, so each task is done by one process.
+        """
+        import torch
+
+        if resources.threads is not None:
+            torch.set_num_threads(resources.threads)
+        device = choose_device(resources.device)
+        with locked(self.directory):
+            if not self.is_done:  # another process may have done it in the meantime
+                write_json(self.directory / self.result, self.work(self.directory, device, resources.jobs))
+            self.remove_run()
+
+    def remove_run(self) -> None:
+        """Remove what was trained, which a killed process may have left beside a result."""
+        if not self.keeps_run:
+            shutil.rmtree(self.directory / RUN, ignore_errors=True)
+
+
+def is_done(directory: Path, name: str = RESULT) -> bool:
+    """Whether the task of a directory is done."""
+    return (directory / name).is_file()
+
+
+def read_result(
+    directory: Path, name: str = RESULT, *, needs: Sequence[str] = ("cell", "validation", "train_seconds")
+) -> dict[str, Any]:
+    """The result of a task that is done; ``diverged`` says why there is nothing else."""
+    step = removal(directory)
+    result = read_json(directory / name, step=step)
+    missing = [key for key in needs if key not in result]
+    if missing:
+        raise ArtifactError(f"{directory / name}: damaged (no {', '.join(missing)}); {step}")
+    return result
+
+
+def removal(directory: Path) -> str:
+    """What to do about a damaged file of a task."""
+    return f"remove {directory}, and the same command trains it again"
+
+
+def run_missing(
+    tasks: Sequence[Task], what: str, resources: Resources, *, say: Say, about: Callable[[Task], str]
+) -> dict[str, MCNEError]:
+    """Do every task that is not done; failures are reported, and returned by the names of their directories.
+
+    ``about`` summarizes the result of a task in a line.
+    """
+    by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
+    missing = {directory: task for directory, task in by_directory.items() if not task.is_done}
+    for directory in by_directory.keys() - missing.keys():
+        by_directory[directory].remove_run()
+    if tasks:
+        say(f"{what}: {len(by_directory) - len(missing)} of {len(by_directory)} cells are done")
+    failed: dict[str, MCNEError] = {}
+    ended = 0
+    total = len(missing)
+    is_announced = False
+    while missing:
+        free = {directory: task for directory, task in missing.items() if not is_held(directory)}
+        before = ended
+        with closing(_outcomes(free, resources)) as outcomes:
+            for directory, error in outcomes:
+                if isinstance(error, HeldError):
+                    continue
+                ended += 1
+                if error is not None:
+                    failed[directory.name] = error
+                outcome = f"failed: {error}" if error else about(missing[directory])
+                say(f"{ended}/{total} {missing[directory].title or directory.name}: {outcome}")
+        missing = {d: task for d, task in missing.items() if not task.is_done and d.name not in failed}
+        if missing and ended == before:
+            if not is_announced:
+                say(f"another process has {len(missing)} cells under way; waiting for them")
+            is_announced = True
+            time.sleep(LOOK)
+    return failed
+
+
+def _outcomes(tasks: Mapping[Path, Task], resources: Resources) -> Generator[tuple[Path, MCNEError | None]]:
+    """Do all tasks and yield each as it ends; a single job needs no other process."""
+    if resources.jobs > 1:
+        calls = {directory: partial(task.run, resources) for directory, task in tasks.items()}
+        yield from workers.outcomes(calls, jobs=resources.jobs)
+        return
+    for directory, task in tasks.items():
+        yield directory, _outcome(task, resources)
+
+
+def _outcome(task: Task, resources: Resources) -> MCNEError | None:
+    """The error, if the task failed; signals and a broken process are no outcome of a task."""
+    try:
+        task.run(resources)
+    except Interrupted as error:  # its message names an option that studies do not have
+        raise workers.stopped(error.signal_number) from error
+    except CaptureError:  # after which nothing may be trained in this process
+        raise
+    except MCNEError as error:
+        return error
+    return None
+
+
+# results
+
+
+def train_timed(path: Path, train: Callable[[], Run]) -> tuple[Run | None, dict[str, Any]]:
+    """Train or resume at ``path``; the run, and what a result says of it, with the seconds of all attempts.
+
+    A training that diverged is a result too, as it would diverge again; it has no run.
+    """
+    earlier = sum(map(sum, epoch_seconds(path)))
+    started = time.perf_counter()
+    run = None
+    try:
+        run = train()
+        result = {**run.result, "validation": run.result[DECIDING_METRIC]}
+    except DivergedError as error:
+        result = {"validation": None, "diverged": str(error)}
+    result["train_seconds"] = earlier + time.perf_counter() - started
+    return run, result
+
+
+def epoch_seconds(run: Path) -> list[list[float]]:
+    """How long the steps of each finished epoch took, in all attempts; in mode separate, a list per behavior."""
+    seconds = []
+    for path in sorted(run.rglob(TIMES)):
+        lines = path.read_text().splitlines(keepends=True)
+        seconds.append([float(json.loads(line)["seconds"]) for line in lines if line.endswith("\n")])  # one may be torn
+    return seconds
+
+
+def device_name(device: torch.device) -> str:
+    """The device, as results name it."""
+    import torch
+
+    return device.type if device.type == "cpu" else torch.cuda.get_device_name(device)
+
+
+def ending(result: Result) -> str:
+    """How a training ended, and how long it took."""
+    metric = result["validation"]
+    value = "no validation" if metric is None else f"validation NDCG@5 {100 * metric:.2f}"
+    outcome = f"diverged: {result['diverged']}" if "diverged" in result else value
+    return f"{outcome}, {result['train_seconds']:.0f} s"
+
+
+def best_candidate(candidates: Sequence[Candidate], results: Sequence[Result | None]) -> Candidate | None:
+    """The candidate that is best on validation, once all are finished or have diverged; a single one is chosen at once.
+
+    While any is missing none is chosen: the others would have had the smaller search.
+    """
+    if len(candidates) == 1:
+        return candidates[0]
+    reached = []
+    for result, candidate in zip(results, candidates, strict=True):
+        if result is None:
+            return None
+        if result["validation"] is not None:
+            reached.append((result["validation"], candidate))
+    return max(reached, key=lambda pair: pair[0])[1] if reached else None
+
+
+def lacking(results: Mapping[str, Result | None], failures: Mapping[str, str], what: str = "") -> str:
+    """What is missing among results by name, in a line: not finished, failed, diverged; empty if nothing is."""
+    of_all = f" of {len(results)} {what}" if what else ""
+    missing = [name for name, result in results.items() if result is None]
+    failed = [failures[name] for name in missing if name in failures]
+    diverged = [result["diverged"] for result in results.values() if result and "diverged" in result]
+    parts = [f"{len(missing)}{of_all} not finished"] if missing else []
+    parts += [f"{len(failed)} failed ({failed[0]})"] if failed else []
+    parts += [f"{len(diverged)}{of_all} diverged ({diverged[0]})"] if diverged else []
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation over repetitions."""
+
+    mean: float
+    sd: float | None  # None of a single repetition
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Spread | None:
+        """Of the values that are not None, if there are any."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return None
+        return cls(float(np.mean(known)), float(np.std(known, ddof=1)) if len(known) > 1 else None)
+
+
+def percent(spread: Spread | None) -> str:
+    """Mean ± standard deviation in percent; a dash if there is no value."""
+    return percent_with_spread(None, None) if spread is None else percent_with_spread(spread.mean, spread.sd)
+
+
+def write_results(out: Path, pages: Mapping[str, str], name: str, data: Any) -> list[Path]:
+    """Write the pages of a study by their names, and what they show as JSON; returns the paths."""
+    with locked(out, wait=True):
+        for page, text in pages.items():
+            overwrite(out / page, text.encode())
+        write_json(out / name, data)
+    return [out / each for each in (*pages, name)]
+
+
+# other machines
+
+
+def merge(other: Path, out: Path) -> int:
+    """Take over the cells of a comparison that are finished in ``other`` and not in ``out``; returns how many.
+
+    Cells that are being trained here are left to the processes that train them.
+    """
+    for needed in (PRINTS, CELLS):
+        if not (other / needed).exists():
+            raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
+    theirs, ours = (read_json(place / PRINTS, step="restore it, or copy it again") for place in (other, out))
+    kinds = kinds_of(other)
+    if Kind.comparison not in kinds:
+        raise DataError(
+            f"{other}: {named(*kinds) or 'no study'}, but cells are taken over from a comparison alone; name one"
+        )
+    if differing := difference(theirs, ours):
+        raise ArtifactError(f"{other}: a comparison on other data ({differing})")
+    for left in (out / CELLS).glob(".*.partial"):
+        shutil.rmtree(left, ignore_errors=True)
+    taken = 0
+    for directory in sorted((other / CELLS).iterdir()):
+        if not directory.name.startswith(".") and is_done(directory):
+            with suppress(HeldError):
+                taken += _take(directory, out / CELLS / directory.name)
+    return taken
+
+
+def _take(source: Path, target: Path) -> bool:
+    """Copy a cell, its result last; a training that was left unfinished here is not needed any more."""
+    read_result(source)  # refuses a damaged one
+    if is_done(target):
+        return False
+    with locked(target):
+        if is_done(target):
+            return False
+        for name in (RANKS, RESULT):
+            if (source / name).is_file():
+                overwrite(target / name, (source / name).read_bytes())
+        shutil.rmtree(target / RUN, ignore_errors=True)
+    return True

@@ -1,0 +1,313 @@
+"""A behavior brought to trained models in several ways, beside methods that are trained for it from scratch.
+
+For every repetition a base is trained on all other behaviors. The candidates of every row are trained and measured on
+the first repetition; the one that is best on validation there is trained on the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import Split, split_of
+from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
+from mcne.extend.alignment import without
+from mcne.extend.learner import Control, TransferConfig
+from mcne.files import write_parquet
+from mcne.models.settings import TrainingSettings, parse
+from mcne.studies import engine
+from mcne.studies.comparison import read_evaluation
+from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Resources, Say, Task
+from mcne.studies.plans import PlanTable
+from mcne.training import Run, Training, resolved, settings_of
+from mcne.training.reporting import SilentReporter
+from mcne.training.run import TRANSFER, schedule_of
+
+if TYPE_CHECKING:
+    import torch
+
+KEYS = ("title", "command", "behavior", "repetitions", "search", "reference")
+TABLES = ("training", "base", "rows", "paper", "expected")
+ROW_KEYS = ("method", "control", "on", "settings", "search")
+BEHAVIORS = ("new", "all")
+"""What a method learns from: the new behavior alone, or all of them together."""
+PAIR = "transfer = [31.2, 26.7]"
+PROTOCOL: ProtocolName = "sampled"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to serve the new behavior, with all its settings: a transfer, or a method from scratch."""
+
+    method: str
+    on: str
+    given: Mapping[str, Any]
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it takes a trained model."""
+        return self.method == TRANSFER
+
+    @property
+    def schedule(self) -> dict[str, Any]:
+        """How long it is trained, defaults included; a wrong setting is refused."""
+        if self.is_transfer:
+            _, settings = parse([TransferConfig, TrainingSettings], self.given)
+        else:
+            _, settings = settings_of(self.method, self.given)
+        return schedule_of(settings)
+
+    @property
+    def resolved(self) -> Any:
+        """Its settings, with defaults unless it is a transfer, whose defaults are those of its base."""
+        return dict(self.given) if self.is_transfer else resolved(self.method, self.given)
+
+    def digest(self, base: Way) -> str:
+        """The identity of what it computes from a seed and data; a transfer depends on its base."""
+        identity = [self.method, self.on, self.resolved, base.resolved if self.is_transfer else None]
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class TransferPlan:
+    """A transfer study as its TOML file describes it."""
+
+    title: str
+    command: str
+    behavior: str
+    repetitions: int
+    reference: str  # the row that others are tested against
+    base: Way  # what is trained on all other behaviors
+    rows: Mapping[str, tuple[Way, ...]]  # by name: the candidates, of which validation chooses one
+    paper: Mapping[str, tuple[float, float]]  # row -> Recall@5 and NDCG@5 in percent
+    expected: Mapping[str, tuple[float, float]]  # row -> what an earlier run found
+
+    @classmethod
+    def read(cls, path: Path) -> TransferPlan:
+        """The plan of a TOML file, checked."""
+        plan = PlanTable.read(path, *KEYS, *TABLES)
+        behavior = plan.text("behavior", "")
+        if not behavior:
+            raise plan.wrong("behavior", "the name of the behavior that comes is needed", 'behavior = "Sports"')
+        training = plan.table("training", "[training] with epochs = 100").values
+        search = plan.count("search", 12)
+        tables = plan.rows("rows", "[rows.transfer]")
+        return cls(
+            title=plan.text("title", path.stem),
+            command=plan.text("command", f"mcne compare-transfer {path}"),
+            behavior=behavior,
+            repetitions=plan.count("repetitions", 10),
+            reference=plan.reference("transfer", tables),
+            base=_base(plan.table("base", '[base] with method = "mcne"'), training),
+            rows={name: _ways(table, training, search) for name, table in tables.items()},
+            paper=plan.figures("paper", tables, PAIR),
+            expected=plan.figures("expected", tables, PAIR),
+        )
+
+
+def _base(table: PlanTable, training: Mapping[str, Any]) -> Way:
+    table.has_only("method", "settings")
+    (settings,) = table.grid(training)
+    (base,) = table.checked([Way(table.text("method", "mcne"), "new", settings)], _identity)
+    return base
+
+
+def _ways(table: PlanTable, training: Mapping[str, Any], most: int) -> tuple[Way, ...]:
+    """Every combination of the searched settings."""
+    table.has_only(*ROW_KEYS)
+    method = table.text("method", TRANSFER)
+    on = table.choice("on", "new", BEHAVIORS, "value of on")
+    control = table.choice("control", "none", get_args(Control), "control")
+    if method != TRANSFER and "control" in table.values:
+        raise table.wrong("control", "only a transfer has one", "a row without method")
+    settings = table.grid(training, **({"control": control} if method == TRANSFER else {}))
+    return table.checked([Way(method, on, each) for each in settings], _identity, most=most)
+
+
+def _identity(way: Way) -> object:
+    return way.schedule, way.resolved  # refuses an unknown method and a wrong setting
+
+
+@dataclass(frozen=True)
+class TransferStudy:
+    """A plan on a dataset, in a directory of its own; what is finished there stays finished."""
+
+    plan: TransferPlan
+    data: Path
+    out: Path
+    dataset: SocialDataset
+
+    @classmethod
+    def open(cls, plan: TransferPlan, data: Path, out: Path) -> TransferStudy:
+        """Begin or continue; an occupied directory is refused, and data that has changed or lacks the behavior."""
+        engine.check_kind(out, Kind.transfer)
+        dataset = SocialDataset.load(data)
+        splits = {_split_name(r): split_of(data, dataset, _split_name(r)) for r in range(plan.repetitions)}
+        without(dataset, splits["random-0"], behavior=plan.behavior)
+        prints = {name: split.fingerprint for name, split in splits.items()}
+        engine.begin(out, Kind.transfer, {"behavior": plan.behavior, "dataset": dataset.fingerprint} | prints)
+        return cls(plan, data, out, dataset)
+
+    def directory(self, way: Way, repetition: int) -> Path:
+        """Where a way on a repetition is kept."""
+        return self.out / CELLS / f"{way.method}-r{repetition}-{way.digest(self.plan.base)}"
+
+    def base(self, repetition: int) -> Path:
+        """Where the model of a repetition is kept that the behavior is brought to."""
+        return self.out / BASES / f"{self.plan.base.method}-r{repetition}-{self.plan.base.digest(self.plan.base)}"
+
+    def result(self, way: Way, repetition: int) -> dict[str, Any] | None:
+        """The result of a way on a repetition, once it is finished."""
+        return _result(self.directory(way, repetition))
+
+    def base_results(self) -> list[dict[str, Any]]:
+        """The results of the bases that are finished."""
+        results = [_result(self.base(repetition)) for repetition in range(self.plan.repetitions)]
+        return [result for result in results if result is not None]
+
+    def evaluation(self, way: Way, repetition: int) -> Evaluation:
+        """The test part of a finished way, user by user."""
+        new = self.dataset.only(self.dataset.behavior_names.index(self.plan.behavior))
+        return read_evaluation(self.directory(way, repetition), PROTOCOL, new)
+
+    def choose(self) -> dict[str, Way]:
+        """The chosen way of every row whose search is finished, for all repetitions; the test part has no say in it."""
+        best = {
+            row: engine.best_candidate(ways, [self.result(way, 0) for way in ways])
+            for row, ways in self.plan.rows.items()
+        }
+        return {row: way for row, way in best.items() if way is not None}
+
+    def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
+        """Do what is missing; failures are reported and returned by name, and tried again the next time."""
+        resources = Resources.shared(device, jobs)
+
+        def run(tasks: Sequence[Task], what: str) -> dict[str, str]:
+            failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
+            return {name: str(error) for name, error in failed.items()}
+
+        repetitions = range(self.plan.repetitions)
+        bases = [self._task(self.plan.base, r, is_base=True) for r in repetitions if self._needs_base(r)]
+        failed = run(bases, "bases")
+        results = {task.directory.name: _result(task.directory) for task in bases}
+        failed |= {name: result["diverged"] for name, result in results.items() if result and "diverged" in result}
+        if failed:
+            return failed
+        failed = run([self._task(way, 0) for ways in self.plan.rows.values() for way in ways], "first repetition")
+        chosen = self.choose().values()
+        return failed | run([self._task(way, r) for r in repetitions for way in chosen], "chosen, all repetitions")
+
+    def _needs_base(self, repetition: int) -> bool:
+        """Whether a transfer to the base of a repetition is still to be done."""
+        chosen = self.choose()
+        ways = [way for row, some in self.plan.rows.items() for way in ([chosen[row]] if row in chosen else some)]
+        return any(way.is_transfer and self.result(way, repetition) is None for way in ways)
+
+    def _task(self, way: Way, repetition: int, *, is_base: bool = False) -> Task:
+        training = TransferTraining(way, repetition, self.plan.behavior, self.data, self.base(repetition), is_base)
+        directory = training.base if is_base else self.directory(way, repetition)
+        return Task(directory, partial(run_training, training), keeps_run=is_base)
+
+
+def _split_name(repetition: int) -> str:
+    return f"random-{repetition}"
+
+
+def _result(directory: Path) -> dict[str, Any] | None:
+    return engine.read_result(directory) if engine.is_done(directory) else None
+
+
+def _about(task: Task) -> str:
+    return engine.ending(engine.read_result(task.directory))
+
+
+# one training
+
+
+@dataclass(frozen=True)
+class TransferTraining:
+    """One training of the study: the base of a repetition, or a way on it."""
+
+    way: Way
+    repetition: int
+    behavior: str
+    data: Path
+    base: Path
+    is_base: bool
+
+    def load(self) -> tuple[SocialDataset, Split]:
+        """What it learns from: all behaviors but the new one, that one alone, or all."""
+        dataset = SocialDataset.load(self.data)
+        split = split_of(self.data, dataset, _split_name(self.repetition))
+        if self.is_base:
+            return without(dataset, split, behavior=self.behavior)
+        if self.way.on == "all":
+            return dataset, split
+        at = dataset.behavior_names.index(self.behavior)
+        new = dataset.only(at)
+        return new, split.only(at, new)
+
+    def train(self, path: Path, dataset: SocialDataset, split: Split, device: torch.device) -> Run:
+        """Train or resume."""
+        from mcne.extend.transfer import transfer
+
+        settings = self.way.given
+        split_name = _split_name(self.repetition)
+        if not self.way.is_transfer:
+            places = {"dataset": str(self.data.absolute()), "split": split_name}
+            training = Training(
+                self.way.method, dataset, split, settings=settings, seed=self.repetition, device=device, places=places
+            )
+            return training.run(path, resume=True)
+        return transfer(
+            Run.open(self.base / RUN).embeddings,
+            dataset,
+            split,
+            path,
+            behavior=self.behavior,
+            given=settings,
+            seed=self.repetition,
+            device=device,
+            resume=True,
+            split_name=split_name,
+            reporter=SilentReporter(),
+        )
+
+
+def run_training(training: TransferTraining, directory: Path, device: torch.device, jobs: int) -> dict[str, Any]:
+    """Train, and measure the new behavior unless it is a base; the result."""
+    dataset, split = training.load()
+    run, outcome = engine.train_timed(directory / RUN, lambda: training.train(directory / RUN, dataset, split, device))
+    cell = asdict(training.way) | {"repetition": training.repetition}
+    result = {"cell": cell, "device": engine.device_name(device), "jobs": jobs, **outcome}
+    if run is None or training.is_base:
+        return result
+    return result | _measured(training, run, directory, dataset, split)
+
+
+def _measured(
+    training: TransferTraining, run: Run, directory: Path, dataset: SocialDataset, split: Split
+) -> dict[str, Any]:
+    """The new behavior's test part, and what was trained for it; the rank of every item is kept in a file beside."""
+    from mcne.extend.transfer import Counted
+
+    evaluation = evaluate(run.scorer(dataset, split), dataset, split, protocol=PROTOCOL)
+    behavior = evaluation.behaviors[training.behavior]
+    columns: dict[str, Any] = {
+        "behavior": [training.behavior] * len(behavior.items),
+        "user": np.repeat(behavior.users, behavior.counts),
+        "item": behavior.items,
+        PROTOCOL: behavior.ranks.astype(np.int32),
+    }
+    write_parquet(directory / RANKS, pa.table(columns))
+    counted = asdict(Counted.of(run)) if training.way.is_transfer else None
+    return {"test": evaluation.summary()["behaviors"][training.behavior], "counted": counted}
