@@ -50,6 +50,8 @@ def test_plain_numbers() -> None:
     assert [text.percent(value) for value in (0.256, -0.0004, None)] == ["25.6", "0.0", "–"]
     assert text.percent(1 / 3, 2) == "33.33"
     assert [text.signed_percent(value) for value in (0.0123, -0.5, None)] == ["+1.23", "-50.00", "–"]
+    assert [text.p_value(0.01234), text.p_value(0.00032, is_bound=True)] == ["0.0123", "< 0.0004"]
+    assert text.p_value(0.5, digits=2) == "0.50"
     assert text.signed_interval(-0.01, 0.02) == "-1.00 … +2.00"
 
 

@@ -17,7 +17,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -395,6 +395,16 @@ def read_json(path: Path, *, step: str) -> Json:
             raise ValueError(f"{type(value).__name__} where an object is expected")
     except ValueError as error:
         raise ArtifactError(f"{path}: damaged ({error}); {step}") from error
+    return value
+
+
+def checked_json(path: Path, check: Callable[[Any], object], *, step: str) -> Any:
+    """Plain data that a file holds; ``check`` looks up what the caller needs, ``step`` says what to do if it fails."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        check(value)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {step}") from error
     return value
 
 

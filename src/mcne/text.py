@@ -63,6 +63,11 @@ def percent_with_spread(mean: float | None, spread: float | None, digits: int = 
     return with_spread(None if mean is None else 100 * mean, None if spread is None else 100 * spread, digits)
 
 
+def p_value(p: float, *, is_bound: bool = False, digits: int = 4) -> str:
+    """``0.01234`` → ``0.0123``; a bound is rounded up: ``0.00032`` → ``< 0.0004``."""
+    return f"< {math.ceil(p * 10_000) / 10_000:.4f}" if is_bound else f"{p:.{digits}f}"
+
+
 def human_bytes(size: float) -> str:
     """``1536`` → ``1.5 KiB``."""
     power = min(4, int(math.log(max(size, 1), 1024)))

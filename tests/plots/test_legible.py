@@ -22,7 +22,7 @@ from tests.values import not_none
 from mcne.analysis.maps import ConditionalMap, Panel, Separation
 from mcne.analysis.masks import MaskEpoch, MaskLevel, MaskNumbers, overlap
 from mcne.errors import ArtifactError
-from mcne.plots import labels
+from mcne.plots import maps
 from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map, spread_out
 from mcne.plots.masks import draw_masks
@@ -243,7 +243,7 @@ def test_points_are_seen_however_small_they_are() -> None:
 def test_where_every_place_hides_too_much_a_name_takes_the_one_that_hides_least(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(labels, "HIDDEN", -1.0)
+    monkeypatch.setattr(maps, "HIDDEN", -1.0)
     places = np.random.default_rng(0).normal(size=(2, 60, 2)) * 0.5 + np.array([[[0, 0]], [[40, 0]]])
     with styled("light"):
         figure = draw_map(tight(places), theme="light")

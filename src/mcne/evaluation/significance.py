@@ -76,6 +76,11 @@ class Comparison:
     worse: float  # … and worse; for the rest they are equal
     users: int  # different users behind it
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether p is only an upper bound: no resample was on the other side, and the observed one counts as two."""
+        return round(self.p * (1 + RESAMPLES)) <= 2
+
 
 @dataclass(frozen=True)
 class Comparisons:

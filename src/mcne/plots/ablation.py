@@ -6,8 +6,6 @@ the comparison's tables tell, and ``table.json`` the standard deviations over re
 
 from __future__ import annotations
 
-import json
-import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +22,9 @@ from matplotlib.ticker import MaxNLocator
 
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparison, UserScores, compare
+from mcne.files import checked_json
 from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shortened
+from mcne.text import p_value
 
 USERS, TABLES = "users.parquet", "table.json"
 SAMPLED = "Against 100 random items of the behavior (the paper's protocol)"
@@ -65,7 +65,7 @@ class Ablation:
         for row in rows:
             if row not in methods:
                 raise UsageError(f"{directory}: {unknown('row', row, methods)}; rows need all their repetitions")
-        scores = {metric: {row: _scores(users, row, metric) for row in methods} for metric in METRICS}
+        scores = {metric: {row: user_scores(users, row, "sampled", metric) for row in methods} for metric in METRICS}
         found, places = {}, (*next(iter(scores["ndcg@5"].values())).behaviors, MEAN)
         for metric, each in scores.items():
             tests = compare(each[reference], {row: other for row, other in each.items() if row != reference})
@@ -121,10 +121,9 @@ def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
 
 def chance(test: Comparison) -> str:
     """The corrected p, marked where it is below the level; where no resample was beyond zero, only a bound is known."""
-    mark = " *" if test.adjusted_p < LEVEL else ""
-    if round(test.p * (1 + RESAMPLES)) <= 2:
-        return f"< {math.ceil(test.adjusted_p * 10_000) / 10_000:.4f}{mark}"
-    return f"{test.adjusted_p:.{4 if test.adjusted_p < LEVEL else 2}f}{mark}"
+    is_significant = test.adjusted_p < LEVEL
+    shown = p_value(test.adjusted_p, is_bound=test.is_bound, digits=4 if is_significant else 2)
+    return f"{shown} *" if is_significant else shown
 
 
 def draw(ablations: Sequence[Ablation], theme: Theme) -> Figure:
@@ -206,13 +205,14 @@ def _means(scores: UserScores) -> list[float]:
     return [*means, sum(means) / len(means)]
 
 
-def _scores(users: pa.Table, method: str, metric: str) -> UserScores:
-    mine = users.filter(pc.field("method") == method)
+def user_scores(users: pa.Table, method: str, protocol: str, metric: str) -> UserScores:
+    """The scores of a method, from the rows of ``users.parquet``."""
+    rows = users.filter(pc.field("method") == method)
     behaviors = {}
-    for name in mine["behavior"].unique().to_pylist():
-        its = mine.filter(pc.field("behavior") == name)
-        behaviors[name] = BehaviorScores(*(its[key].to_numpy() for key in ("user", "weight", f"sampled {metric}")))
-    return UserScores(("test", "sampled", metric), behaviors)
+    for name in rows["behavior"].unique().to_pylist():
+        own = rows.filter(pc.field("behavior") == name)
+        behaviors[name] = BehaviorScores(*(own[key].to_numpy() for key in ("user", "weight", f"{protocol} {metric}")))
+    return UserScores(("test", protocol, metric), behaviors)
 
 
 def _read_users(directory: Path) -> pa.Table:
@@ -227,12 +227,10 @@ def _read_users(directory: Path) -> pa.Table:
 
 def _read_deviations(directory: Path) -> dict[tuple[str, str], float]:
     """By row and column title, the ± of the table of the sampled protocol, in percent."""
-    path = directory / TABLES
-    try:
-        table = next(each for each in json.loads(path.read_text(encoding="utf-8")) if each["title"] == SAMPLED)
-        cells = [
-            (row[0], title, cell) for row in table["rows"] for title, cell in zip(table["header"], row, strict=True)
-        ]
-        return {(name, title): float(cell.partition("±")[2]) for name, title, cell in cells if "±" in cell}
-    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {AGAIN}") from error
+    return _deviations(checked_json(directory / TABLES, _deviations, step=AGAIN))
+
+
+def _deviations(tables: Any) -> dict[tuple[str, str], float]:
+    (table,) = (table for table in tables if table["title"] == SAMPLED)
+    cells = [(row[0], title, cell) for row in table["rows"] for title, cell in zip(table["header"], row, strict=True)]
+    return {(name, title): float(cell.partition("±")[2]) for name, title, cell in cells if "±" in cell}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
@@ -12,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from mcne.errors import ArtifactError, DataError
+from mcne.errors import DataError
+from mcne.files import checked_json
 from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shortened
 
 RESULT = "structure.json"
@@ -28,17 +28,16 @@ def read(directory: Path) -> dict[str, Any]:
         raise DataError(
             f"{directory}: no {RESULT}, so nothing is finished there; run mcne structure … --out {directory}"
         )
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for row in found["rows"]:
-            _ = row["method"], row["behavior"], row["similarity"], [row[kind]["auc"]["mean"] for kind in TITLES]
-        _ = found["dataset"]["name"], found["repetitions"], found["links"], sum(found["held_out_links"])
-        _ = found["lacking"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            f"{path}: damaged ({error!r}); remove it, and the same mcne structure writes it again"
-        ) from error
-    return found
+    step = "remove it, and the same mcne structure writes it again"
+    result: dict[str, Any] = checked_json(path, _check, step=step)
+    return result
+
+
+def _check(result: Any) -> None:
+    for row in result["rows"]:
+        _ = row["method"], row["behavior"], row["similarity"], [row[kind]["auc"]["mean"] for kind in TITLES]
+    _ = result["dataset"]["name"], result["repetitions"], result["links"], sum(result["held_out_links"])
+    _ = result["lacking"]
 
 
 def draw_structure(found: Mapping[str, Any], *, theme: Theme) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mcne.errors import ArtifactError, DataError
+from mcne.errors import DataError
+from mcne.files import checked_json
 from mcne.plots.style import INK, MARKERS, Theme, canvas, colors, shortened
 
 RESULT = "sweep.json"
@@ -31,17 +31,15 @@ def read(directory: Path) -> dict[str, Any]:
         raise DataError(
             f"{directory}: no {RESULT}, so this is no finished sweep; make one with: mcne sweep … --out DIR"
         )
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = found["title"], found["method"], found["behaviors"], found["repetitions"], found["dataset"]["name"]
-        points = [point for curve in found["curves"] for point in curve["points"]]
-        if not any(point["finished"] for point in points):
-            raise DataError(f"{directory}: no training is finished yet; the same mcne sweep command goes on")
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            f"{path}: damaged ({error!r}); remove it, and the same mcne sweep writes it again"
-        ) from error
-    return found
+    result: dict[str, Any] = checked_json(path, _check, step="remove it, and the same mcne sweep writes it again")
+    if not any(point["finished"] for point in _points(result)):
+        raise DataError(f"{directory}: no training is finished yet; the same mcne sweep command continues it")
+    return result
+
+
+def _check(result: Any) -> None:
+    _ = result["title"], result["method"], result["behaviors"], result["repetitions"], result["dataset"]["name"]
+    _ = [point["finished"] for point in _points(result)]
 
 
 def caption(found: Mapping[str, Any]) -> str:

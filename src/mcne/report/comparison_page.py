@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
-from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparisons, UserScores
-from mcne.plots.ablation import Ablation, caption, draw
+from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores
+from mcne.files import checked_json, read_parquet
+from mcne.plots.ablation import Ablation, caption, draw, user_scores
 from mcne.report.cards import data_card, fingerprints
 from mcne.report.figures import Measured, measured, sensitivity
 from mcne.report.page import Drawing, Report, Section, facts, shown
@@ -58,7 +56,8 @@ def is_comparison(path: Path) -> bool:
 def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequence[Path] = ()) -> Report:
     """Everything that a comparison's directory tells; its dataset where that is given."""
     title, about = _introduction(path)
-    tables, prints = _read_json(path / TABLES, _check_tables), _read_json(path / DATA, _check_prints)
+    tables = checked_json(path / TABLES, _check_tables, step=AGAIN)
+    prints = checked_json(path / DATA, _check_prints, step=AGAIN)
     hashes = {name: print_ for name, print_ in prints.items() if name != "kind"}
     found = intervals(_scores(path))
     lacks = _lacks(tables)
@@ -86,16 +85,6 @@ def _introduction(path: Path) -> tuple[str, list[str]]:
     return title.removeprefix("# "), about
 
 
-def _read_json(path: Path, check: Callable[[Any], object]) -> Any:
-    """What is there, once ``check`` has found in it what a page shows."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        check(found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {AGAIN}") from error
-    return found
-
-
 def _check_tables(tables: Any) -> None:
     for made in tables:
         _ = made["title"], made["note"], [(row, column) for row, column in made["best"]]
@@ -109,26 +98,17 @@ def _check_prints(prints: Any) -> None:
 
 def _scores(path: Path) -> dict[Key, UserScores]:
     """The scores of every method under every protocol, as the comparison keeps them for its tests."""
+    users = read_parquet(path / USERS, step=AGAIN)
     try:
-        users = pq.read_table(path / USERS)
-        found: dict[Key, UserScores] = {}
-        for method in users["method"].unique().to_pylist() if users.num_rows else ():
-            mine = users.filter(pc.field("method") == method)
-            for protocol in PROTOCOLS:
-                for metric in METRICS:
-                    if f"{protocol} {metric}" in users.column_names:
-                        found[protocol, metric, method] = _of_column(mine, protocol, metric)
-    except (OSError, KeyError, pa.ArrowException) as error:
+        return {
+            (protocol, metric, method): user_scores(users, method, protocol, metric)
+            for method in (users["method"].unique().to_pylist() if users.num_rows else ())
+            for protocol in PROTOCOLS
+            for metric in METRICS
+            if f"{protocol} {metric}" in users.column_names
+        }
+    except (KeyError, pa.ArrowException) as error:
         raise ArtifactError(f"{path / USERS}: missing or damaged ({error}); {AGAIN}") from error
-    return found
-
-
-def _of_column(users: pa.Table, protocol: str, metric: str) -> UserScores:
-    behaviors = {}
-    for name in users["behavior"].unique().to_pylist():
-        its = users.filter(pc.field("behavior") == name)
-        behaviors[name] = BehaviorScores(*(its[key].to_numpy() for key in ("user", "weight", f"{protocol} {metric}")))
-    return UserScores(("test", protocol, metric), behaviors)
 
 
 def _glance(found: dict[Key, Comparisons]) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from mcne.text import (
     interval_cell,
     joined,
     number_cell,
+    p_value,
     paragraph,
     percent_cell,
     side_by_side,
@@ -132,12 +132,6 @@ def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
     return joined([*parts, _every_metric(quality.summaries[run], run).captioned()]), tuple(drawings)
 
 
-def chance(one: Comparison) -> Html:
-    """The corrected p; where no resample was on the other side, all that is known is that it is lower."""
-    bound = "< " if round(one.p * (1 + RESAMPLES)) <= 2 else ""  # twice the observed difference, which counts as one
-    return data_cell(f"{bound}{math.ceil(one.adjusted_p * 10_000) / 10_000:.4f}", one.adjusted_p)
-
-
 def metric_name(metric: str) -> str:
     """``ndcg@5`` as people write it."""
     name, at, cutoff = metric.partition("@")
@@ -229,15 +223,17 @@ def _means(quality: Quality, metric: str) -> Table:
 
 def _tests(quality: Quality, run: str) -> Table:
     rows = []
-    for metric, found in quality.tests.items():
-        for other, tested in found.items():
-            one = tested.overall
-            interval = joined([percent_cell(one.low), " … ", percent_cell(one.high)])
-            effect = number_cell(one.effect_size, "+.2f")
-            share = joined([percent_cell(one.better, 0), " / ", percent_cell(one.worse, 0)])
-            rows.append(
-                [other, metric_name(metric), percent_cell(one.difference), interval, chance(one), effect, share]
-            )
+    for metric, comparisons in quality.tests.items():
+        for other, tested in comparisons.items():
+            test = tested.overall
+            cells = [
+                percent_cell(test.difference),
+                joined([percent_cell(test.low), " … ", percent_cell(test.high)]),
+                data_cell(p_value(test.adjusted_p, is_bound=test.is_bound), test.adjusted_p),
+                number_cell(test.effect_size, "+.2f"),
+                joined([percent_cell(test.better, 0), " / ", percent_cell(test.worse, 0)]),
+            ]
+            rows.append([other, metric_name(metric), *cells])
     head = ["against", "metric", "better by", "95 % interval", "p after Holm", "d", "users better / worse, %"]
     return Table(f"{run} against the others, mean over behaviors", head, rows, text_columns=frozenset({0, 1}))
 
