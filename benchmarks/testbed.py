@@ -19,9 +19,8 @@ from scipy import sparse
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
-from mcne.data.planted import Planted
 from mcne.data.split import TEST, TRAIN, Split, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.data.synthetic import Planted, SyntheticConfig, generate
 from mcne.randomness import Stream
 
 K = 5

@@ -505,6 +505,13 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def freeze(owner: object, *fields: str) -> None:
+    """Make these arrays of a frozen dataclass read-only; a field may be None."""
+    for field in fields:
+        if getattr(owner, field) is not None:
+            object.__setattr__(owner, field, frozen(getattr(owner, field)))
+
+
 def checked(array: NDArray[Any], what: str, *, dtype: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
     """A read-only view of an array of this type and shape (``None``: any length) whose values are finite."""
     fits = len(shape) == array.ndim and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))

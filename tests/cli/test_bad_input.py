@@ -303,23 +303,23 @@ MISTAKES = {
     ),
     "missing column": Mistake(
         (
-            "column 'item_id' is missing; there are user_id, item, behavior",
+            "column 'item_id' is missing; the columns are user_id, item, behavior",
             "rename one, or map it",
             "--column item_id=NAME",
         ),
         INTERACTIONS.replace("item_id", "item"),
     ),
     "missing behavior": Mistake(
-        ("column 'behavior' is missing; there are user_id, item_id", "--column behavior=NAME"),
+        ("column 'behavior' is missing; the columns are user_id, item_id", "--column behavior=NAME"),
         "user_id,item_id\n1,10\n",
     ),
     "missing source": Mistake(
-        ("column 'source_id' is missing; there are from, target_id", "--column source_id=NAME"),
+        ("column 'source_id' is missing; the columns are from, target_id", "--column source_id=NAME"),
         links="from,target_id\n1,2\n",
         wrong="links",
     ),
     "column twice": Mistake(
-        ("line 1: column 'item_id' is there twice", "rename one"), "user_id,item_id,behavior,item_id\n1,10,a,11\n"
+        ("line 1: there are two columns 'item_id'", "rename one"), "user_id,item_id,behavior,item_id\n1,10,a,11\n"
     ),
     "no rows": Mistake(("no rows below the header", "at least one is needed"), INTERACTIONS.partition("\n")[0] + "\n"),
     "no rows, no line break": Mistake(("no rows below the header",), INTERACTIONS.partition("\n")[0]),
@@ -344,7 +344,7 @@ def test_mistakes_in_text_files(name: str, suffix: str, desk: Desk) -> None:
         desk.refuses_tables(files, *mistake.options, says=(place, *said))
         return
     if name == "column twice" and suffix.startswith("recbole"):
-        said = ("line 1: column 'item_id:token' is there twice", "rename one")
+        said = ("line 1: there are two columns 'item_id:token'", "rename one")
     desk.refuses_tables(files, *mistake.options, says=(place, *(expected_text(part, suffix) for part in said)))
 
 
@@ -658,7 +658,11 @@ TYPED = {
         wrong="links",
     ),
     "missing column": Typed(
-        ("column 'item_id' is missing; there are user_id, behavior", "rename one, or map it", "--column item_id=NAME"),
+        (
+            "column 'item_id' is missing; the columns are user_id, behavior",
+            "rename one, or map it",
+            "--column item_id=NAME",
+        ),
         {"user_id": [1], "behavior": ["a"]},
     ),
     "no rows": Typed(
@@ -699,7 +703,7 @@ def test_columns_twice_in_parquet(desk: Desk) -> None:
     columns = [pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6]), pa.array(["a", "b"])]
     path = desk.path / "i.parquet"
     pq.write_table(pa.table(columns, names=["user_id", "user_id", "item_id", "behavior"]), path)
-    desk.refuses_files(says=(f"{path}: column 'user_id' is there twice; rename one",), interactions=path)
+    desk.refuses_files(says=(f"{path}: there are two columns 'user_id'; rename one",), interactions=path)
 
 
 def test_files_that_are_no_parquet(desk: Desk) -> None:
@@ -792,8 +796,8 @@ def test_unknown_file_types(name: str, said: str, desk: Desk) -> None:
             2,
             "column 'item_id' cannot be both 'user_id' and 'item_id'; map them to two",
         ),
-        (("--column", "user_id=who"), 4, "column 'who' is missing; there are user_id, item_id"),
-        (("--column", "timestamp=when"), 4, "column 'when' is missing; there are user_id"),
+        (("--column", "user_id=who"), 4, "column 'who' is missing; the columns are user_id, item_id"),
+        (("--column", "timestamp=when"), 4, "column 'when' is missing; the columns are user_id"),
         (("--behaviors", "A"), 2, "unknown behavior 'A'; did you mean 'a'? (a, b)"),
         (("--behaviors", "a,c"), 2, "unknown behavior 'c' (a, b)"),
         (("--extra-behaviors", "bb"), 2, "unknown behavior 'bb'; did you mean 'b'? (a, b)"),
@@ -819,7 +823,7 @@ def test_a_behavior_that_the_filter_empties(desk: Desk) -> None:
 def test_strange_headers_are_shown_on_one_line(desk: Desk) -> None:
     wrong = desk.put("i.csv", '"a\nb",' + ",".join(f"x{n}" for n in range(40)) + "\n")
     said = (
-        f"{wrong}: column 'user_id' is missing; there are 'a\\nb', x0, x1, ",
+        f"{wrong}: column 'user_id' is missing; the columns are 'a\\nb', x0, x1, ",
         "x28, … 11 more; rename one, or map it",
     )
     desk.refuses_files(says=said, interactions=wrong)
@@ -827,7 +831,7 @@ def test_strange_headers_are_shown_on_one_line(desk: Desk) -> None:
 
 def test_an_attribute_named_as_the_mapped_id(desk: Desk) -> None:
     interactions, users = desk.put("i.csv", "uid,item_id,behavior\n1,10,a\n"), desk.put("u.csv", "uid,user_id\n1,77\n")
-    said = (f"{users}: column 'user_id' is there beside 'uid', mapped to it; rename one",)
+    said = (f"{users}: column 'user_id' exists beside 'uid', which is mapped to it; rename one",)
     desk.refuses_files("--column", "user_id=uid", says=said, interactions=interactions, users=users)
 
 
@@ -1194,7 +1198,7 @@ def test_files_of_supplied_splits(desk: Desk) -> None:
     desk.refuses(*split, parts, says=(f"{parts / 'test.csv'}: no rows below the header",))
     parts = put_parts(desk, train=PAIRS)
     desk.put("parts/train.tsv", "x")
-    desk.refuses(*split, parts, says=(f"{parts}: both train.csv and train.tsv are there; leave one",))
+    desk.refuses(*split, parts, says=(f"{parts}: has both train.csv and train.tsv; remove one",))
     parts = put_parts(desk, train=["01,1,a", *PAIRS[1:]])
     desk.refuses(
         *split, parts, says=(f"{parts / 'train.csv'}, line 2, column 'user_id', value '01': not in the dataset",)

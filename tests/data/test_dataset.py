@@ -111,7 +111,7 @@ def test_unknown_attributes_are_fine() -> None:
     "names", [[], ["view", "view"], [""], ["view", ""]], ids=["none", "twice", "unnamed", "one unnamed"]
 )
 def test_behaviors_need_distinct_names(names: list[str]) -> None:
-    with pytest.raises(ValueError, match="behaviors must have distinct names, and there must be one at least"):
+    with pytest.raises(ValueError, match="needs at least one behavior, with distinct names"):
         make(behaviors=tuple(make_behavior(name=name) for name in names))
 
 

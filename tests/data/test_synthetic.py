@@ -17,9 +17,8 @@ from mcne.cli.main import app
 from mcne.data import synthetic
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
-from mcne.data.planted import Planted, draw_rank, rank_chances
 from mcne.data.split import TEST, TRAIN, random_split
-from mcne.data.synthetic import SPREAD, SyntheticConfig, generate, heavy_tailed
+from mcne.data.synthetic import SPREAD, Planted, SyntheticConfig, draw_rank, generate, heavy_tailed, rank_chances
 from mcne.errors import ArtifactError, UsageError
 from mcne.randomness import Stream
 

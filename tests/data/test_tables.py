@@ -239,7 +239,7 @@ def test_a_table_of_one_behavior(tmp_path: Path) -> None:
     assert len(dataset.behaviors[0]) == 5  # user 10 has item 7 three times
     files = as_files({"interactions": table}, tmp_path, pa_csv.write_csv, ".csv")
     assert dataset_of(files, single_behavior="any").fingerprint == dataset.fingerprint
-    with pytest.raises(DataError, match="column 'behavior' is missing; there are user_id, item_id, timestamp"):
+    with pytest.raises(DataError, match="column 'behavior' is missing; the columns are user_id, item_id, timestamp"):
         dataset_of({"interactions": table})
 
 

@@ -119,7 +119,7 @@ def test_everything_is_read_only(tiny: ConditionalEmbeddings) -> None:
             {"vectors": np.zeros((4, 2), np.float32)},
             "behavior 'Books': a mask of 3 dimensions, the user vectors have 2",
         ),
-        ({"spaces": ()}, "there must be one at least"),
+        ({"spaces": ()}, "need at least one behavior"),
         ({"users": Ids(np.arange(3)), "vectors": np.zeros((3, 3), np.float32)}, "the graph has 4 rows for 3 users"),
         ({"provenance": {"loss": float("nan")}}, "provenance must be plain JSON"),
         ({"provenance": {"path": Path("/")}}, "provenance must be plain JSON"),

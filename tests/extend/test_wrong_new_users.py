@@ -54,13 +54,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "missing column": (
         {"links": pa.table({"source_id": [5], "friend": [0]})},
-        "column 'target_id' is missing; there are",
+        "column 'target_id' is missing; the columns are",
     ),
     "missing behavior": ({"history": pa.table({"user_id": [5], "item_id": [0]})}, "column 'behavior' is missing"),
     "no rows": ({"links": pa.table({"source_id": [], "target_id": []})}, "links: no rows; at least one is needed"),
     "text ids": (links(("new", 0)), "not an integer of 64 bits; ids must be integers here"),
     "a hole": (links((5, None)), "a missing value (1 in all)"),
-    "no frame": ({"links": 3}, "links: int is no frame that Arrow can read"),
+    "no frame": ({"links": 3}, "links: int is not a frame that Arrow can read"),
     "attributes": (
         {"attributes": pa.table({"user_id": [5], "age": [3.0]})},
         "attributes: 'mcne' was trained without attributes, so it cannot use them; leave them out, or train mcne-plus",

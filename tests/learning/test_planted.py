@@ -13,9 +13,8 @@ from tests.values import not_none
 
 from mcne.cli.demo import SETTINGS
 from mcne.data.dataset import SocialDataset
-from mcne.data.planted import Planted
 from mcne.data.split import Split, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.data.synthetic import Planted, SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
 from mcne.training import Training

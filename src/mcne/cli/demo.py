@@ -18,8 +18,8 @@ from mcne.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
-    from mcne.data.planted import Planted
     from mcne.data.split import Split
+    from mcne.data.synthetic import Planted
     from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.training import Run
 

@@ -8,7 +8,7 @@ unfiltered data, both must suffice, and users whose friends were all dropped are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -109,27 +109,17 @@ class Ledger:
         if self.read != self.kept + sum(self.merged.values()) + sum(self.dropped.values()):
             raise ValueError(f"{self.what}: rows unaccounted for in {self}")
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as it is kept in a dataset's provenance."""
-        return {
-            "what": self.what,
-            "read": int(self.read),
-            "kept": int(self.kept),
-            "merged": dict(self.merged),
-            "dropped": dict(self.dropped),
-        }
-
 
 @dataclass(frozen=True)
 class PreparationReport:
-    """The ledgers of one preparation, and what else a person should know about it."""
+    """What became of every row that was read, and what else a person should know."""
 
     ledgers: tuple[Ledger, ...]
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as it is kept in a dataset's provenance."""
-        return {"ledgers": [ledger.to_json() for ledger in self.ledgers], "notes": list(self.notes)}
+        return {"ledgers": [asdict(ledger) for ledger in self.ledgers], "notes": list(self.notes)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PreparationReport:
@@ -188,7 +178,7 @@ class Assembled:
 def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
     """The content of the dataset of the chosen behaviors, in that order.
 
-    Users are counted by their links and by their records in ``raw.behaviors``.
+    Whether a user is kept depends on its links and on its records in ``raw.behaviors``.
     """
     chosen = [*raw.behaviors, *raw.extra_behaviors]
     rows = raw.interactions.of(chosen)
@@ -227,28 +217,30 @@ def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
 
 
 def _strangers(source: NDArray[Any], target: NDArray[Any], known: NDArray[Any], ids: Ids) -> list[str]:
-    """Say so where hardly any linked user has records: the ids of the two tables may be written differently."""
-    linked, recorded = (np.zeros(len(ids), dtype=bool) for _ in range(2))
-    linked[source], linked[target], recorded[known] = True, True, True
+    """A note if hardly any linked user has records: the ids of the two tables may be written differently."""
+    linked = np.zeros(len(ids), dtype=bool)
+    linked[source] = True
+    linked[target] = True
+    recorded = np.zeros(len(ids), dtype=bool)
+    recorded[known] = True
     both, total = int(np.count_nonzero(linked & recorded)), int(np.count_nonzero(linked))
     if not total or both > total * FEW:
         return []
-    examples = (ids[int(np.argmax(linked))], ids[int(np.argmax(recorded))])
     return [
         f"only {both:,} of {total:,} linked users have records; are the ids written alike? "
-        f"(links have {examples[0]!r}, records {examples[1]!r})"
+        f"(links have {ids[int(np.argmax(linked))]!r}, records {ids[int(np.argmax(recorded))]!r})"
     ]
 
 
 def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
-    """Say so where friends have little in common: the ids of the two tables may mean different users."""
-    found = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
-    told = {name: one for name, one in found.items() if one.is_hardly_above_chance is not None}
-    if not told or not all(one.is_hardly_above_chance for one in told.values()):
+    """A note if friends have little in common: the ids of the two tables may mean different users."""
+    measured = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
+    clear = {name: one for name, one in measured.items() if one.is_hardly_above_chance is not None}
+    if not clear or not all(one.is_hardly_above_chance for one in clear.values()):
         return []
-    said = ", ".join(f"{name} {with_spread(one.ratio, one.ratio_error)}" for name, one in told.items())
+    ratios = ", ".join(f"{name} {with_spread(one.ratio, one.ratio_error)}" for name, one in clear.items())
     return [
-        f"friends are hardly more alike than any two users (times as alike: {said}); "
+        f"friends are hardly more alike than any two users (times as alike: {ratios}); "
         "do the ids of both tables mean the same users?"
     ]
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mcne.data.graph import Graph, offsets
 from mcne.data.ids import Ids
-from mcne.files import frozen
+from mcne.files import freeze
 from mcne.randomness import Stream
 
 MOST_LINKS = 100_000
@@ -47,9 +47,7 @@ class Behavior:
     timestamp: NDArray[Any] | None = None  # [interactions] int64 or float64
 
     def __post_init__(self) -> None:
-        for column in ("user", "item", "timestamp"):
-            if getattr(self, column) is not None:
-                object.__setattr__(self, column, frozen(getattr(self, column)))
+        freeze(self, "user", "item", "timestamp")
 
     def __len__(self) -> int:
         return len(self.user)
@@ -95,7 +93,7 @@ class Attribute:
     categories: Ids | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", frozen(self.values))
+        freeze(self, "values")
 
     def validate(self, name: str, n_users: int) -> None:
         """Raise ``ValueError`` unless the values fit their kind."""
@@ -198,14 +196,15 @@ def _links_at(
     graph: Graph, active: NDArray[np.bool_], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The ends of the chosen links, among those that count, each from its lower end."""
-    found, seen = [], 0
+    parts = []
+    seen = 0
     for source, target in _links(graph, active):
         once = np.flatnonzero(source < target)
         low, high = np.searchsorted(chosen, [seen, seen + len(once)])
         here = once[chosen[low:high] - seen]
-        found.append((source[here], target[here]))
+        parts.append((source[here], target[here]))
         seen += len(once)
-    sources, targets = zip(*found, strict=True)
+    sources, targets = zip(*parts, strict=True)
     return np.concatenate(sources), np.concatenate(targets)
 
 

@@ -45,7 +45,7 @@ class SocialDataset:
             object.__setattr__(self, mapping, MappingProxyType(dict(getattr(self, mapping))))
         names = self.behavior_names
         if len(set(names)) != len(names) or not names or not all(names):
-            raise ValueError(f"behaviors must have distinct names, and there must be one at least: {names}")
+            raise ValueError(f"a dataset needs at least one behavior, with distinct names, not {names}")
         if self.graph.n_users != self.n_users:
             raise ValueError(f"the graph has {self.graph.n_users} rows for {self.n_users} users")
         self.graph.validate()
@@ -160,7 +160,6 @@ class SocialDataset:
         """Open a saved dataset, memory-mapped; ``verify`` checks every byte against its sha256."""
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays, meta = saved.arrays, saved.meta
-        graph = Graph(arrays["graph.indptr"], arrays["graph.indices"], arrays.get("graph.weights"))
         behaviors = tuple(
             Behavior(
                 name,
@@ -178,9 +177,10 @@ class SocialDataset:
             )
             for k, (name, categorical) in enumerate(meta["attributes"])
         }
+        users = Ids.from_arrays(arrays, "users")
         provenance = dict(saved.provenance)
         name = provenance.pop("name")
-        dataset = cls(name, Ids.from_arrays(arrays, "users"), graph, behaviors, attributes, provenance)
+        dataset = cls(name, users, Graph.from_arrays(arrays), behaviors, attributes, provenance)
         dataset.__dict__["fingerprint"] = saved.fingerprint
         return dataset
 
@@ -189,10 +189,7 @@ class SocialDataset:
         return {"behaviors": self.behavior_names, "attributes": attributes}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays = {"graph.indptr": self.graph.indptr, "graph.indices": self.graph.indices}
-        if self.graph.weights is not None:
-            arrays["graph.weights"] = self.graph.weights
-        arrays |= self.users.arrays("users")
+        arrays = self.graph.arrays() | self.users.arrays("users")
         for k, behavior in enumerate(self.behaviors):
             arrays |= behavior.items.arrays(f"behavior.{k}.ids")
             arrays |= {f"behavior.{k}.user": behavior.user, f"behavior.{k}.item": behavior.item}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mcne.files import frozen
+from mcne.files import Arrays, freeze
 
 SYMMETRY_CHUNK = 1 << 22
 INT32_MAX = np.iinfo(np.int32).max
@@ -42,9 +42,7 @@ class Graph:
     weights: NDArray[np.float32] | None = None  # [links]
 
     def __post_init__(self) -> None:
-        for field in ("indptr", "indices", "weights"):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, frozen(getattr(self, field)))
+        freeze(self, "indptr", "indices", "weights")
 
     @property
     def n_users(self) -> int:
@@ -70,7 +68,7 @@ class Graph:
         return np.repeat(np.arange(self.n_users, dtype=np.int32), self.degrees)
 
     def shares(self, *, weighted: bool) -> NDArray[np.float64]:
-        """Of what a user hears, the share of each neighbor, aligned with ``indices``: all alike, or by weight."""
+        """Each neighbor's share in what a user aggregates, aligned with ``indices``: all alike, or by weight."""
         sources = self.sources()
         weights = self.weights.astype(np.float64) if weighted and self.weights is not None else np.ones(self.n_links)
         return weights / np.bincount(sources, weights, minlength=self.n_users)[sources]
@@ -93,6 +91,16 @@ class Graph:
         counts = np.bincount(rows[sources[edges]], minlength=int(kept.sum()))
         weights = None if self.weights is None else self.weights[edges]
         return Graph(offsets(counts), rows[self.indices[edges]], weights)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays to store; :meth:`from_arrays` reads them back."""
+        arrays = {"graph.indptr": self.indptr, "graph.indices": self.indices}
+        return arrays if self.weights is None else arrays | {"graph.weights": self.weights}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Graph:
+        """Read what :meth:`arrays` stored, without copying."""
+        return cls(arrays["graph.indptr"], arrays["graph.indices"], arrays.get("graph.weights"))
 
     def validate(self) -> None:
         """Raise ``ValueError`` unless every property that the class promises holds."""
@@ -127,8 +135,8 @@ class Graph:
         sources = self.sources()
         for start in range(0, self.n_links, SYMMETRY_CHUNK):
             part = slice(start, start + SYMMETRY_CHUNK)
-            here, there = sources[part], self.indices[part]
-            terms = f[here] * g[there] - f[there] * g[here]
+            source, target = sources[part], self.indices[part]
+            terms = f[source] * g[target] - f[target] * g[source]
             if self.weights is not None:
                 terms *= _mix(self.weights[part].view(np.uint32).astype(np.uint64))
             balance += terms.sum(dtype=np.uint64)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from mcne.errors import UsageError
 
+WIDE_TEXT = pa.large_string()
+
 IdColumn = Any
 """A column of raw ids: a NumPy integer array, or an Arrow (chunked, dictionary) array of text."""
 
@@ -50,7 +52,7 @@ class Ids(Sequence[int | str]):
             self._integers.flags.writeable = False
             ordered = bool(np.all(self._integers[1:] > self._integers[:-1]))
         else:
-            text = values if isinstance(values, pa.LargeStringArray) else pa.array(values, pa.large_string())
+            text = values if isinstance(values, pa.LargeStringArray) else pa.array(values, WIDE_TEXT)
             self._text = text
             ordered = bool(pc.all(pc.greater(text[1:], text[:-1])).as_py()) if len(text) > 1 else True
         if not ordered:
@@ -107,25 +109,23 @@ class Ids(Sequence[int | str]):
         """The row of each raw id; −1 where the id is unknown."""
         if self._integers is not None:
             wanted = np.asarray(raw)
-            if wanted.size and wanted.dtype.kind not in "iu":
-                return np.full(len(wanted), -1, dtype=np.int64)
-            if not len(self):
+            if not len(self) or (wanted.size and wanted.dtype.kind not in "iu"):
                 return np.full(len(wanted), -1, dtype=np.int64)
             at = np.minimum(np.searchsorted(self._integers, wanted.astype(np.int64)), len(self) - 1)
             return np.where(self._integers[at] == wanted, at, -1).astype(np.int64)
         values = raw if isinstance(raw, pa.Array | pa.ChunkedArray) else pa.array(list(map(str, raw)))
-        found = pc.index_in(values.cast(pa.large_string()), value_set=self._text)
-        return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
+        rows = pc.index_in(values.cast(WIDE_TEXT), value_set=self._text)
+        return np.asarray(pc.fill_null(rows, -1)).astype(np.int64)
 
     def row(self, raw: int | str, *, what: str = "id") -> int:
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
         known: int | str = raw
-        if self._integers is not None and isinstance(raw, str):
-            known = int(raw) if _is_integer(raw) else raw
-        found = int(self.rows([known])[0])
-        if found < 0:
+        if self._integers is not None and isinstance(raw, str) and _is_integer(raw):
+            known = int(raw)
+        row = int(self.rows([known])[0])
+        if row < 0:
             raise UsageError(self._unknown(raw, what))
-        return found
+        return row
 
     def _unknown(self, raw: int | str, what: str) -> str:
         if not len(self):
@@ -156,7 +156,7 @@ class Ids(Sequence[int | str]):
             return cls(arrays[name])
         offsets, text = arrays[f"{name}.offsets"], arrays[f"{name}.utf8"]
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-        return cls(pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
+        return cls(pa.Array.from_buffers(WIDE_TEXT, len(offsets) - 1, buffers))
 
 
 def encode(*columns: IdColumn) -> tuple[Ids, list[NDArray[np.int32]]]:
@@ -182,35 +182,41 @@ def _encode_dense(columns: Sequence[IdColumn], low: int, high: int) -> tuple[Ids
 
 
 def _encode_hashed(columns: Sequence[IdColumn]) -> tuple[Ids, list[NDArray[np.int32]]]:
-    coded = [_dictionary(column) for column in columns]
-    distinct = pc.unique(pa.concat_arrays([values for _, values in coded]))
+    each = [in_use(coded(column)) for column in columns]
+    values = [column.dictionary.cast(_plain(column.dictionary.type)) for column in each]
+    distinct = pc.unique(pa.concat_arrays(values))
     distinct = distinct.take(pc.sort_indices(distinct))
-    rows = [np.asarray(pc.index_in(values, value_set=distinct)).astype(np.int32) for _, values in coded]
+    rows = [np.asarray(pc.index_in(own, value_set=distinct)).astype(np.int32) for own in values]
     ids = Ids(np.asarray(distinct)) if pa.types.is_integer(distinct.type) else Ids(distinct)
-    return ids, [rows[k][codes] for k, (codes, _) in enumerate(coded)]
+    return ids, [own[np.asarray(column.indices)] for own, column in zip(rows, each, strict=True)]
 
 
-def _dictionary(column: IdColumn) -> tuple[NDArray[np.int32], pa.Array]:
-    """A column as codes into its distinct values; the values may repeat none and are in no order."""
+def coded(column: IdColumn) -> pa.DictionaryArray:
+    """A column of text or integers as one array of int32 codes into its distinct values."""
     if isinstance(column, np.ndarray):
         column = pa.array(column.astype(np.int64, copy=False))
     chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if not pa.types.is_dictionary(chunked.type):
-        chunked = chunked.dictionary_encode()
-    if not chunked.num_chunks:
-        return np.zeros(0, np.int32), pa.array([], _plain(chunked.type.value_type))
-    unified = chunked.unify_dictionaries()
-    codes = np.concatenate([np.asarray(chunk.indices) for chunk in unified.chunks]).astype(np.int32, copy=False)
-    values = unified.chunk(unified.num_chunks - 1).dictionary
-    used = np.bincount(codes, minlength=len(values)) > 0
-    if not used.all():  # a dictionary may list values that none of these rows has
-        codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
-        values = values.filter(pa.array(used))
-    return codes, values.cast(_plain(values.type))
+        plain = chunked if pa.types.is_integer(chunked.type) else chunked.cast(WIDE_TEXT)
+        chunked = plain.dictionary_encode()
+    chunks = chunked.unify_dictionaries().chunks or [pa.array([], chunked.type)]
+    codes = pa.concat_arrays([chunk.indices for chunk in chunks]).cast(pa.int32())
+    values = chunks[-1].dictionary
+    return pa.DictionaryArray.from_arrays(codes, values if pa.types.is_integer(values.type) else values.cast(WIDE_TEXT))
+
+
+def in_use(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The column without the distinct values that none of its rows has, as categories may have."""
+    codes = np.asarray(column.indices)
+    used = np.bincount(codes, minlength=len(column.dictionary)) > 0
+    if used.all():
+        return column
+    rows = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return pa.DictionaryArray.from_arrays(rows[codes], column.dictionary.filter(pa.array(used)))
 
 
 def _plain(value_type: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_integer(value_type) else pa.large_string()
+    return pa.int64() if pa.types.is_integer(value_type) else WIDE_TEXT
 
 
 def _is_integer(text: str) -> bool:

@@ -72,7 +72,7 @@ def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
             f"{path}: not a MATLAB 5 file (a 7.3 or 4 file, another format, or cut short); save it with -v7"
         )
     budget = min(MAX_EXPANDED, ALWAYS_ALLOWED + MAX_RATIO * len(data))
-    found: dict[str, _Variable] = {}
+    variables: dict[str, _Variable] = {}
     at = HEADER
     while at < len(data):
         if at + 8 > len(data):
@@ -84,9 +84,9 @@ def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
         if kind == MI_COMPRESSED:
             element = _expand(path, element[8:], budget)
             budget -= len(element)
-        found |= _header(element, order)
+        variables |= _header(element, order)
         at += 8 + size
-    return found
+    return variables
 
 
 def _expand(path: Path, body: bytes, budget: int) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.graph import offsets
-from mcne.files import frozen
+from mcne.files import freeze
 from mcne.randomness import Stream
 
 COUNT = 100
@@ -31,8 +31,7 @@ class Negatives:
     items: NDArray[np.int32]  # [n, COUNT], in the order drawn
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", frozen(self.users))
-        object.__setattr__(self, "items", frozen(self.items))
+        freeze(self, "users", "items")
 
     @property
     def n_short(self) -> int:

@@ -16,7 +16,6 @@ import sys
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -26,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from mcne.data.assemble import Locate
+from mcne.data.ids import coded
 from mcne.errors import DataError, UsageError, unknown
 
 ATOMIC_SUFFIXES = (".inter", ".net", ".user")
@@ -34,7 +34,6 @@ BLOCK = 1 << 24
 NO_ROWS = "no rows below the header; at least one is needed"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
-WIDE_TEXT = pa.large_string()
 NUMERIC = ("timestamp", "weight")
 
 
@@ -58,7 +57,7 @@ class RawTable:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Columns to read: those that must be there, those that may, and whether all others come along."""
+    """Columns to read: those that a table must have, those that it may have, and whether to read all others too."""
 
     required: Sequence[str]
     optional: Sequence[str] = ()
@@ -72,13 +71,12 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
     try:
         frame = source if isinstance(source, pa.Table) else pa.table(source)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{label}: {type(source).__name__} is no frame that Arrow can read ({error})") from error
+        raise DataError(f"{label}: {type(source).__name__} is not a frame that Arrow can read ({error})") from error
     return _typed(frame, label, wanted, columns)
 
 
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
-    suffix = suffixes[-1] if suffixes else ""
+    suffix = _suffix(path)
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
         raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
     if not path.is_file():
@@ -89,12 +87,16 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTab
     names = _resolve(str(path), text.names, wanted, columns)
     types = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in names.items()}
     data, notes = _trim(_code_text(text.read(types).rename_columns(list(names))), path)
-    locate = partial(_locate, text, names)
+
+    def locate(row: int, column: str) -> str:
+        return text.locate(row, names.get(column, column))
+
     return RawTable(str(path), data, True, locate, text.tokens, tuple(notes))
 
 
-def _locate(text: TextFile, names: Mapping[str, str], row: int, column: str) -> str:
-    return text.locate(row, names.get(column, column))
+def _suffix(path: Path) -> str:
+    """The suffix that tells the kind of a file, that of compression left out."""
+    return next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
 
 
 def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
@@ -109,10 +111,9 @@ def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
         if changed.any():
             count = int(np.count_nonzero(changed[np.asarray(column.indices)]))
             notes.append(f"{path}, column {name!r}: spaces around {count:,} values are left out")
-            again = trimmed.dictionary_encode()
-            codes = np.asarray(again.indices)[np.asarray(column.indices)].astype(np.int32)
-            whole = pa.DictionaryArray.from_arrays(codes, again.dictionary)
-            table = table.set_column(position, name, whole)
+            distinct = trimmed.dictionary_encode()
+            codes = np.asarray(distinct.indices)[np.asarray(column.indices)].astype(np.int32)
+            table = table.set_column(position, name, pa.DictionaryArray.from_arrays(codes, distinct.dictionary))
     return table, notes
 
 
@@ -142,19 +143,15 @@ def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, st
     return RawTable(label, data, False, locate)
 
 
+def value_type(column: pa.ChunkedArray) -> pa.DataType:
+    """The type of a column's values, coded or not."""
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+
+
 def is_text(column: pa.ChunkedArray) -> bool:
     """Whether a column holds text, coded or not."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = value_type(column)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A column of text or integers as one array of codes into its distinct values, as text."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(WIDE_TEXT).dictionary_encode()
-    chunks = column.unify_dictionaries().chunks or [pa.array([], CODED_TEXT)]
-    codes = pa.concat_arrays([chunk.indices for chunk in chunks]).cast(pa.int32())
-    return pa.DictionaryArray.from_arrays(codes, chunks[-1].dictionary.cast(WIDE_TEXT))
 
 
 def _code_text(table: pa.Table) -> pa.Table:
@@ -165,26 +162,26 @@ def _code_text(table: pa.Table) -> pa.Table:
     return table
 
 
-def _resolve(label: str, there: Sequence[str], wanted: Wanted, columns: Mapping[str, str]) -> dict[str, str]:
-    """Standard name → the table's own name, for every wanted column that is there."""
+def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mapping[str, str]) -> dict[str, str]:
+    """Standard name → the table's own name, for every wanted column that the table has."""
     names: dict[str, str] = {}
     for name in [*wanted.required, *wanted.optional]:
         own = columns.get(name, name)
-        if there.count(own) > 1:
-            raise DataError(f"{label}: column {own!r} is there twice; rename one")
+        if existing.count(own) > 1:
+            raise DataError(f"{label}: there are two columns {own!r}; rename one")
         if own in names.values():
             other = next(standard for standard, taken in names.items() if taken == own)
             raise UsageError(f"{label}: column {own!r} cannot be both {other!r} and {name!r}; map them to two columns")
-        if own in there:
+        if own in existing:
             names[name] = own
         elif name in wanted.required or name in columns:
             hint = f"rename one, or map it: columns={{'{name}': …}} or --column {name}=NAME"
             if name in columns:
                 hint = f"correct the mapping of {name!r}"
-            raise DataError(f"{label}: column {own!r} is missing; there are {_listed(there)}; {hint}")
-    for own in there if wanted.others else []:
+            raise DataError(f"{label}: column {own!r} is missing; the columns are {_listed(existing)}; {hint}")
+    for own in existing if wanted.others else []:
         if own in names and names[own] != own:
-            raise DataError(f"{label}: column {own!r} is there beside {names[own]!r}, mapped to it; rename one")
+            raise DataError(f"{label}: column {own!r} exists beside {names[own]!r}, which is mapped to it; rename one")
         if own not in names.values():
             names[own] = own
     return names
@@ -284,8 +281,7 @@ class TextFile:
 
 def open_text(path: Path) -> TextFile:
     """Look at the header of a delimited text file."""
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
-    delimiter, quoted = DELIMITERS[suffixes[-1]], suffixes[-1] not in ATOMIC_SUFFIXES
+    delimiter, quoted = DELIMITERS[_suffix(path)], _suffix(path) not in ATOMIC_SUFFIXES
     try:
         with _open(path) as file:
             reader = _reader(file, delimiter, quoted)
@@ -299,7 +295,7 @@ def open_text(path: Path) -> TextFile:
         raise DataError(f"{path}: empty; a header line with the column names is expected")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DataError(f"{path}, line 1: column {twice[0]!r} is there twice; rename one")
+        raise DataError(f"{path}, line 1: there are two columns {twice[0]!r}; rename one")
     return TextFile(path, delimiter, names, reader.line_num, quoted)
 
 

@@ -151,12 +151,12 @@ def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *
 def split_names(directory: Path) -> list[str]:
     """The splits kept with a saved dataset."""
     kept = directory / DIRECTORY
-    found = kept.iterdir() if kept.is_dir() else []
-    return sorted(path.name for path in found if path.is_dir() and not path.name.startswith("."))
+    paths = kept.iterdir() if kept.is_dir() else []
+    return sorted(path.name for path in paths if path.is_dir() and not path.name.startswith("."))
 
 
 def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
-    """A split kept with a dataset; ``random-N`` is made with seed N where it is not there yet."""
+    """A split kept with a dataset; ``random-N`` is made with seed N if it does not exist yet."""
     kept, names = data / DIRECTORY, split_names(data)
     kind, _, number = name.rpartition("-")
     if name not in names:
@@ -168,11 +168,11 @@ def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
 
 
 def _make_split(dataset: SocialDataset, seed: int, data: Path, name: str) -> None:
-    """Make a random split, unless another process that needs it too is faster."""
-    made = random_split(dataset, seed=seed)
+    """Make a random split, unless another process that needs it too finishes first."""
+    split = random_split(dataset, seed=seed)
     while name not in split_names(data):
         with suppress(files.BeingWrittenError, files.AppearedError):
-            made.save(data / DIRECTORY / name)
+            split.save(data / DIRECTORY / name)
             return
         time.sleep(0.1)
 
@@ -228,17 +228,17 @@ def _finish(
         for p, part in enumerate(PARTS)
         if p != TRAIN
     }
-    said = list(notes)
+    remarks = list(notes)
     for k, behavior in enumerate(dataset.behaviors):
         empty = [name for p, name in enumerate(PARTS) if not np.any(parts[k] == p)]
-        said += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
-        said += [
+        remarks += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
+        remarks += [
             f"{behavior.name}: {_short(drawn[k], f'{kind} negatives in {part}')}"
             for part, kinds in negatives.items()
             for kind, drawn in kinds.items()
             if drawn[k].n_short
         ]
-    return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(said))
+    return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(remarks))
 
 
 def _short(drawn: Negatives, what: str) -> str:
@@ -298,12 +298,12 @@ def _refuse_other_tables(directory: Path) -> None:
 
 def _file(directory: Path, part: str) -> Path | None:
     """The file of a part; validation and test may be absent, training may not."""
-    found = [directory / f"{part}{suffix}" for suffix in SUFFIXES if (directory / f"{part}{suffix}").is_file()]
-    if len(found) > 1:
-        raise DataError(f"{directory}: both {found[0].name} and {found[1].name} are there; leave one")
-    if not found and part == PARTS[0]:
+    files = [directory / f"{part}{suffix}" for suffix in SUFFIXES if (directory / f"{part}{suffix}").is_file()]
+    if len(files) > 1:
+        raise DataError(f"{directory}: has both {files[0].name} and {files[1].name}; remove one")
+    if not files and part == PARTS[0]:
         raise DataError(f"{directory}: no file {part} with {' or '.join(SUFFIXES)}; it is needed")
-    return found[0] if found else None
+    return files[0] if files else None
 
 
 def _assign(dataset: SocialDataset, parts: list[NDArray[np.uint8]], number: int, table: RawTable) -> None:
@@ -334,14 +334,14 @@ def _assign(dataset: SocialDataset, parts: list[NDArray[np.uint8]], number: int,
 def _refuse_unknown(
     table: RawTable,
     column: str,
-    found: NDArray[np.int64],
+    values: NDArray[np.int64],
     rows: NDArray[np.int64] | None = None,
-    said: str = "not in the dataset",
+    problem: str = "not in the dataset",
 ) -> None:
-    strange = np.flatnonzero(found < 0)
+    strange = np.flatnonzero(values < 0)
     if len(strange):
         first = int(strange[0] if rows is None else rows[strange[0]])
         raise DataError(
-            f"{table.locate(first, column)}: {said} ({len(strange):,} in all); "
+            f"{table.locate(first, column)}: {problem} ({len(strange):,} in all); "
             "a split lists interactions of the dataset only"
         )

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from mcne.data.assemble import Raw, RawInteractions, RawLinks, RawUsers, take
 from mcne.data.behavior import Attribute
-from mcne.data.ids import CANONICAL_INTEGER, IdColumn, Ids, encode
-from mcne.data.source import WIDE_TEXT, RawTable, Wanted, coded, is_text, read_table
+from mcne.data.ids import CANONICAL_INTEGER, WIDE_TEXT, IdColumn, Ids, coded, encode, in_use
+from mcne.data.source import RawTable, Wanted, is_text, read_table, value_type
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
@@ -111,8 +111,8 @@ def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], lis
 def rows_of(table: RawTable, column: str, ids: Ids) -> NDArray[np.int64]:
     """The row of each raw id of a column among known ids, compared as text; −1 where it is unknown."""
     values = id_column(table, column, "text")
-    found = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
-    rows: NDArray[np.int64] = np.asarray(pc.fill_null(found, -1)).astype(np.int64)[np.asarray(values.indices)]
+    distinct = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
+    rows: NDArray[np.int64] = np.asarray(pc.fill_null(distinct, -1)).astype(np.int64)[np.asarray(values.indices)]
     return rows
 
 
@@ -120,12 +120,12 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
     data = table.data[column]
     _refuse_missing(table, column)
-    kind = _value_type(data.type)
+    kind = value_type(data)
     if pa.types.is_integer(kind):
-        return coded(data) if id_type == "text" else _int64(table, column, data)
+        return _as_text(coded(data)) if id_type == "text" else _int64(table, column, data)
     if not is_text(data):
         raise DataError(f"{table.label}, column {column!r}: {kind} values; ids must be integers or text, so convert it")
-    ids = _in_use(coded(data))
+    ids = in_use(coded(data))
     if id_type == "text" or not (table.is_text or id_type == "integer"):
         return ids
     whole = pc.match_substring_regex(ids.dictionary, CANONICAL_INTEGER)
@@ -142,20 +142,6 @@ def _int64(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[np.in
         return np.asarray(data.cast(pa.int64()))
     except pa.ArrowInvalid as error:
         raise DataError(f"{table.label}, column {column!r}: {error}; make them smaller, or ask for text ids") from error
-
-
-def _in_use(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The column without the distinct values that none of its rows has, as categories may have."""
-    codes = np.asarray(column.indices)
-    used = np.bincount(codes, minlength=len(column.dictionary)) > 0
-    if used.all():
-        return column
-    rows = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return pa.DictionaryArray.from_arrays(rows[codes], column.dictionary.filter(pa.array(used)))
-
-
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _first_row(column: pa.DictionaryArray, values: pa.BooleanArray) -> int:
@@ -196,9 +182,12 @@ def _agree(columns: list[IdColumn], tables: Sequence[tuple[RawTable, str]]) -> l
                 f"{place}: text, but the ids of {table.label}, column {name!r}, are integers; user ids must be all "
                 "of one kind: convert one of the two, or ask for text ids"
             )
-        values = column.dictionary.cast(WIDE_TEXT) if _is_integer(column) else column.dictionary
-        agreed.append(pa.DictionaryArray.from_arrays(column.indices, values))
+        agreed.append(_as_text(column))
     return agreed
+
+
+def _as_text(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(WIDE_TEXT))
 
 
 def _is_integer(column: IdColumn) -> bool:
@@ -225,9 +214,9 @@ def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[An
         return np.zeros(len(table), np.int32), {0: single}
     _refuse_missing(table, "behavior")
     data = table.data["behavior"]
-    if not (is_text(data) or pa.types.is_integer(_value_type(data.type))):
+    if not (is_text(data) or pa.types.is_integer(value_type(data))):
         raise DataError(f"{table.label}, column 'behavior': {data.type} values; names are expected, so convert it")
-    names, (codes,) = encode(coded(data))
+    names, (codes,) = encode(_as_text(coded(data)))
     return codes, {code: str(label) for code, label in enumerate(names)}
 
 
@@ -313,21 +302,22 @@ def _is_number(text: pa.Scalar) -> bool:
 
 def attributes_of(table: RawTable) -> dict[str, Attribute]:
     """Every column beside the id: numbers, or categories of text; what is missing stays missing."""
-    found = {}
+    attributes = {}
     for name in table.data.column_names:
         if name == "user_id":
             continue
-        data, kind = table.data[name], _value_type(table.data[name].type)
+        data = table.data[name]
+        kind = value_type(data)
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-            found[name] = Attribute(np.asarray(data.cast(pa.float64(), safe=False).fill_null(float("nan"))))
+            attributes[name] = Attribute(np.asarray(data.cast(pa.float64(), safe=False).fill_null(float("nan"))))
         elif is_text(data):
-            found[name] = _text_attribute(data, may_be_numbers=table.is_text and name not in table.tokens)
+            attributes[name] = _text_attribute(data, may_be_numbers=table.is_text and name not in table.tokens)
         else:
             raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
-        infinite = np.flatnonzero(np.isinf(found[name].values))
+        infinite = np.flatnonzero(np.isinf(attributes[name].values))
         if len(infinite):
             raise DataError(f"{table.locate(int(infinite[0]), name)}: an infinite value; leave it empty if unknown")
-    return found
+    return attributes
 
 
 def _text_attribute(data: pa.ChunkedArray, *, may_be_numbers: bool) -> Attribute:

@@ -171,13 +171,14 @@ def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
     """The sha256 of a file, which must be the known one unless ``unverified``."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; {study.name} needs {', '.join(study.sha256)} in one directory")
-    found, known = sha256_of_file(path), study.sha256[path.name]
-    if found != known and not unverified:
+    actual = sha256_of_file(path)
+    known = study.sha256[path.name]
+    if actual != known and not unverified:
         raise DataError(
-            f"{path}: sha256 {found[:16]}… is not that of the known copy, {known[:16]}… (a cut or another download?); "
+            f"{path}: sha256 {actual[:16]}… is not that of the known copy, {known[:16]}… (a cut or another download?); "
             "get it again, or read it as it is with --unverified"
         )
-    return found
+    return actual
 
 
 def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Mapping[int, int] | None = None) -> None:

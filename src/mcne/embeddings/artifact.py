@@ -147,7 +147,7 @@ class ConditionalEmbeddings:
         object.__setattr__(self, "provenance", _plain_json(self.provenance))
         names = self.behavior_names
         if len(set(names)) != len(names) or not names or not all(names):
-            raise ValueError(f"behaviors must have distinct names, and there must be one at least: {names}")
+            raise ValueError(f"embeddings need at least one behavior, with distinct names, not {names}")
         if self.graph.n_users != self.n_users:
             raise ValueError(f"the graph has {self.graph.n_users} rows for {self.n_users} users")
         self.graph.validate()
@@ -307,7 +307,7 @@ class ConditionalEmbeddings:
                 BehaviorSpace.from_arrays(arrays, f"behavior.{k}", name=name)
                 for k, name in enumerate(saved.meta["behaviors"])
             ),
-            Graph(arrays["graph.indptr"], arrays["graph.indices"], arrays.get("graph.weights")),
+            Graph.from_arrays(arrays),
             None if trunk is None else Trunk.from_arrays(arrays, trunk),
             saved.provenance,
         )
@@ -324,10 +324,7 @@ class ConditionalEmbeddings:
         return {"behaviors": self.behavior_names, "trunk": None if self.trunk is None else self.trunk.meta()}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors} | self.users.arrays("users")
-        arrays |= {"graph.indptr": self.graph.indptr, "graph.indices": self.graph.indices}
-        if self.graph.weights is not None:
-            arrays["graph.weights"] = self.graph.weights
+        arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors} | self.users.arrays("users") | self.graph.arrays()
         for k, space in enumerate(self.spaces):
             arrays |= space.arrays(f"behavior.{k}")
         return arrays if self.trunk is None else arrays | self.trunk.arrays()

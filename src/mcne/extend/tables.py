@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute
-from mcne.data.ids import Ids, encode
-from mcne.data.source import WIDE_TEXT, RawTable, Wanted, read_table
+from mcne.data.ids import WIDE_TEXT, Ids, encode
+from mcne.data.source import RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of, weights_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Column, Profile
