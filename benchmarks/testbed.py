@@ -112,13 +112,32 @@ def shared_records(case: Case) -> Scores:
     return then_popularity(case, (alike @ case.train).toarray())
 
 
+def matches(planted: Planted, users: NDArray[Any], behavior: int | None = None) -> NDArray[np.int8]:
+    """The product of these users' planted vectors with everyone's, whole or under a behavior's mask, [n, users]."""
+    counts = np.zeros((len(users), len(planted.levels)), dtype=np.int8)
+    for factor in range(planted.levels.shape[1]) if behavior is None else planted.factors[behavior]:
+        counts += planted.levels[users, factor][:, None] == planted.levels[:, factor]
+    return counts
+
+
+def neighbor_scores(
+    planted: Planted, users: NDArray[Any], train: Any, *, behavior: int | None, sharpness: float
+) -> Scores:
+    """Score items by everyone's training records, weighted by exp(sharpness × matches), [n, items].
+
+    ``train`` is sparse, [users, items]. Strangers count too, with weight 1, so popularity is part of it. With
+    ``behavior`` None the similarity is that of whole vectors: all that one vector per user can tell.
+    """
+    weights = np.exp(sharpness * matches(planted, users, behavior).astype(np.float64))
+    return np.asarray(weights @ train)
+
+
 def neighbors(sharpness: float, *, masked: bool) -> Ranker:
     """Everyone's records, weighted by planted similarity: of whole vectors, or under the behavior's mask."""
 
     def score(case: Case) -> Scores:
         behavior = case.behavior if masked else None
-        scores: Scores = case.planted.neighbor_scores(case.users, case.train, behavior=behavior, sharpness=sharpness)
-        return scores
+        return neighbor_scores(case.planted, case.users, case.train, behavior=behavior, sharpness=sharpness)
 
     return score
 
@@ -188,7 +207,7 @@ def neighbor_purity(planted: Planted, *, masked: bool, seed: int, sample: int = 
     users = np.arange(min(sample, len(planted.levels)))
     shares = []
     for k in range(len(planted.behaviors)):
-        alike = planted.matches(users, k if masked else None).astype(np.float64)
+        alike = matches(planted, users, k if masked else None).astype(np.float64)
         alike[users, users] = -1
         alike += Stream(seed, "testbed", "purity", k).uniform(alike.shape) / 2  # ties by chance
         nearest = np.argsort(-alike, axis=1)[:, :10]

@@ -521,3 +521,9 @@ def checked(array: NDArray[Any], what: str, *, dtype: type[np.generic], shape: t
     if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):  # no array of flags is made
         raise NotFiniteError(f"{what}: not all values are finite")
     return frozen(array)
+
+
+def check(owner: object, field: str, what: str, *, dtype: type[np.generic], shape: tuple[int | None, ...]) -> None:
+    """Have an array of a frozen dataclass :func:`checked`; the field may be None."""
+    if getattr(owner, field) is not None:
+        object.__setattr__(owner, field, checked(getattr(owner, field), what, dtype=dtype, shape=shape))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.testbed import matches, neighbor_scores
 from numpy.typing import NDArray
 from scipy import sparse
 from typer.testing import CliRunner
@@ -82,10 +83,10 @@ def test_masked_products_count_the_factors_on_which_users_agree(network: tuple[S
     vectors, masks = planted.user_vectors(), planted.masks
     assert np.array_equal(vectors.sum(axis=1), np.full(600, 6))
     users = np.array([5, 17, 300])
-    assert np.array_equal(planted.matches(users), vectors[users] @ vectors.T)
+    assert np.array_equal(matches(planted, users), vectors[users] @ vectors.T)
     for k in range(4):
-        assert np.array_equal(planted.matches(users, k), (vectors[users] * masks[k]) @ vectors.T)
-        assert np.array_equal(planted.matches(users, k) == 2, planted.tastes(k)[users][:, None] == planted.tastes(k))
+        assert np.array_equal(matches(planted, users, k), (vectors[users] * masks[k]) @ vectors.T)
+        assert np.array_equal(matches(planted, users, k) == 2, planted.tastes(k)[users][:, None] == planted.tastes(k))
 
 
 def test_an_odd_behavior_is_a_family_of_its_own() -> None:
@@ -458,8 +459,8 @@ def test_each_kind_of_knowledge_ranks_better_than_the_one_before(network: tuple[
         tables = [
             np.tile(train.sum(axis=0), (600, 1)),
             (links @ train).toarray(),
-            planted.neighbor_scores(everyone, train, behavior=None, sharpness=1.25),
-            planted.neighbor_scores(everyone, train, behavior=k, sharpness=4.0),
+            neighbor_scores(planted, everyone, train, behavior=None, sharpness=1.25),
+            neighbor_scores(planted, everyone, train, behavior=k, sharpness=4.0),
             planted.probabilities(k, everyone)[:, columns],
         ]
         recalls.append([recall(lambda u, i, t=table: t[u, i], dataset, split, k) for table in tables])  # type: ignore[misc]

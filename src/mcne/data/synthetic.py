@@ -206,25 +206,6 @@ class Planted:
         family, own = self.factors[behavior]
         return self.levels[:, family].astype(np.int16) * np.int16(self.n_levels) + self.levels[:, own]
 
-    def matches(self, users: NDArray[Any], behavior: int | None = None) -> NDArray[np.int8]:
-        """The product of these users' vectors with everyone's, whole or under a behavior's mask, [n, users]."""
-        factors = range(self.levels.shape[1]) if behavior is None else self.factors[behavior]
-        matches = np.zeros((len(users), len(self.levels)), dtype=np.int8)
-        for factor in factors:
-            matches += self.levels[users, factor][:, None] == self.levels[:, factor]
-        return matches
-
-    def neighbor_scores(
-        self, users: NDArray[Any], train: Any, *, behavior: int | None, sharpness: float
-    ) -> NDArray[np.float64]:
-        """Score items by everyone's training records, weighted by exp(sharpness × matches), [n, items].
-
-        ``train`` is sparse, [users, items]. Strangers count too, with weight 1, so popularity is part of it. With
-        ``behavior`` None the similarity is that of whole vectors: all that one vector per user can tell.
-        """
-        weights = np.exp(sharpness * self.matches(users, behavior).astype(np.float64))
-        return np.asarray(weights @ train)
-
     def probabilities(self, behavior: int, users: NDArray[Any]) -> NDArray[np.float64]:
         """The chance of every catalog item to be a user's next record, exactly, [n, catalog].
 

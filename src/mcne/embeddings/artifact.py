@@ -20,7 +20,7 @@ from mcne.embeddings.explanation import Explanation, explain
 from mcne.embeddings.ranking import Ranking, RawId, RawIds, VectorTable, answer, inner_products, inverse_norms, rows_of
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
-from mcne.files import Arrays, checked, frozen
+from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
 VERSION = 1
@@ -31,7 +31,7 @@ class BehaviorSpace:
     """A behavior's mask over the shared dimensions, its items, and who has touched which of them.
 
     ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing.
-    ``user_vectors`` is there only for a behavior that was added by transfer: it has a user matrix of its own.
+    Only a behavior that was added by transfer has ``user_vectors``, a user matrix of its own.
     """
 
     name: str
@@ -44,17 +44,17 @@ class BehaviorSpace:
     user_vectors: NDArray[np.float32] | None = None  # [users, d]
 
     def __post_init__(self) -> None:
-        n, d, what = len(self.items), len(self.mask), f"behavior {self.name!r}"
-        self._set("mask", checked(self.mask, f"{what}, mask", dtype=np.bool_, shape=(None,)))
-        vectors = checked(self.item_vectors, f"{what}, item vectors", dtype=np.float32, shape=(n, d))
-        self._set("item_vectors", vectors)
-        if self.item_bias is not None:
-            self._set("item_bias", checked(self.item_bias, f"{what}, item bias", dtype=np.float32, shape=(n,)))
-        if self.user_vectors is not None:
-            own = checked(self.user_vectors, f"{what}, user vectors", dtype=np.float32, shape=(None, d))
-            self._set("user_vectors", own)
-        self._set("seen_indptr", frozen(self.seen_indptr))
-        self._set("seen_items", checked(self.seen_items, f"{what}, seen items", dtype=np.int32, shape=(None,)))
+        n, d = len(self.items), len(self.mask)
+        expected: dict[str, tuple[type[np.generic], tuple[int | None, ...]]] = {
+            "mask": (np.bool_, (None,)),
+            "item_vectors": (np.float32, (n, d)),
+            "item_bias": (np.float32, (n,)),
+            "user_vectors": (np.float32, (None, d)),
+            "seen_items": (np.int32, (None,)),
+        }
+        for field_name, (dtype, shape) in expected.items():
+            check(self, field_name, f"behavior {self.name!r}, {field_name.replace('_', ' ')}", dtype=dtype, shape=shape)
+        freeze(self, "seen_indptr")
 
     @classmethod
     def of(
@@ -121,9 +121,6 @@ class BehaviorSpace:
             arrays.get(f"{prefix}.user_vectors"),
         )
 
-    def _set(self, field: str, value: Any) -> None:
-        object.__setattr__(self, field, value)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalEmbeddings:
@@ -142,8 +139,7 @@ class ConditionalEmbeddings:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        vectors = checked(self.vectors, "user vectors", dtype=np.float32, shape=(self.n_users, None))
-        object.__setattr__(self, "vectors", vectors)
+        check(self, "vectors", "user vectors", dtype=np.float32, shape=(self.n_users, None))
         object.__setattr__(self, "provenance", _plain_json(self.provenance))
         names = self.behavior_names
         if len(set(names)) != len(names) or not names or not all(names):

@@ -28,11 +28,11 @@ N_COMMON = 10
 
 @dataclass(frozen=True)
 class Message:
-    """What one user hears from the other: a weight per layer and behavior, and its share among all neighbors."""
+    """The message from one user to the other: a weight per layer and behavior, and its share among all neighbors."""
 
     sender_id: int | str
     receiver_id: int | str
-    share: float  # in what the receiver hears: 1 / its neighbors, or by weight where the network learned so
+    share: float  # in what the receiver aggregates: 1 / its neighbors, or by weight if the network was trained so
     attention: tuple[tuple[float, ...], ...]  # [layers][behaviors, then other]; each layer sums to 1
 
 
@@ -96,8 +96,8 @@ class Explanation:
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
-        said = "linked" if self.linked else "not linked"
-        lines = [f"users {self.user_id} and {self.other_id} are {said}; common friends: {self.common_friends}", ""]
+        link = "linked" if self.linked else "not linked"
+        lines = [f"users {self.user_id} and {self.other_id} are {link}; common friends: {self.common_friends}", ""]
         lines += self._attention().lines() if self.messages else []
         lines += [self.remark] if self.remark else []
         lines += ["", *self._likenesses().lines(), "", "common items"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcne.data.behavior import Attribute
 from mcne.data.graph import offsets
 from mcne.data.ids import Ids
-from mcne.files import Arrays, checked
+from mcne.files import Arrays, check
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +76,11 @@ class Encoding:
 
     def encode(self, attributes: Mapping[str, Attribute], n_users: int) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """Features of every user and their amounts, both [users, p]."""
-        found = [column.encode(attributes[column.name].values) for column in self.columns]
-        indices = [index + first for (index, _), first in zip(found, self.first, strict=False)]
+        columns = [column.encode(attributes[column.name].values) for column in self.columns]
+        indices = [index + first for (index, _), first in zip(columns, self.first, strict=False)]
         none = np.zeros((n_users, 0))
         index = np.concatenate([none.astype(np.int64), *indices], axis=1)
-        return index, np.concatenate([none.astype(np.float32), *(amount for _, amount in found)], axis=1)
+        return index, np.concatenate([none.astype(np.float32), *(amount for _, amount in columns)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +92,8 @@ class Profile:
     center: NDArray[np.float32]  # [d₀] what those of the users in training add up to, on average
 
     def __post_init__(self) -> None:
-        weights = checked(self.weights, "vectors of attributes", dtype=np.float32, shape=(self.encoding.size, None))
-        shape = weights.shape[1:]
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "center", checked(self.center, "their mean", dtype=np.float32, shape=shape))
+        check(self, "weights", "vectors of attributes", dtype=np.float32, shape=(self.encoding.size, None))
+        check(self, "center", "their mean", dtype=np.float32, shape=self.weights.shape[1:])
 
     @classmethod
     def of(cls, encoding: Encoding, weights: NDArray[np.float32], attributes: Mapping[str, Attribute]) -> Profile:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mcne.data.ids import Ids
 from mcne.errors import UsageError
-from mcne.files import frozen
+from mcne.files import freeze
 
 RawId = int | str
 RawIds = Sequence[int] | Sequence[str] | NDArray[Any]
@@ -44,7 +44,7 @@ class Ranking:
     scores: NDArray[np.float32]  # [ids]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", frozen(self.scores))
+        freeze(self, "scores")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,7 +67,7 @@ class VectorTable:
         if k < 1:
             raise UsageError(f"k must be at least 1, got {k}")
         errors = self._rounding_errors(queries)
-        found = []
+        rankings = []
         step = max(1, AT_ONCE // max(1, len(self.ids)))
         for start in range(0, len(queries), step):
             for at, scores in enumerate(self._rough(queries[start : start + step]), start=start):
@@ -75,8 +75,8 @@ class VectorTable:
                 rows = _short_list(scores, min(k, len(scores) - len(excluded[at])), error=errors[at])
                 exact = self._exact(queries[at], rows) if errors[at] else scores[rows]
                 best = np.argsort(-exact, kind="stable")[:k]  # rows increase: of equals the lower comes first
-                found.append(Ranking(tuple(self.ids.take(rows[best])), exact[best]))
-        return found
+                rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best]))
+        return rankings
 
     def _rough(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
         """All scores, [n, m]."""
@@ -144,9 +144,9 @@ def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     return rows
 
 
-def answer(asked: RawId | RawIds, found: list[Ranking]) -> Ranking | list[Ranking]:
-    """One ranking where one id was asked about, else all."""
-    return found[0] if _is_one(asked) else found
+def answer(asked: RawId | RawIds, rankings: list[Ranking]) -> Ranking | list[Ranking]:
+    """One ranking if one id was asked about, else all."""
+    return rankings[0] if _is_one(asked) else rankings
 
 
 def _short_list(scores: NDArray[np.float32], k: int, *, error: float) -> NDArray[np.int64]:

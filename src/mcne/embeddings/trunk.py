@@ -5,7 +5,7 @@ It explains a link by the attention along it, and runs again with parts of the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mcne.data.graph import Graph, run_starts
 from mcne.embeddings.profile import Profile
 from mcne.errors import UsageError
-from mcne.files import Arrays, checked
+from mcne.files import Arrays, check, checked
 
 LINKS_AT_ONCE = 1 << 13
 
@@ -32,12 +32,8 @@ class Attention:
     score: NDArray[np.float32]  # [t]
 
     def __post_init__(self) -> None:
-        shape = (len(self.score), None)
-        for field, array in (
-            ("project", checked(self.project, "attention projection", dtype=np.float32, shape=shape)),
-            ("score", checked(self.score, "attention score", dtype=np.float32, shape=(None,))),
-        ):
-            object.__setattr__(self, field, array)
+        check(self, "project", "attention projection", dtype=np.float32, shape=(len(self.score), None))
+        check(self, "score", "attention score", dtype=np.float32, shape=(None,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,27 +60,24 @@ class Trunk:
         if len(self.masks) != self.n_layers + 1 or len(layers) != self.n_layers:
             raise ValueError("a trunk of K levels needs K+1 levels of masks, and attention at K layers or none")
         rows = len(self.masks[0])
-        masks = (
-            checked(m, f"masks of level {k}", dtype=np.bool_, shape=(rows, None)) for k, m in enumerate(self.masks)
-        )
-        object.__setattr__(self, "masks", tuple(masks))
-        levels = (
-            checked(level, f"vectors of level {k}", dtype=np.float32, shape=(None, self.masks[k].shape[1]))
-            for k, level in enumerate(self.levels)
-        )
-        object.__setattr__(self, "levels", tuple(levels))
+        widths = [masks.shape[1] for masks in self.masks]
+        self._check("masks", "masks of level", np.bool_, [(rows, None) for _ in self.masks])
+        self._check("levels", "vectors of level", np.float32, [(None, width) for width in widths[:-1]])
         if self.combine is not None:
-            shapes = [(upper.shape[1], 2 * lower.shape[1]) for lower, upper in pairwise(self.masks)]
-            combine = (
-                checked(weights, f"weights of layer {k}", dtype=np.float32, shape=shape)
-                for k, (weights, shape) in enumerate(zip(self.combine, shapes, strict=True))
-            )
-            object.__setattr__(self, "combine", tuple(combine))
+            self._check("combine", "weights of layer", np.float32, [(up, 2 * low) for low, up in pairwise(widths)])
         for k, attention in enumerate(self.attention or ()):
             if attention.project.shape[1] != 2 * self.masks[k].shape[1]:
                 raise ValueError(f"attention of layer {k}: its projection must take two vectors of level {k}")
         if self.profile is not None and self.profile.weights.shape[1] != self.masks[0].shape[1]:
             raise ValueError("the vectors of attributes must be as wide as those that users start from")
+
+    def _check(
+        self, field: str, what: str, dtype: type[np.generic], shapes: Sequence[tuple[int | None, int | None]]
+    ) -> None:
+        """Check the arrays of a field, which has one for each level or layer."""
+        arrays = zip(getattr(self, field), shapes, strict=True)
+        checks = (checked(array, f"{what} {k}", dtype=dtype, shape=shape) for k, (array, shape) in enumerate(arrays))
+        object.__setattr__(self, field, tuple(checks))
 
     @property
     def n_layers(self) -> int:

@@ -100,12 +100,12 @@ def averaged(evaluations: Sequence[Evaluation], metric: str) -> UserScores:
     subjects = {(each.part, each.protocol, metric) for each in evaluations}
     if len(subjects) != 1 or len({tuple(each.behaviors) for each in evaluations}) != 1:
         raise UsageError("evaluations of one part, one protocol and the same behaviors are needed, one at least")
-    found = {}
+    scores = {}
     for behavior in evaluations[0].behaviors:
         results = [each.behaviors[behavior] for each in evaluations if len(each.behaviors[behavior].users)]
         if results:
-            found[behavior] = _averaged(results, metric)
-    return UserScores(subjects.pop(), found)
+            scores[behavior] = _averaged(results, metric)
+    return UserScores(subjects.pop(), scores)
 
 
 def compare(
@@ -170,13 +170,13 @@ def _differences(method: UserScores, rival: UserScores, *, name: str) -> list[Be
         raise UsageError(
             f"{name!r} is scored on {rival.subject} of {list(theirs)}, not {method.subject} of {list(ours)}"
         )
-    found = []
+    differences = []
     for behavior, (one, other) in zip(ours, zip(ours.values(), theirs.values(), strict=True), strict=True):
         if not np.array_equal(one.users, other.users) or not np.allclose(one.weights, other.weights):
             raise UsageError(f"{name!r} is scored on other users of {behavior!r}; evaluate both on the same splits")
-        difference = one.scores - other.scores
-        found.append(BehaviorScores(one.users, one.weights, _without_rounding(difference)))
-    return found
+        difference = _without_rounding(one.scores - other.scores)
+        differences.append(BehaviorScores(one.users, one.weights, difference))
+    return differences
 
 
 def _resampled(samples: Mapping[str, list[BehaviorScores]], *, resamples: int, seed: int) -> dict[str, Array]:

@@ -20,8 +20,8 @@ def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
 
 def by_sorting(*drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
     """In time and memory of what is drawn."""
-    found = np.unique(np.concatenate([each.ravel() for each in drawn])).astype(np.int64)
-    return found, [np.searchsorted(found, each) for each in drawn]
+    numbers = np.unique(np.concatenate([each.ravel() for each in drawn])).astype(np.int64)
+    return numbers, [np.searchsorted(numbers, each) for each in drawn]
 
 
 def by_marking(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
@@ -29,7 +29,7 @@ def by_marking(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows
     is_drawn = np.zeros(size, dtype=bool)
     for each in drawn:
         is_drawn[each] = True
-    found = np.flatnonzero(is_drawn)
+    numbers = np.flatnonzero(is_drawn)
     row = np.empty(size, dtype=np.int64)
-    row[found] = np.arange(len(found))
-    return found, [row[each] for each in drawn]
+    row[numbers] = np.arange(len(numbers))
+    return numbers, [row[each] for each in drawn]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
+from mcne.sampling.neighbors import cumulative_shares
 
 BLOCK = 4096
 """Walks that are drawn together. Part of what a seed means."""
@@ -29,7 +30,7 @@ class Walker:
         self._p, self._q = p, q
         self._cumulative = None
         if weighted and graph.weights is not None:
-            self._cumulative = np.concatenate([[0.0], np.cumsum(graph.shares(weighted=True))])
+            self._cumulative = cumulative_shares(graph)
         if p != 1 or q != 1:
             # Sorted by target and then by source, the links stand where their opposites stand.
             self._opposite = np.empty(graph.n_links, dtype=np.int64)
