@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcne.evaluation.metrics import METRICS, hit_rate, hits_ideal_ndcg, mrr, ndcg, pooled_recall, recall
+from mcne.evaluation.metrics import METRICS, TITLES, hit_rate, hits_ideal_ndcg, mrr, ndcg, pooled_recall, recall
 
 Lists = list[list[int]]
 MANY = settings(max_examples=200, deadline=None)
@@ -69,6 +69,7 @@ def test_equals_the_slow_textbook_loop(name: str, lists: Lists, cutoff: int) -> 
 def test_every_metric_has_a_slow_twin() -> None:
     assert list(METRICS.values()) == [recall, ndcg, hit_rate, mrr, hits_ideal_ndcg]
     assert [slow(name, [0], 5) for name in METRICS] == [1.0] * 5
+    assert set(TITLES) == {*METRICS, "pooled_recall"}
 
 
 @given(lists=LISTS, cutoff=CUTOFFS)

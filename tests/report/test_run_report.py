@@ -25,6 +25,7 @@ from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
+from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
 from mcne.extend.transfer import transfer
@@ -35,7 +36,7 @@ from mcne.report import figures, writing
 from mcne.report import page as report_page
 from mcne.report.cards import model_card
 from mcne.report.page import Report
-from mcne.report.quality import EVERY_METRIC, METRICS, best_cells, intervals, mean_name, measure
+from mcne.report.quality import METRICS, best_cells, intervals, mean_name, measure
 from mcne.report.run_page import report_of_run
 from mcne.studies.comparison import Comparison
 from mcne.studies.engine import Kind
@@ -164,7 +165,7 @@ def test_every_metric_of_the_run_is_there(page: ReportReader, plain: Path) -> No
     found = {(row[0].text, row[2].text): [cell.numbers[0] for cell in row[3:]] for row in rows}
     for place, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
         for cutoff in (5, 10, 20):
-            values = [means[f"{metric}@{cutoff}"] for metric in EVERY_METRIC]
+            values = [means[f"{metric}@{cutoff}"] for metric in TITLES]
             assert found[place, f"@{cutoff}"] == [(value, f"{100 * value:.2f}") for value in values]
 
 

@@ -62,6 +62,15 @@ METRICS: Mapping[str, Callable[..., PerUser]] = {
     "mrr": mrr,
     "hits_ideal_ndcg": hits_ideal_ndcg,
 }
+TITLES: Mapping[str, str] = {
+    "recall": "Recall",
+    "ndcg": "NDCG",
+    "hit_rate": "HitRate",
+    "mrr": "MRR",
+    "pooled_recall": "pooled Recall",
+    "hits_ideal_ndcg": "hits-ideal NDCG",
+}
+"""How reports call each metric, in the order of their columns."""
 
 
 def _owner(offsets: Ranks) -> NDArray[np.int64]:

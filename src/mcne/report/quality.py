@@ -12,6 +12,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.errors import MCNEError
+from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
 from mcne.report.figures import Measured, measured
@@ -33,14 +34,6 @@ from mcne.training import SPEC, Run
 from mcne.training.run import RESULT
 
 METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
-EVERY_METRIC = {
-    "recall": "Recall",
-    "ndcg": "NDCG",
-    "hit_rate": "HitRate",
-    "mrr": "MRR",
-    "pooled_recall": "pooled Recall",
-}
-EVERY_METRIC |= {"hits_ideal_ndcg": "hits-ideal NDCG"}
 MOST_OTHERS = 20
 """Runs that are evaluated beside the one of the page."""
 MEAN, MEAN_OF_ALL = "mean", "mean of all behaviors"
@@ -135,7 +128,7 @@ def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
 def metric_name(metric: str) -> str:
     """``ndcg@5`` as people write it."""
     name, at, cutoff = metric.partition("@")
-    return f"{EVERY_METRIC[name]}{at}{cutoff}"
+    return f"{TITLES[name]}{at}{cutoff}"
 
 
 def mean_name(behaviors: Iterable[str]) -> str:
@@ -253,6 +246,6 @@ def _every_metric(summary: Mapping[str, Any], run: str) -> Table:
     every = summary["behaviors"]
     for name, means in [*every.items(), (mean_name(every), summary["mean"])]:
         for cutoff in cutoffs:
-            values = [percent_cell(means[f"{metric}@{cutoff}"], 2) for metric in EVERY_METRIC]
+            values = [percent_cell(means[f"{metric}@{cutoff}"], 2) for metric in TITLES]
             rows.append([name, count_cell(means["users"]) if "users" in means else "", f"@{cutoff}", *values])
-    return Table(f"Every metric of {run}, test part", ["behavior", "users", "at", *EVERY_METRIC.values()], rows)
+    return Table(f"Every metric of {run}, test part", ["behavior", "users", "at", *TITLES.values()], rows)
