@@ -32,7 +32,7 @@ def main() -> None:
     for method in METHODS:
         if refusal(method, dataset, is_alone=False):
             continue
-        with temporary_run(method, dataset, split, given={"epochs": 2, "patience": 2}, device=chosen.device) as run:
+        with temporary_run(method, dataset, split, settings={"epochs": 2, "patience": 2}, device=chosen.device) as run:
             times = [json.loads(line) for line in (run.path / TIMES).read_text().splitlines()]
         if len(times) > 1:
             print(f"{method:19} {times[-1]['seconds']:6.2f} s", flush=True)

@@ -29,7 +29,7 @@ def main() -> None:
     dataset = SocialDataset.load(asked.data)
     split = random_split(dataset, seed=0)
     given = {"epochs": 1}
-    with temporary_run("mcne", dataset, split, given=given, device="cuda"):
+    with temporary_run("mcne", dataset, split, settings=given, device="cuda"):
         pass  # what is allocated once, by the first training, is not a training's own
     for method in asked.methods:
         config, settings = settings_of(method, given)
@@ -37,7 +37,7 @@ def main() -> None:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        with temporary_run(method, dataset, split, given=given, device="cuda"):
+        with temporary_run(method, dataset, split, settings=given, device="cuda"):
             peak = torch.cuda.max_memory_allocated() - before
         reserved = torch.cuda.max_memory_reserved()
         said = 0 if needed is None else gpu_bytes(needed) - WORKSPACES

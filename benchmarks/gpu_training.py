@@ -36,7 +36,7 @@ def _train(clock: _Clock, given: dict[str, Any]) -> int:
     device, dataset = gpu(), ciao()
     split = random_split(dataset, seed=0)
     clock.start = time.perf_counter()
-    with temporary_run("mcne", dataset, split, given=given, device=device.type, reporter=clock) as run:
+    with temporary_run("mcne", dataset, split, settings=given, device=device.type, reporter=clock) as run:
         return int(run.result["best_epoch"])
 
 

@@ -33,7 +33,7 @@ def masks_of(seed: int, *, network: dict[str, Any], given: dict[str, Any], devic
     """The masks of every level after training on one network, K+1 × [C, d], and the test NDCG@5."""
     dataset, _ = generate(SyntheticConfig(seed=seed, **network))
     split = random_split(dataset, seed=seed)
-    with temporary_run("mcne", dataset, split, given=given, seed=seed, device=device) as run:
+    with temporary_run("mcne", dataset, split, settings=given, seed=seed, device=device) as run:
         trunk = run.embeddings.trunk
         assert trunk is not None
         masks = [np.array(mask[:-1]) for mask in trunk.masks]

@@ -60,7 +60,7 @@ def _trained(data: Path, n: int, device: str, epochs: int | None) -> Evaluation:
     dataset = SocialDataset.load(data)
     split = random_split(dataset, seed=n)
     given = SETTINGS if epochs is None else SETTINGS | {"epochs": epochs}
-    with temporary_run("mcne", dataset, split, given=given, seed=n, device=device) as run:
+    with temporary_run("mcne", dataset, split, settings=given, seed=n, device=device) as run:
         return evaluate(run.embeddings, dataset, split)
 
 

@@ -67,7 +67,7 @@ def _trained(name: str, asked: argparse.Namespace) -> tuple[str, float]:
     given = {"epochs": asked.epochs, "patience": asked.epochs, "deterministic": asked.deterministic}
     given |= VARIANTS.get(name, {})
     method = name.split(",")[0]
-    with temporary_run(method, dataset, split, given=given, device=asked.device, reporter=clock) as run:
+    with temporary_run(method, dataset, split, settings=given, device=asked.device, reporter=clock) as run:
         digest = hashlib.sha256()
         files = sorted(run.path.rglob("*.npy"))
         assert files, "nothing was kept of what it learned"

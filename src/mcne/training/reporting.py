@@ -27,24 +27,6 @@ class Reporter(Protocol):
         ...
 
 
-class PlainReporter:
-    """A line per epoch, for logs and pipes."""
-
-    def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
-        self._write, self._epochs = write, epochs
-
-    def say(self, line: str) -> None:
-        """Something to know."""
-        self._write(line)
-
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Nothing between epochs."""
-
-    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
-        """One line."""
-        self._write(describe_epoch(record, seconds=seconds, examples=examples, epochs=self._epochs))
-
-
 class SilentReporter:
     """Shows nothing."""
 
@@ -56,6 +38,22 @@ class SilentReporter:
 
     def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
         """Nothing."""
+
+
+class PlainReporter(SilentReporter):
+    """A line per epoch, for logs and pipes."""
+
+    def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
+        self._write = write
+        self._epochs = epochs
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+        self._write(line)
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """One line."""
+        self._write(describe_epoch(record, seconds=seconds, examples=examples, epochs=self._epochs))
 
 
 def describe_epoch(record: Record, *, seconds: float, examples: int, epochs: int) -> str:
