@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mcne.kernels.groups import Groups, places
+from mcne.kernels.rows import Groups, group_places
 from mcne.kernels.triton.layers import Edges
 
 SAMPLES, ROWS, ATTENTION = 20, 4, 64
@@ -26,7 +26,7 @@ def main() -> None:
     for name, (below, hearing, width) in LAYERS.items():
         draws, device = np.random.default_rng(0), torch.device("cuda")
         sender = draws.integers(below, size=(hearing, SAMPLES))
-        order, start, stop = places(sender, below)
+        order, start, stop = group_places(sender, below)
         groups = Groups(*(torch.from_numpy(each).to(device) for each in (order, start, stop)))
         numbers = [torch.randn(*shape, device=device) for shape in _shapes(below, hearing, width)]
         whole = _passes(numbers, torch.from_numpy(sender).to(device), groups)

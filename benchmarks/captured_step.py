@@ -12,7 +12,8 @@ import torch
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne_variants import MCNEA, MCNEF
 from mcne.training.bench import GPU_STEPS, NotMeasuredError, gpu, launched_and_replayed
 
 

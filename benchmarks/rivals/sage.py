@@ -58,7 +58,7 @@ def _arrays(model: MCNE, batches: list[Any]) -> dict[str, Any]:
         assert isinstance(batch.triples, tuple)
         arrays[f"{number}.users"] = batch.users
         for k, hop in enumerate(batch.hops):
-            arrays |= {f"{number}.{k}.{name}": getattr(hop, name) for name in ("receiver", "sender", "heard")}
+            arrays |= {f"{number}.{k}.{name}": getattr(hop, name) for name in ("receiver", "sender", "has_neighbors")}
         for k, triples in enumerate(batch.triples):
             names = ("user", "items", "positive", "negative")
             arrays |= {f"{number}.triples.{k}.{name}": getattr(triples, name) for name in names}

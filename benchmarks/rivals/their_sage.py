@@ -63,7 +63,7 @@ def read(saved: np.lib.npyio.NpzFile, number: int, *, as_matrix: bool) -> dict:
 
     hops, size = [], len(tensor("users"))
     for k in range(2):
-        receiver, sender, heard = (tensor(f"{k}.{name}") for name in ("receiver", "sender", "heard"))
+        receiver, sender, heard = (tensor(f"{k}.{name}") for name in ("receiver", "sender", "has_neighbors"))
         to = torch.repeat_interleave(torch.arange(len(receiver)), sender.shape[1])[
             heard.repeat_interleave(sender.shape[1])
         ]

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.in_process import Run, command_line
 
 from mcne.cli import demo as demo_command
-from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels.compilation import CLOCK
 from mcne.report import figures
 from mcne.training.journal import RunJournal
 

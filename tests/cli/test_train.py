@@ -33,7 +33,7 @@ from mcne.cli.options import METHODS_HELP
 from mcne.cli.progress import training_progress
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DataError
-from mcne.kernels.compile_clock import CompileClock
+from mcne.kernels.compilation import CompileClock
 from mcne.models.contract import TrainingData
 from mcne.models.registry import METHODS
 from mcne.training import Run as FinishedRun
@@ -595,7 +595,7 @@ def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch)
     now, compiling = iter((1000.0, 1009.5, 1010.0)), CompileClock()
     monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
     monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
-    monkeypatch.setattr("mcne.kernels.compile_clock.perf_counter", lambda: 1009.0)
+    monkeypatch.setattr("mcne.kernels.compilation.perf_counter", lambda: 1009.0)
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=80, height=30, color_system=None)
     with training_progress("mcne", 1, console=console) as reporter:

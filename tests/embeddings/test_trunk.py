@@ -21,9 +21,10 @@ from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk
 from mcne.embeddings import trunk as trunk_module
 from mcne.embeddings.trunk import MessageKind, Without, levels, link_weights, message_lengths
 from mcne.errors import UsageError
-from mcne.kernels.plain import edges
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne import attention as attend
+from mcne.models.mcne_variants import MCNEA, MCNEF
 
 
 def random_trunk(seed: int, message: MessageKind, *, size: float = 1.0) -> Trunk:
@@ -66,7 +67,7 @@ def test_weights_are_those_of_the_kernel(message: MessageKind, layer: int) -> No
     halves = torch.tensor(attention[layer].project).chunk(2, dim=1)
     first, second = (conditional @ half.T for half in halves)  # [users, B, t]
     near, far = (receiver, sender) if message == "literal" else (sender, receiver)
-    expected = edges.attention(first[near], second[far], torch.tensor(attention[layer].score))
+    expected = attend(first[near], second[far], torch.tensor(attention[layer].score))
     np.testing.assert_allclose(trunk.weights(layer, sender, receiver), expected.numpy(), rtol=1e-4, atol=1e-6)
 
 

@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from mcne.kernels.edges import TensorHop
-from mcne.models.mask import BinaryMask
-from mcne.models.network import ConditionalNetwork
+from mcne.models.mcne import BinaryMask, ConditionalNetwork
 
 Hearing = tuple[int, list[int]]  # who receives, and the neighbors it hears, as rows of the level below
 Triple = tuple[int, int, int]  # i, p and n: a user, an item that it has touched, one that it has not
@@ -175,7 +174,7 @@ def model_of(network: ConditionalNetwork) -> Model:
 
 def hearings(hop: TensorHop) -> list[Hearing]:
     """Who hears whom in a sampled hop."""
-    rows = zip(hop.receiver.tolist(), hop.sender.tolist(), hop.heard.tolist(), strict=True)
+    rows = zip(hop.receiver.tolist(), hop.sender.tolist(), hop.has_neighbors.tolist(), strict=True)
     return [(i, neighbors if heard else []) for i, neighbors, heard in rows]
 
 

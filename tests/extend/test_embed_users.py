@@ -20,9 +20,9 @@ from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.extend import embed_users, new_users
-from mcne.models.mcne import MCNE, MCNEA, MCNEF
+from mcne.models.mcne import MCNE
 from mcne.models.mcne_plus import MCNEPlus
-from mcne.models.shared_bottom import SharedBottom
+from mcne.models.mcne_variants import MCNEA, MCNEF, SharedBottom
 
 LINKS = pa.table({"source_id": [5, 5, 5, 99, 99], "target_id": [0, 4, 4, 24, 2]})
 HISTORY = pa.table({"user_id": [5, 5, -1], "item_id": [80, 20, 10], "behavior": ["Books", "Travel", "Books"]})

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from mcne.embeddings import Trunk
 from mcne.extend.network import Friends, FrozenNetwork
-from mcne.models.mcne import MCNE, MCNEA, MCNEF
+from mcne.models.mcne import MCNE
+from mcne.models.mcne_variants import MCNEA, MCNEF
 
 FORMS: dict[str, tuple[type[MCNE], dict[str, Any]]] = {
     "mcne": (MCNE, {}),

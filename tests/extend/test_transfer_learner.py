@@ -77,7 +77,7 @@ def test_the_loss_of_a_step(message: MessageKind, random_base: RandomBase, whole
     for k, (hop, weights) in enumerate(zip(batch.hops, trunk.combine, strict=True)):
         rows = []
         for receiver, senders, heard in zip(
-            hop.receiver.tolist(), hop.sender.tolist(), hop.heard.tolist(), strict=True
+            hop.receiver.tolist(), hop.sender.tolist(), hop.has_neighbors.tolist(), strict=True
         ):
             sent = [vectors[receiver if message == "literal" else sender] * masks[k] for sender in senders]
             message_heard = sum(sent) / len(sent) if heard else np.zeros(len(masks[k]))

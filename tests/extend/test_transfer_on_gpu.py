@@ -41,7 +41,13 @@ def on_host(learner: Transfer, turn: torch.Tensor) -> Batch:
     assert learner.neighborhoods.device_sampler is not None
     users, hops, drawn = learner.neighborhoods.device_sampler.draw(turn)
     hops = tuple(
-        replace(hop, receiver=hop.receiver.cpu(), sender=hop.sender.cpu(), heard=hop.heard.cpu(), by_sender=None)
+        replace(
+            hop,
+            receiver=hop.receiver.cpu(),
+            sender=hop.sender.cpu(),
+            has_neighbors=hop.has_neighbors.cpu(),
+            by_sender=None,
+        )
         for hop in hops
     )
     items, rows = torch.unique(drawn.items[drawn.item].cpu(), return_inverse=True)

@@ -13,7 +13,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mcne.kernels.triton import draws, edges, groups, hops, links, projections, rows, triples
+from mcne.kernels.triton import draws, edges, groups, layers, rows, triples
 
 SIZES: dict[str, Any] = {
     **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
@@ -40,15 +40,17 @@ SIZES: dict[str, Any] = {
 NUMBERS = {"n_edges", "n_triples", "n_behaviors", "per_behavior", "n_users", "n_scores", "n_more", "stream", "n"}
 NUMBERS |= {"length", "other_length", "most", "other_most", "none", "other_none", "base"}
 EACH = {"tables", "firsts", "seconds", "gradients", "steps", "sizes"}  # tuples, of two
-WHOLE = {"sender", "receiver", "order", "found", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
-WHOLE |= {"turned"}
+WHOLE = {"sender", "receiver", "order", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
+WHOLE |= {"distinct_keys", "present", "turned"}
 SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted", "places"}
 
 
 def kernels(module: ModuleType) -> list[Any]:
-    """Those that are launched: helpers have no size of a block."""
+    """Those that are launched: most helpers have no size of a block."""
     made = [each for each in vars(module).values() if isinstance(each, triton.JITFunction)]
-    return [each for each in made if any("block" in name for name in each.arg_names)]
+    return [
+        each for each in made if each.fn.__name__ != "_attention" and any("block" in name for name in each.arg_names)
+    ]
 
 
 def type_of(kernel: str, name: str) -> Any:
@@ -58,7 +60,7 @@ def type_of(kernel: str, name: str) -> Any:
         return "i32"
     if name == "learning_rate":
         return "fp32"
-    if name == "heard":
+    if name == "has_neighbors":
         return "*i1"
     if name == "cumulative":
         return "*fp64"
@@ -72,7 +74,7 @@ def type_of(kernel: str, name: str) -> Any:
         ("_assign", "rows"),
         ("_assign_few", "rows"),
         ("_neighbors", "users"),
-        ("_hear_all", "first"),
+        ("_aggregate_all", "first"),
     }
     return "*i64" if is_whole else "*fp32"
 
@@ -86,10 +88,7 @@ def compile_for_gpu(kernel: Any, sizes: dict[str, Any]) -> None:
     triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
 
 
-for module in (
-    *(edges, hops, links, projections, groups, rows, triples),
-    draws,
-):
+for module in (*(edges, layers, groups, rows, triples, draws),):
     for kernel in kernels(module):
         if kernel.fn.__module__ != module.__name__:
             continue

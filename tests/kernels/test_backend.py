@@ -18,7 +18,7 @@ import torch
 
 from mcne.kernels import backend
 from mcne.kernels.backend import BLOCKS, in_blocks, warn_once
-from mcne.kernels.compile_clock import CompileClock
+from mcne.kernels.compilation import CompileClock
 from mcne.models.neighborhoods import hops_of
 from mcne.sampling.neighbors import Hop, Neighborhood
 
@@ -155,14 +155,14 @@ def compilation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     knobs = SimpleNamespace(listener=lambda **told: heard.append(told), heard=heard)
     monkeypatch.setattr(triton, "knobs", SimpleNamespace(compilation=knobs))
     monkeypatch.setattr(backend, "CLOCK", CompileClock())
-    backend._time_kernels.cache_clear()
+    backend._time_triton.cache_clear()
     yield knobs
-    backend._time_kernels.cache_clear()
+    backend._time_triton.cache_clear()
 
 
 def test_kernels_are_timed_when_they_are_compiled_and_not_when_they_are_found(compilation: Any) -> None:
     for _ in range(2):
-        backend._time_kernels()
+        backend._time_triton()
     compilation.listener(src=None, times=SimpleNamespace(total=2_000_000), cache_hit=True)
     assert backend.CLOCK.since(0) == 0
     compilation.listener(src=None, times=SimpleNamespace(total=2_000_000), cache_hit=False)
@@ -173,7 +173,7 @@ def test_kernels_are_timed_when_they_are_compiled_and_not_when_they_are_found(co
 
 def test_a_triton_that_tells_nothing_is_left_alone(compilation: Any) -> None:
     del compilation.listener
-    backend._time_kernels()
+    backend._time_triton()
     assert not hasattr(compilation, "listener")
 
 
@@ -182,10 +182,10 @@ import time
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels.compilation import CLOCK
 from mcne.kernels import backend
 from mcne.kernels.triton import rows
-backend._time_kernels()
+backend._time_triton()
 sizes = dict.fromkeys(("row_values", "width", "block_d"), "constexpr")
 signature = {"table": "*fp32", "rows": "*i64", "values": "*fp32"} | sizes
 started = time.perf_counter()

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from mcne.kernels.compilation import compiled
-from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels.compilation import CLOCK, compiled
 
 
 def total(values: np.ndarray) -> float:

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcne.kernels import compile_clock
-from mcne.kernels.compilation import compiled
-from mcne.kernels.compile_clock import CLOCK, CompileClock
+from mcne.kernels import compilation
+from mcne.kernels.compilation import CLOCK, CompileClock, compiled
 
 
 class Told:
@@ -28,7 +27,7 @@ class Told:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     made = Told()
-    monkeypatch.setattr(compile_clock, "perf_counter", made)
+    monkeypatch.setattr(compilation, "perf_counter", made)
     return made
 
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mcne.kernels import backend
-from mcne.kernels.edges import TensorHop, hear, hear_all, mean_of, shared_sum
-from mcne.kernels.plain import edges
-from mcne.kernels.plain.edges import send_and_receive as plain
-from mcne.models.message import MessageLayer
+from mcne.kernels.edges import TensorHop, aggregate_all, mean_of_senders, shared_sum
+from mcne.models.inference import Links, add_messages
+from mcne.models.mcne import MessageLayer, attention, mean_message
 from mcne.randomness import Stream
 
 SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
@@ -40,8 +39,8 @@ def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -
     if binary:
         tensors[-1] = (tensors[-1] >= 0).to(dtype)
     sender = torch.randint(senders, (receivers, neighbors), generator=random)
-    heard = torch.rand(receivers, generator=random) < 0.8
-    return [tensor.requires_grad_() for tensor in tensors], {"sender": sender, "heard": heard}
+    has_neighbors = torch.rand(receivers, generator=random) < 0.8
+    return [tensor.requires_grad_() for tensor in tensors], {"sender": sender, "has_neighbors": has_neighbors}
 
 
 def with_gradients(function: object, given: Inputs) -> list[Tensor]:
@@ -49,6 +48,26 @@ def with_gradients(function: object, given: Inputs) -> list[Tensor]:
     messages = function(*tensors, **at)
     into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype, device=messages.device).view_as(messages)
     return [messages.detach(), *torch.autograd.grad((messages * into).sum(), tensors)]
+
+
+def plain(
+    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *, sender: Tensor, has_neighbors: Tensor
+) -> Tensor:
+    """Eq. 3–5 and the mean of Eq. 6 in operations of PyTorch."""
+    weights = attention(near[sender], here[:, None], score)
+    return mean_message(weights, vectors[sender], masks) * has_neighbors[:, None].to(vectors.dtype)
+
+
+@torch.no_grad()
+def plainly_aggregate_all(
+    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *links: Tensor
+) -> Tensor:
+    """What receivers get from all neighbors in operations of PyTorch, where numba is missing."""
+    layer = MessageLayer(1, 1, attention_width=1, attention=True, message="neighbor", stream=Stream(0, "layer"))
+    layer.score = torch.nn.Parameter(score)
+    messages = vectors.new_zeros(len(here), vectors.shape[1])
+    add_messages(layer, vectors, near, here, masks, Links(*links), messages)
+    return messages
 
 
 @pytest.fixture
@@ -68,7 +87,7 @@ def layer_inputs(
     project, combine = (torch.randn(n, 2 * width, generator=random, dtype=dtype) for n in (depth, 5))
     tensors = [vectors, masks, *(each / width**0.5 for each in (project, combine))]
     tensors.insert(3, score)
-    hop = TensorHop(torch.randint(senders, (receivers,), generator=random), at["sender"], at["heard"])
+    hop = TensorHop(torch.randint(senders, (receivers,), generator=random), at["sender"], at["has_neighbors"])
     return [tensor.detach().requires_grad_() for tensor in tensors], {"hop": hop}
 
 
@@ -88,7 +107,7 @@ def plain_layer(
     """By the equations: conditional vectors of every user are formed."""
     own, (first, second) = vectors[hop.receiver], project.chunk(2, dim=1)
     near, here = (vectors[:, None] * masks) @ first.T, (own[:, None] * masks) @ second.T
-    messages = plain(vectors, near, here, score, masks, sender=hop.sender, heard=hop.heard)
+    messages = plain(vectors, near, here, score, masks, sender=hop.sender, has_neighbors=hop.has_neighbors)
     return torch.cat([messages, own], dim=1) @ combine.T
 
 
@@ -96,7 +115,7 @@ def both(tensors: list[Tensor], at: dict[str, TensorHop]) -> Iterator[tuple[Tens
     """What a layer gives, and the gradients of its inputs: ours, and those of the equations in double precision."""
     ours = [tensor.detach().clone().requires_grad_() for tensor in tensors]
     exact = [tensor.detach().double().requires_grad_() for tensor in tensors]
-    assert hear(*ours, **at) is not None
+    assert at["hop"].backend == "numba"
     return zip(with_gradients(layer, (ours, at)), with_gradients(plain_layer, (exact, at)), strict=True)
 
 
@@ -128,8 +147,8 @@ def hops(draw: st.DrawFn) -> tuple[list[Tensor], dict[str, TensorHop]]:
     tensors = [torch.randint(-3, 4, size, generator=random).float() / 4 for size in sizes]
     tensors[1] = torch.randint(0, 3, sizes[1], generator=random).float() / 2
     sender, receiver = (torch.randint(senders, (receivers, n), generator=random) for n in (neighbors, 1))
-    heard = torch.tensor(draw(st.lists(st.booleans(), min_size=receivers, max_size=receivers)))
-    return tensors, {"hop": TensorHop(receiver[:, 0], sender, heard)}
+    has_neighbors = torch.tensor(draw(st.lists(st.booleans(), min_size=receivers, max_size=receivers)))
+    return tensors, {"hop": TensorHop(receiver[:, 0], sender, has_neighbors)}
 
 
 @given(hops(), st.sampled_from([(torch.float64, 1e-12), (torch.float32, 3e-5)]))
@@ -187,9 +206,9 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     assert torch.autograd.gradcheck(lambda *each: layer(*each, **at), tensors)
 
 
-def test_who_hears_nothing_gets_zeros_and_teaches_nothing() -> None:
+def test_receivers_without_neighbors_get_zeros_and_teach_nothing() -> None:
     tensors, at = layer_inputs(SHAPES["small"], torch.float64)
-    hop = replace(at["hop"], heard=torch.zeros(20, dtype=torch.bool))
+    hop = replace(at["hop"], has_neighbors=torch.zeros(20, dtype=torch.bool))
     vectors, combine = tensors[0], tensors[-1]
     received, *gradients = with_gradients(layer, (tensors, {"hop": hop}))
     torch.testing.assert_close(received, vectors[hop.receiver] @ combine[:, 7:].T)
@@ -199,7 +218,7 @@ def test_who_hears_nothing_gets_zeros_and_teaches_nothing() -> None:
 
 def test_no_receivers_at_all() -> None:
     tensors, at = layer_inputs((5, 0, 3, 2, 2, 2), torch.float32)
-    assert hear(*tensors, **at) is None
+    assert at["hop"].backend == "torch"
     received, *gradients = with_gradients(layer, (tensors, at))
     assert received.shape == (0, 5)
     assert not any(gradient.any() for gradient in gradients)
@@ -217,22 +236,23 @@ def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
 
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors, at = layer_inputs(SHAPES["small"], torch.float32)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.numba.layers", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(backend, "_warned", set())
-    backend.compiled.cache_clear()
+    backend.has_numba.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower without numba"):
             ours = layer(*tensors, **at)
         assert torch.equal(layer(*tensors, **at), ours)
         torch.testing.assert_close(plain_layer(*tensors, **at), ours)
     finally:
-        backend.compiled.cache_clear()
+        backend.has_numba.cache_clear()
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
     (vectors, *_), at = inputs(shape, torch.float64)
-    ours, wanted = mean_of(vectors, **at), vectors[at["sender"]].mean(dim=1)
+    hop = TensorHop(torch.zeros(0, dtype=torch.int64), **at)
+    ours, wanted = mean_of_senders(vectors, hop), vectors[at["sender"]].mean(dim=1)
     torch.testing.assert_close(ours, wanted)
     into = torch.linspace(-1, 2, ours.numel(), dtype=torch.float64).view_as(ours)
     gradients = [torch.autograd.grad((each * into).sum(), vectors)[0] for each in (ours, wanted)]
@@ -240,7 +260,7 @@ def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
-def test_to_hear_all_is_plain_and_the_same_on_any_threads(
+def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
     dtype: torch.dtype, tolerance: float, threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = torch.Generator().manual_seed(0)
@@ -254,12 +274,14 @@ def test_to_hear_all_is_plain_and_the_same_on_any_threads(
     found = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
-        found.append(hear_all(*given))
+        found.append(torch.zeros(20, 7, dtype=dtype))
+        aggregate_all(*given, found[-1])
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
-    monkeypatch.setattr("mcne.kernels.plain.edges.LINKS_AT_ONCE", 7)
-    torch.testing.assert_close(found[0], edges.hear_all(*given), rtol=tolerance, atol=tolerance)
+    monkeypatch.setattr(backend, "has_numba", lambda: False)
+    monkeypatch.setattr("mcne.models.inference.LINKS_AT_ONCE", 7)
+    torch.testing.assert_close(found[0], plainly_aggregate_all(*given), rtol=tolerance, atol=tolerance)
     assert not found[0][degree == 0].any()
     gate = masks.mean(dim=0)
-    even = edges.hear_all(*given[:3], torch.zeros_like(score), *given[4:])
+    even = plainly_aggregate_all(*given[:3], torch.zeros_like(score), *given[4:])
     torch.testing.assert_close(even, shared_sum(vectors, first, sender, share) * gate, rtol=tolerance, atol=tolerance)

@@ -20,8 +20,7 @@ def test_every_kernel_compiles_for_an_h100() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
         *("forward", "backward_of_logits", "backward_by_receiver", "backward_by_sender", "backward_of_masks"),
-        *("_backward_to_receivers", "_mean", "_mean_backward", "_hear_all"),
-        *("_halves", "_of_halves"),
+        *("_aggregate_all", "_halves", "_of_halves", "_backward_to_receivers", "_mean", "_mean_backward"),
         *("_place", "_assign_few", "_begins", "_assign", "_bound", "_gather", "_adam", "_adam_all"),
         *("_score", "_total", "_of_triples", "_of_users", "_of_items", "_of_masks", "_triples", "_neighbors"),
     ]

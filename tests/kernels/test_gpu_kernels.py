@@ -11,30 +11,27 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_edges import SHAPES, inputs, scaled, with_gradients, written
+from tests.kernels.test_edges import SHAPES, inputs, plain, plainly_aggregate_all, scaled, with_gradients, written
 from torch import Tensor
 
-from mcne.kernels.groups import Groups, places
-from mcne.kernels.plain.edges import hear_all as plainly_hear_all
-from mcne.kernels.plain.edges import send_and_receive as plain
+from mcne.kernels import backend
 from mcne.kernels.triples import AllTriples, rank_all
-from mcne.kernels.triples import plain as rank
-from mcne.models.message import MessageLayer
+from mcne.kernels.triples import plain_rank as rank
+from mcne.models.mcne import MessageLayer
 from mcne.randomness import Stream
 from mcne.sampling.triples import Unseen
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
-from mcne.kernels.edges import TensorHop, hear_on_gpu
-from mcne.kernels.projections import masked_halves
-from mcne.kernels.rows import adam_rows
-from mcne.kernels.triton import draws, groups, links
+
+from mcne.kernels.backend import fits_gpu
+from mcne.kernels.edges import TensorHop, aggregate, masked_halves
+from mcne.kernels.rows import Groups, group_places, update_rows
+from mcne.kernels.triton import draws, groups
+from mcne.kernels.triton import edges as edge_kernels
 from mcne.kernels.triton import rows as row_kernels
-from mcne.kernels.triton.edges import fits
 from mcne.kernels.triton.groups import NOBODY, distinct, distinct_few, groups_of_rows
-from mcne.kernels.triton.hops import Mean, Receivers
-from mcne.kernels.triton.layers import Edges
-from mcne.kernels.triton.projections import MaskedHalves
+from mcne.kernels.triton.layers import Edges, MaskedHalves, Mean, Receivers
 
 HAS_GPU = torch.cuda.is_available()
 GPU = torch.device("cuda" if HAS_GPU else "cpu")
@@ -45,11 +42,11 @@ def on_gpu(given: tuple[list[Tensor], dict[str, Tensor]]) -> tuple[list[Tensor],
     """The same on the GPU, with the edges that are heard grouped by sender."""
     tensors, at = given
     none = len(tensors[0])
-    keys = torch.where(at["heard"][:, None], at["sender"], none).flatten().to(GPU)
+    keys = torch.where(at["has_neighbors"][:, None], at["sender"], none).flatten().to(GPU)
     rows = torch.arange(none, device=GPU)  # every sender is a row, whether heard or not
     groups = distinct(torch.cat([keys, rows]), most=none, none=none).groups
     moved = [tensor.detach().to(GPU).requires_grad_() for tensor in tensors]
-    return moved, {"sender": at["sender"].to(GPU), "heard": at["heard"].to(GPU), "groups": groups}
+    return moved, {"sender": at["sender"].to(GPU), "has_neighbors": at["has_neighbors"].to(GPU), "groups": groups}
 
 
 class SendAndReceive(torch.autograd.Function):
@@ -75,8 +72,8 @@ class SendAndReceive(torch.autograd.Function):
         return of_vectors, of_near.view(shape), of_here.view(shape), *summed, None, None, None
 
 
-def kernel(*tensors: Tensor, sender: Tensor, heard: Tensor, groups: object) -> Tensor:
-    return SendAndReceive.apply(*tensors, sender, heard, groups)
+def kernel(*tensors: Tensor, sender: Tensor, has_neighbors: Tensor, groups: object) -> Tensor:
+    return SendAndReceive.apply(*tensors, sender, has_neighbors, groups)
 
 
 def close(ours: Tensor, wanted: Tensor, tolerance: float) -> None:
@@ -108,7 +105,7 @@ def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
     receiver = torch.arange(m) if is_of_all else torch.randperm(m, generator=random)[:n]
     sender, heard = torch.randint(m, (n, n_s), generator=random), torch.rand(n, generator=random) < 0.7
     keys = torch.cat([torch.where(heard[:, None], sender, m).flatten(), receiver]).to(GPU)
-    order, start, stop = (torch.from_numpy(each).to(GPU) for each in places(keys.cpu().numpy(), m + 1))
+    order, start, stop = (torch.from_numpy(each).to(GPU) for each in group_places(keys.cpu().numpy(), m + 1))
     hop = TensorHop(*(each.to(GPU) for each in (receiver, sender, heard)), Groups(order, start, stop), is_of_all)
 
     def plainly(vectors: Tensor, masks: Tensor, *weights: Tensor) -> Tensor:
@@ -117,7 +114,7 @@ def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
         return torch.func.functional_call(layer.double(), named, (vectors, masks, plain_hop))
 
     exact = with_gradients(plainly, ([each.double().requires_grad_() for each in given], {}))
-    ours = with_gradients(hear_on_gpu, ([each.to(GPU).requires_grad_() for each in given], {"hop": hop}))
+    ours = with_gradients(aggregate, ([each.to(GPU).requires_grad_() for each in given], {"hop": hop}))
     for own, wanted in zip(ours, exact, strict=True):
         close(own, wanted, 3e-5)
 
@@ -135,7 +132,7 @@ def both_of_edges(factors: dict[str, float]) -> Iterator[tuple[str, Tensor, Tens
     tensors = scaled(tensors, INPUTS, factors)
     exact = with_gradients(plain, ([tensor.double().requires_grad_() for tensor in tensors], at))
     ours = with_gradients(kernel, on_gpu((tensors, at)))
-    return zip(("heard", *INPUTS), (each.cpu().double() for each in ours), exact, strict=True)
+    return zip(("messages", *INPUTS), (each.cpu().double() for each in ours), exact, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +160,7 @@ def test_the_mean_of_neighbors(shape: tuple[int, ...]) -> None:
     tensors, at = inputs(shape, torch.float32)
     vectors = tensors[0].detach().double().requires_grad_()
     exact = with_gradients(
-        lambda each: vectors[at["sender"]].mean(dim=1) * at["heard"][:, None] + 0 * each.sum(), ([vectors], {})
+        lambda each: vectors[at["sender"]].mean(dim=1) * at["has_neighbors"][:, None] + 0 * each.sum(), ([vectors], {})
     )
     (moved, *_), where = on_gpu((tensors, at))
     found = with_gradients(lambda each: Mean.apply(each, *where.values()), ([moved], {}))
@@ -214,10 +211,10 @@ def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
         ([0, 300], (16, 3, 130), 2048),
     ],
 )
-def test_who_hears_all_neighbors(
+def test_messages_of_all_neighbors(
     degrees: list[int], sizes: tuple[int, int, int], at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(edge_kernels, "LINK_NUMBERS_AT_ONCE", at_once)
     n_d, n_b, n_t = sizes
     random, (n, m, n_links) = torch.Generator().manual_seed(sum(degrees)), (len(degrees), 9, sum(degrees))
     shapes = ((m, n_d), (m, n_b, n_t), (n, n_b, n_t), (n_t,), (n_b, n_d))
@@ -225,13 +222,14 @@ def test_who_hears_all_neighbors(
     first = torch.tensor([0, *np.cumsum(degrees)])
     sender, share = torch.randint(m, (n_links,), generator=random), torch.rand(n_links, generator=random)
     before = torch.randn(n, n_d, generator=random)
-    exact = plainly_hear_all(
-        *(each.double() for each in tensors), first, sender, share.double(), before.double()
-    )  # which it adds to
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "has_numba", lambda: False)
+        exact = plainly_aggregate_all(*(each.double() for each in tensors), first, sender, share.double())
+        exact += before.double()
     found = []
     for _ in range(2):
         messages = before.to(GPU, copy=True)
-        links.hear_all(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages)
+        edge_kernels.aggregate_all(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages)
         found.append(messages.cpu())
     close(found[0], exact, 1e-5)
     assert torch.equal(*found)
@@ -239,9 +237,9 @@ def test_who_hears_all_neighbors(
 
 
 def test_what_does_not_fit_is_told() -> None:
-    assert fits((20, 20), 256)
-    assert fits((64, 1), 256)
-    assert not fits((20, 65), 256)
+    assert fits_gpu(20, 256)
+    assert fits_gpu(64, 256)
+    assert not fits_gpu(65, 256)
 
 
 # --- distinct numbers and groups ---
@@ -260,7 +258,7 @@ def test_distinct_keys_and_their_places(keys: list[int]) -> None:
 def _check_distinct(keys: list[int], none: int) -> None:
     found = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
     wanted = sorted({key for key in keys if key < none})
-    assert found.found.tolist() == wanted + [NOBODY] * (none - len(wanted))
+    assert found.keys.tolist() == wanted + [NOBODY] * (none - len(wanted))
     assert found.rows.tolist() == [wanted.index(key) if key < none else 0 for key in keys]
     order, start, stop = (each.tolist() for each in (found.groups.order, found.groups.start, found.groups.stop))
     for row in range(none):
@@ -275,7 +273,7 @@ def test_two_kinds_of_keys_at_once(first: list[int], second: list[int]) -> None:
     both = distinct_few(keys, (len(first), len(second)), most=none, none=none)
     for found, own, least in zip(both, (first, second), none, strict=True):
         alone = distinct(torch.tensor(own, device=GPU), most=least, none=least)
-        assert found.found.tolist() == alone.found.tolist()
+        assert found.keys.tolist() == alone.keys.tolist()
         assert found.rows.tolist() == alone.rows.tolist()
         for part in ("order", "start", "stop"):
             assert getattr(found.groups, part).tolist() == getattr(alone.groups, part).tolist()
@@ -318,7 +316,7 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
     double = [None if table is None else table.double().requires_grad_() for table in tables]
     moved = [None if table is None else table.to(GPU).requires_grad_() for table in tables]
     groups = [
-        Groups(*(torch.from_numpy(part).to(GPU) for part in places(keys.numpy(), rows)))
+        Groups(*(torch.from_numpy(part).to(GPU) for part in group_places(keys.numpy(), rows)))
         for keys, rows in ((user, n_users), (item, n_items))
     ]
     triples = AllTriples(torch.arange(n_items, device=GPU), user.to(GPU), item.to(GPU), *groups, each)
@@ -339,10 +337,10 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
 @given(st.lists(st.integers(0, 5)))
 def test_places_are_grouped_alike_with_and_without_numba(keys: list[int]) -> None:
     array = np.array(keys, np.int64)
-    found = [places(array, 6)]
+    found = [group_places(array, 6)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcne.kernels.groups.compiled", lambda _: None)
-        found.append(places(array, 6))
+        patch.setattr("mcne.kernels.rows.has_numba", lambda: False)
+        found.append(group_places(array, 6))
     for ours, plainly in zip(*found, strict=True):
         assert ours.tolist() == plainly.tolist()
 
@@ -364,7 +362,7 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
         row_kernels.adam(
             *ours, with_nobody.to(GPU), gradient.to(GPU), **(numbers | {"steps": torch.tensor(step).to(GPU)})
         )
-        adam_rows(*wanted, rows, gradient[:20].double(), **numbers)
+        update_rows(*wanted, rows, gradient[:20].double(), **numbers)
         taken = row_kernels.gather(ours[0], with_nobody.to(GPU)).cpu()
         assert torch.equal(taken[:20], ours[0].cpu()[rows])
         assert not taken[20:].any()
@@ -377,7 +375,7 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
 def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
     moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
-    turned = torch.zeros(1, row_kernels.pieces(4), dtype=torch.int64, device=GPU)
+    turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
     numbers = {"learning_rate": 0.1, "betas": (0.9, 0.999), "epsilon": 1e-8, "turned": turned}
     row_kernels.adam_all(
         *([each] for each in (moved, *moments, gradient.to(GPU))), steps=[torch.tensor(1.0, device=GPU)], **numbers
@@ -405,11 +403,11 @@ def test_negatives_are_uniform_over_what_a_user_has_not_touched() -> None:
         *(user, item + np.repeat([0, 7], 4), np.concatenate([each.gaps for each in unseen]).astype(np.int64)),
         *(np.stack([unseen[0].indptr, unseen[1].indptr + first]), np.array([0, 7, 11])),
     ]
-    tensors = [torch.from_numpy(each).to(GPU) for each in arrays]
+    pairs = draws.Pairs(4, *(torch.from_numpy(each).to(GPU) for each in arrays))
     rows = torch.tensor([0] * 200 + [4] * 200, device=GPU)
     drawn = Counter[int]()
     for key in range(10):
-        who, what = draws.triples(torch.tensor([key], device=GPU), rows, *tensors, negatives=3, depth=4)
+        who, what = draws.triples(torch.tensor([key], device=GPU), rows, pairs, negatives=3)
         assert who.tolist() == [0] * 200 + [2] * 200
         assert what[:, 0].tolist() == [1] * 200 + [7] * 200
         assert set(what[200:, 1:].flatten().tolist()) == {7}  # nothing is left: the positive
@@ -424,19 +422,12 @@ def test_neighbors_are_drawn_by_their_shares(weights: list[float] | None) -> Non
     indptr, indices = torch.tensor([0, 3, 3, 4], dtype=torch.int32), torch.tensor([1, 2, 0, 1], dtype=torch.int32)
     shares = np.array([1.0, 1.0, 1.0] if weights is None else weights)
     cumulative = torch.from_numpy(np.cumsum([0.0, *shares / shares.sum(), 1.0]))
+    network = draws.Network(indptr.to(GPU), indices.to(GPU), None if weights is None else cumulative.to(GPU), depth=3)
     drawn = Counter[int]()
     for key in range(10):
-        keys, heard = draws.neighbors(
-            torch.tensor([key], device=GPU),
-            torch.tensor([0, 1, 2, NOBODY] * 25, device=GPU),
-            indptr.to(GPU),
-            indices.to(GPU),
-            None if weights is None else cumulative.to(GPU),
-            stream=2,
-            count=6,
-            depth=3,
-        )
-        assert heard.tolist() == [True, False, True, False] * 25
+        users = torch.tensor([0, 1, 2, NOBODY] * 25, device=GPU)
+        keys, has_neighbors = draws.neighbors(torch.tensor([key], device=GPU), users, network, stream=2, count=6)
+        assert has_neighbors.tolist() == [True, False, True, False] * 25
         assert keys[600:].tolist() == [0, 1, 2, 3] * 25
         senders = keys[:600].view(25, 4, 6)
         assert set(senders[:, 1].flatten().tolist()) == set(senders[:, 3].flatten().tolist()) == {3}
@@ -450,18 +441,11 @@ def test_a_hub_is_drawn_from_by_shares_and_every_stream_draws_anew(is_weighted: 
     weights = np.arange(1, 41, dtype=np.float64) if is_weighted else np.ones(40)
     indptr, indices = torch.tensor([0, 40], dtype=torch.int32), torch.arange(40, dtype=torch.int32)
     cumulative = torch.from_numpy(np.cumsum([0.0, *weights / weights.sum()])).to(GPU) if is_weighted else None
+    network = draws.Network(indptr.to(GPU), indices.to(GPU), cumulative, depth=7)
     drawn = {}
     for stream in (1, 2):
-        keys, _ = draws.neighbors(
-            torch.tensor([7], device=GPU),
-            torch.zeros(64, dtype=torch.int64, device=GPU),
-            indptr.to(GPU),
-            indices.to(GPU),
-            cumulative,
-            stream=stream,
-            count=40,
-            depth=7,
-        )
+        users = torch.zeros(64, dtype=torch.int64, device=GPU)
+        keys, _ = draws.neighbors(torch.tensor([7], device=GPU), users, network, stream=stream, count=40)
         drawn[stream] = keys[: 64 * 40].cpu().numpy()
         assert chi_square(np.bincount(drawn[stream], minlength=40), weights) < 2
     assert (drawn[1] == drawn[2]).mean() < 0.1

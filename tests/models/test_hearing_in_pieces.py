@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from mcne.data.graph import Graph, undirected
-from mcne.kernels.edges import hear_all
-from mcne.models import message
-from mcne.models.mask import BinaryMask
-from mcne.models.message import GraphLinks, Links, MessageKind
-from mcne.models.network import ConditionalNetwork
+from mcne.embeddings.trunk import MessageKind
+from mcne.kernels.edges import aggregate_all
+from mcne.models import inference
+from mcne.models.inference import GraphLinks, Links
+from mcne.models.mcne import BinaryMask, ConditionalNetwork
 from mcne.randomness import Stream
 
 CPU = torch.device("cpu")
@@ -45,7 +45,7 @@ def levels(graph: Graph, *, attention: bool, kind: MessageKind, weighted: bool) 
         for parameter in network.parameters():
             parameter *= 30
     vectors = torch.from_numpy(stream.normal((USERS, 8)).astype(np.float32))
-    return network.infer(vectors, GraphLinks(graph, weighted=weighted, device=CPU))
+    return inference.infer(network, vectors, GraphLinks(graph, weighted=weighted, device=CPU))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -61,8 +61,8 @@ def test_pieces_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = levels(graph, attention=attention, kind=kind, weighted=weighted)
-    monkeypatch.setattr(message, "USERS_AT_ONCE", users_at_once)
-    monkeypatch.setattr(message, "NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(inference, "USERS_AT_ONCE", users_at_once)
+    monkeypatch.setattr(inference, "NUMBERS_AT_ONCE", 1)
     pieces = levels(graph, attention=attention, kind=kind, weighted=weighted)
     assert [level.shape for level in pieces] == [(USERS, 8), (USERS, 6), (USERS, 5)]
     for whole, found in zip(plain, pieces, strict=True):
@@ -76,21 +76,23 @@ def test_some_senders_after_the_other_give_the_bytes_of_all(size: int, graph: Gr
     vectors, near, here = (torch.randn(USERS, *shape, generator=random) for shape in ((8,), (3, 4), (3, 4)))
     score, masks = torch.randn(4, generator=random), torch.rand(3, 8, generator=random)
     links = GraphLinks(graph, weighted=True, device=CPU).to(0, USERS)
-    whole = hear_all(vectors, near, here, score, masks, links.first, links.sender, links.share)
-    heard = torch.zeros(USERS, 8)
+    whole, pieces = torch.zeros(2, USERS, 8)
+    aggregate_all(vectors, near, here, score, masks, links.first, links.sender, links.share, whole)
     for start in range(0, USERS, size):
         stop = min(start + size, USERS)
         some = links.sent_by(start, stop)
         along = (some.first, some.sender, some.share)
-        hear_all(vectors[start:stop], near[start:stop], here, score, masks, *along, heard)
-    assert torch.equal(heard, whole)
+        aggregate_all(vectors[start:stop], near[start:stop], here, score, masks, *along, pieces)
+    assert torch.equal(pieces, whole)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_links_made_in_pieces_are_those_of_the_graph(weighted: bool, graph: Graph) -> None:
     shares = graph.shares(weighted=weighted).astype(np.float32)
-    whole = Links(*map(torch.from_numpy, (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), shares)))
+    indptr, indices = (torch.from_numpy(each.astype(np.int64)) for each in (graph.indptr, graph.indices))
     made = GraphLinks(graph, weighted=weighted, device=CPU)
     for start, stop in ((0, USERS), (0, 1), (17, 60), (80, USERS), (0, USERS)):
-        wanted, found = whole.to(start, stop), made.to(start, stop)
+        own = slice(graph.indptr[start], graph.indptr[stop])
+        first = indptr[start : stop + 1] - indptr[start]
+        wanted, found = Links(first, indices[own], torch.from_numpy(shares[own])), made.to(start, stop)
         assert all(torch.equal(getattr(wanted, name), getattr(found, name)) for name in ("first", "sender", "share"))

@@ -14,8 +14,8 @@ from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
-from mcne.models.mask_controls import ConstantMasks, ConstantMasksConfig, RandomMasks, RandomMasksConfig
 from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne_variants import ConstantMasks, ConstantMasksConfig, RandomMasks, RandomMasksConfig
 from mcne.models.settings import parse, to_json
 from mcne.randomness import Stream
 

@@ -21,7 +21,8 @@ from mcne.data.split import random_split
 from mcne.errors import UsageError
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, MCNEA, MCNEF, MCNEConfig
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne_variants import MCNEA, MCNEF
 from mcne.models.neighborhoods import Batch
 from mcne.models.ranking import Triples
 
@@ -114,7 +115,7 @@ def table_gradients(method: MCNE, batch: Batch) -> dict[str, Tensor]:
 def test_the_loss_is_that_of_the_naive_model(variant: str, message: str, form: str) -> None:
     method = make(VARIANTS[variant], replace(CONFIG, message=message, l2_form=form))
     batch = method.prepare(1, 2)
-    assert not all(hop.heard.all() for hop in batch.hops)
+    assert not all(hop.has_neighbors.all() for hop in batch.hops)
     tables = {name: table.clone().requires_grad_() for name, table in method.tables.tables.items()}
     expected, per_behavior = naive_loss(method, batch, tables)
     loss = method.loss(batch)
@@ -139,7 +140,7 @@ def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
         batch = method.prepare(0, step)
         users = batch.users
         for hop in batch.hops:
-            for receiver, senders, heard in zip(users[hop.receiver], users[hop.sender], hop.heard, strict=True):
+            for receiver, senders, heard in zip(users[hop.receiver], users[hop.sender], hop.has_neighbors, strict=True):
                 neighbors = method.data.graph.neighbors(int(receiver)).tolist()
                 assert bool(heard) == bool(neighbors)
                 assert not heard or set(senders.tolist()) <= set(neighbors)

@@ -10,15 +10,15 @@ from itertools import accumulate
 import numpy as np
 import pytest
 import torch
-from test_mcne import CONFIG, VARIANTS, dataset
+from tests.models.test_mcne import CONFIG, VARIANTS, dataset
 
 from mcne.data.split import random_split
 from mcne.kernels import backend
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE
+from mcne.models.mcne_variants import SharedBottom, SoftGate
 from mcne.models.neighborhoods import Batch
 from mcne.models.ranking import Triples
-from mcne.models.shared_bottom import SharedBottom, SoftGate
 
 pytest.importorskip("triton", reason="Triton is made for Linux alone")
 
@@ -54,7 +54,13 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
     hops = tuple(
-        replace(hop, receiver=hop.receiver.cpu(), sender=hop.sender.cpu(), heard=hop.heard.cpu(), by_sender=None)
+        replace(
+            hop,
+            receiver=hop.receiver.cpu(),
+            sender=hop.sender.cpu(),
+            has_neighbors=hop.has_neighbors.cpu(),
+            by_sender=None,
+        )
         for hop in hops
     )
     hops = (replace(hops[0], receiver=row[hops[0].receiver], sender=row[hops[0].sender]), *hops[1:])
@@ -159,7 +165,7 @@ def test_a_step_draws_who_it_may(is_small: bool) -> None:
         ids = [batch.users]
         for hop in batch.hops:
             ids.append(ids[-1][hop.receiver])
-            for user, heard, sender in zip(ids[-1].tolist(), hop.heard.tolist(), hop.sender, strict=True):
+            for user, heard, sender in zip(ids[-1].tolist(), hop.has_neighbors.tolist(), hop.sender, strict=True):
                 around = data.graph.indices[data.graph.indptr[user] : data.graph.indptr[user + 1]]
                 assert not heard or np.isin(ids[-2][sender].numpy(), around).all()
         for k, triples in enumerate(batch.triples):
@@ -218,11 +224,11 @@ def test_what_the_gpu_cannot_draw_is_drawn_on_the_host(interpreted: pytest.Monke
 
 def test_without_triton_steps_are_plain_and_it_is_said_once(interpreted: pytest.MonkeyPatch) -> None:
     interpreted.setitem(sys.modules, "mcne.kernels.triton.rows", None)
-    backend._can_compile.cache_clear()
+    backend._has_triton.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower, as Triton does not work here"):
             method = make(MCNE, GPU)
         method.update(method.loss(method.prepare(0, 0)))  # where a second warning would be an error
         assert not method.is_capturable
     finally:
-        backend._can_compile.cache_clear()
+        backend._has_triton.cache_clear()

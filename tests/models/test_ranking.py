@@ -79,8 +79,8 @@ def test_nobody_is_asked_about() -> None:
 def test_more_negatives_than_kernels_hold_are_told(
     width: int, negatives: int, told: str | None, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    kernels = pytest.importorskip("mcne.kernels.triton.triples", reason="Triton is made for Linux alone")
-    monkeypatch.setattr(ranking, "on_gpu", lambda name, device: kernels)
+    pytest.importorskip("mcne.kernels.triton.triples", reason="Triton is made for Linux alone")
+    monkeypatch.setattr(ranking, "backend_for", lambda device: "triton")
     monkeypatch.setattr(backend, "_warned", set())
     config = BPRConfig(negatives=negatives, batch_size=8)
     items = DotRanking(training_data(9), config, width=width, bias=True, seed=0, device=torch.device("cuda", 0))

@@ -14,8 +14,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, MCNEA, MCNEConfig
-from mcne.models.shared_bottom import SharedBottom, SoftGate
+from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne_variants import MCNEA, SharedBottom, SoftGate
 
 CPU = torch.device("cpu")
 CONFIG = MCNEConfig(

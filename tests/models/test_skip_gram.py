@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch.nn import functional
 
-from mcne.models.gradients import partly_detached
 from mcne.models.skip_gram import SHARED_NEGATIVES, SkipGram, logistic_loss
+from mcne.models.tables import partly_detached
 
 CPU = torch.device("cpu")
 

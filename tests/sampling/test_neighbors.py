@@ -31,7 +31,7 @@ def level_users(around: Neighborhood) -> list[np.ndarray]:
 def heard_by(around: Neighborhood, layer: int) -> dict[int, list[int]]:
     """For every user of the level above a layer, the users whom it hears."""
     users, hop = level_users(around)[layer], around.hops[layer]
-    rows = zip(users[hop.receiver], users[hop.sender], hop.heard, strict=True)
+    rows = zip(users[hop.receiver], users[hop.sender], hop.has_neighbors, strict=True)
     return {int(receiver): senders.tolist() if heard else [] for receiver, senders, heard in rows}
 
 
@@ -58,7 +58,7 @@ def test_every_neighborhood_is_whole_and_has_nothing_to_spare(
         below, above = levels[layer], levels[layer + 1]
         assert np.all(np.diff(below) > 0)
         assert hop.sender.shape == (len(above), size)
-        assert np.array_equal(hop.heard, graph.degrees[above] > 0)
+        assert np.array_equal(hop.has_neighbors, graph.degrees[above] > 0)
         assert np.all((hop.sender >= 0) & (hop.sender < max(1, len(below))))  # valid rows, also where nobody is heard
         needed = set(above.tolist())
         for receiver, senders in heard_by(around, layer).items():
@@ -75,7 +75,7 @@ def test_a_neighborhood_by_hand() -> None:
     (hop,) = around.hops
     assert hop.receiver.tolist() == [0, 3, 4]
     assert hop.sender[:2].tolist() == [[1, 1], [2, 2]]
-    assert hop.heard.tolist() == [True, True, False]
+    assert hop.has_neighbors.tolist() == [True, True, False]
 
 
 def test_the_first_size_belongs_to_the_first_layer() -> None:
@@ -140,7 +140,7 @@ def test_weights_change_nothing_unless_asked_for() -> None:
 
 def as_lists(around: Neighborhood) -> list[Any]:
     def plain(hop: Hop) -> list[Any]:
-        return [hop.receiver.tolist(), hop.sender[hop.heard].tolist(), hop.heard.tolist()]
+        return [hop.receiver.tolist(), hop.sender[hop.has_neighbors].tolist(), hop.has_neighbors.tolist()]
 
     return [around.users.tolist(), [plain(hop) for hop in around.hops]]
 

@@ -300,7 +300,8 @@ def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weigh
         seed=0,
         device=(device := torch.device("cuda" if torch.cuda.is_available() else "cpu")),
     )
-    held = [each for each in (*sampler._arrays, *sampler._links) if each is not None]
+    parts = (sampler.pairs, sampler.network)
+    held = [each for part in parts for each in vars(part).values() if isinstance(each, torch.Tensor)]
     assert found.data == pytest.approx(sum(each.nbytes for each in held), rel=0.01)
     users, hops, triples = sampler.draw(torch.from_numpy(sampler.turn(0, 0)).to(device))
     assert len(triples.user) == 2 * batch_size

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from mcne.embeddings.scorer import DotScorer
 from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
-from mcne.kernels import compile_clock
+from mcne.kernels import compilation
 from mcne.models.contract import Learner, Method, StepLoss
 from mcne.models.settings import TrainingSettings
 from mcne.training import journal, loop
@@ -267,11 +267,11 @@ class Clock:
     """Stands still but for what is told to take time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.compiling = 1000.0, compile_clock.CompileClock()
+        self.now, self.compiling = 1000.0, compilation.CompileClock()
         told = types.SimpleNamespace(perf_counter=lambda: self.now, monotonic=time.monotonic)
         monkeypatch.setattr(loop, "time", told)
         monkeypatch.setattr(loop, "CLOCK", self.compiling)
-        monkeypatch.setattr(compile_clock, "perf_counter", told.perf_counter)
+        monkeypatch.setattr(compilation, "perf_counter", told.perf_counter)
 
     def compile(self, seconds: float) -> None:
         self.compiling.start()

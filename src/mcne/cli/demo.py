@@ -87,7 +87,7 @@ def _network(path: Path) -> tuple[SocialDataset, Planted, Split]:
 def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
     from mcne import training
     from mcne.cli.progress import outcome, training_progress
-    from mcne.kernels.compile_clock import CLOCK
+    from mcne.kernels.compilation import CLOCK
 
     settings = SETTINGS[method]
     _heading(f"Training {method}")

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcne.evaluation.protocol import DECIDING_METRIC
-from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels.compilation import CLOCK
 from mcne.training import Run
 from mcne.training.loop import Losses, Position
 from mcne.training.reporting import PlainReporter, Reporter, SilentReporter

@@ -24,10 +24,10 @@ from mcne.embeddings.scorer import Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.mask import BinaryMask, Mask, OpenMask, RandomMask
-from mcne.models.message import GraphLinks
-from mcne.models.neighborhoods import Batch, Neighborhoods
-from mcne.models.network import ConditionalNetwork
+from mcne.models.inference import GraphLinks, infer
+from mcne.models.mcne import BinaryMask, ConditionalNetwork, Mask
+from mcne.models.mcne_variants import open_mask, random_mask
+from mcne.models.neighborhoods import Batch, Neighborhoods, NeighborhoodSteps
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.models.ranking import DotRanking, step_loss
 from mcne.models.settings import Amount, Count, Rate
@@ -54,7 +54,7 @@ class TransferConfig:
     control: Control = "none"
 
 
-class Transfer:
+class Transfer(NeighborhoodSteps):
     """One behavior behind the training contract; ``items`` are its item vectors where only masks are to learn."""
 
     def __init__(
@@ -86,18 +86,9 @@ class Transfer:
         self.neighborhoods = Neighborhoods(self.items, samples, weighted=trunk.weighted, widest=widest)
 
     @property
-    def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU."""
-        return self.neighborhoods.is_capturable
-
-    @property
     def n_steps(self) -> int:
         """Steps of an epoch."""
         return self.items.n_steps
-
-    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
-        """Draw the triples and the neighborhood of their users, or say what to draw on the GPU."""
-        return self.neighborhoods.prepare(epoch, step)
 
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7 of the new behavior, plus the L2 of what it scores (reading 8)."""
@@ -129,7 +120,7 @@ class Transfer:
 
     def levels(self) -> list[Tensor]:
         """Every level of all users on the new behavior, hearing all their neighbors (reading 11)."""
-        return self.network.infer(self.users, self._links)
+        return infer(self.network, self.users, self._links)
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """All that was there before, and the new behavior's space after it.
@@ -204,8 +195,8 @@ class Transfer:
 
     def _mask_maker(self, stream: Stream) -> Callable[[int, int], Mask]:
         if self.config.control in ("open-masks", "whole-vector"):
-            return OpenMask
-        return partial(RandomMask if self.config.control == "random-masks" else BinaryMask, stream=stream)
+            return open_mask
+        return partial(random_mask if self.config.control == "random-masks" else BinaryMask, stream=stream)
 
     def learned_masks(self) -> dict[str, torch.nn.Parameter]:
         """The real values behind the masks, where they learn, K+1 × [1, d_k]."""

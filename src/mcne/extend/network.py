@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mcne.embeddings.trunk import Trunk
-from mcne.kernels.plain import edges
-from mcne.kernels.projections import masked_halves
+from mcne.kernels.edges import masked_halves
+from mcne.models.mcne import attention
 from mcne.models.tables import take
 
 
@@ -72,7 +72,7 @@ class FrozenNetwork:
         if layer.near is None or layer.here is None or layer.score is None:
             return layer.masks.mean(dim=0)
         here = (own @ layer.here.T).view(len(own), *layer.near.shape[1:])
-        weights = edges.attention(take(layer.near, self._sender), take(here, self._receiver), layer.score)
+        weights = attention(take(layer.near, self._sender), take(here, self._receiver), layer.score)
         return weights @ layer.masks
 
 

@@ -1,4 +1,4 @@
-"""What compiled kernels share: whether they are there, and how threads divide their rows."""
+"""Which kernels compute a step, and how threads divide the rows of those for the CPU."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import chain, pairwise
 from threading import Lock
-from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels.compilation import CLOCK
+
+Backend = Literal["torch", "numba", "triton"]
+"""Operations of PyTorch on any device, functions compiled for the CPU, or kernels for NVIDIA GPUs."""
 
 BLOCKS = 16
 """Of rows, for threads to take. Their number decides the order of sums, so it does not depend on the machine."""
@@ -27,34 +29,31 @@ LITTLE = 1 << 17
 Block = tuple[int, int, int]
 """Its first row, the one after its last, and its number."""
 
+MOST_NUMBERS = 1 << 14
+"""Of a receiver's edges or a triple's items on a GPU: more do not fit the registers of a program."""
+
 _warned: set[str] = set()
 _warning = Lock()
 
 
-@functools.cache
-def compiled(module: str) -> ModuleType | None:
-    """A module beside this one that needs numba; without that, nothing, and one warning for all of them."""
-    try:
-        return importlib.import_module(f"mcne.kernels.{module}")
-    except ImportError as error:
-        warn_once("numba", f"training on the CPU is several times slower without numba ({error})")
-        return None
+def backend_for(device: torch.device, *, fits: bool = True) -> Backend:
+    """The fastest backend for a device; ``fits`` says whether Triton's kernels can hold what they would compute.
+
+    They compute in single precision only.
+    """
+    if fits and is_gpu(device) and torch.get_default_dtype() == torch.float32 and _has_triton(device.type):
+        return "triton"
+    return "numba" if device.type == "cpu" and has_numba() else "torch"
 
 
-def warn_once(subject: str, said: str) -> None:
-    """Warn of what makes training slower: once in a process, whichever module or thread comes upon it first."""
-    with _warning:
-        is_new = subject not in _warned
-        _warned.add(subject)
-    if is_new:
-        warnings.warn(said, stacklevel=3)
+def fits_gpu(rows: int, width: int) -> bool:
+    """Whether a program on a GPU can hold so many ``rows`` of ``width`` numbers each."""
+    return block(rows) * block(width) <= MOST_NUMBERS
 
 
-def on_gpu(module: str, device: torch.device) -> ModuleType | None:
-    """A module beside this one that needs Triton, if the device is a GPU and numbers are of single precision; without
-    Triton, one warning and nothing."""
-    is_there = is_gpu(device) and torch.get_default_dtype() == torch.float32 and _can_compile(device.type)
-    return importlib.import_module(f"mcne.kernels.{module}") if is_there else None
+def block(size: int) -> int:
+    """The power of two that holds ``size``."""
+    return 1 << max(0, size - 1).bit_length()
 
 
 def is_gpu(device: torch.device) -> bool:
@@ -63,11 +62,22 @@ def is_gpu(device: torch.device) -> bool:
 
 
 @functools.cache
-def _can_compile(device: str) -> bool:
-    """Whether Triton is there and all that it needs, which is more than Python: a C compiler, headers, the driver."""
+def has_numba() -> bool:
+    """Whether numba can be imported; if not, warn once."""
+    try:
+        importlib.import_module("numba")
+    except ImportError as error:
+        warn_once("numba", f"training on the CPU is several times slower without numba ({error})")
+        return False
+    return True
+
+
+@functools.cache
+def _has_triton(device: str) -> bool:
+    """Whether Triton works, which takes more than Python: a C compiler, headers, the driver. If not, warn once."""
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
     try:
-        _time_kernels()
+        _time_triton()
         rows = importlib.import_module("mcne.kernels.triton.rows")
         rows.gather(torch.zeros(1, 1, device=device), torch.zeros(1, dtype=torch.int64, device=device))
     except Exception as error:  # of any kind: they come from Triton, the compiler and the driver
@@ -77,21 +87,29 @@ def _can_compile(device: str) -> bool:
 
 
 @functools.cache
-def _time_kernels() -> None:
-    """Have the clock told of the kernels that Triton compiles, by versions that tell; a listener that is there already
-    hears of them as before."""
+def _time_triton() -> None:
+    """Have Triton report to the clock what it compiles, in versions that can; an earlier listener stays in place."""
     compilation = getattr(getattr(importlib.import_module("triton"), "knobs", None), "compilation", None)
     if compilation is None or not hasattr(compilation, "listener"):
         return
     earlier = compilation.listener
 
-    def listen(**told: Any) -> None:
-        if told.get("cache_hit") is False:
-            CLOCK.add(getattr(told.get("times"), "total", 0) / 1e6)
+    def listen(**event: Any) -> None:
+        if event.get("cache_hit") is False:
+            CLOCK.add(getattr(event.get("times"), "total", 0) / 1e6)
         if earlier is not None:
-            earlier(**told)
+            earlier(**event)
 
     compilation.listener = listen
+
+
+def warn_once(subject: str, message: str) -> None:
+    """Warn of what makes training slower: once in a process, whichever module or thread comes upon it first."""
+    with _warning:
+        is_new = subject not in _warned
+        _warned.add(subject)
+    if is_new:
+        warnings.warn(message, stacklevel=3)
 
 
 def in_blocks(rows: int, work: Callable[[int, int, int], None], *, numbers: int = LITTLE) -> None:

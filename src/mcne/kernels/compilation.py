@@ -1,45 +1,92 @@
-"""How functions are compiled for the CPU."""
+"""How functions are compiled for the CPU, and how long this process has been compiling anything."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar, cast
+from functools import cache, partial
+from threading import Lock
+from time import perf_counter
+from typing import Any
 
-import numba
-from numba.core import event
-
-from mcne.kernels.compile_clock import CLOCK
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = Callable[..., Any]
 
 REASSOCIATED = {"reassoc", "contract", "nsz", "arcp", "afn"}
 """Sums may be taken in another order, so that loops vectorize: in the same one every time, and never past a NaN."""
 
 
-def compiled(function: Function) -> Function:
-    """Compile a function on first use, to run without the interpreter's lock; kept for later processes if it can be.
+class CompileClock:
+    """The time in which anything was being compiled; however many threads are at it, a second counts once."""
 
-    Division by zero gives infinity, as in NumPy: to test for it would keep loops from being vectorized.
+    def __init__(self) -> None:
+        self.is_kept = True  # whether later processes can load what was compiled
+        self._lock = Lock()
+        self._under_way = 0
+        self._began = 0.0
+        self._spans: list[tuple[float, float]] = []
+
+    def start(self) -> None:
+        """Something is being compiled from now on."""
+        with self._lock:
+            if not self._under_way:
+                self._began = perf_counter()
+            self._under_way += 1
+
+    def stop(self) -> None:
+        """It is compiled, or has failed; ignored if its start was missed."""
+        with self._lock:
+            if self._under_way == 1:
+                self._spans.append((self._began, perf_counter()))
+            self._under_way = max(0, self._under_way - 1)
+
+    def add(self, seconds: float) -> None:
+        """A compilation of this length has just ended."""
+        now = perf_counter()
+        with self._lock:
+            self._spans.append((now - seconds, now))
+
+    def since(self, moment: float) -> float:
+        """Seconds of compiling after a moment of :func:`time.perf_counter`, including what is under way."""
+        with self._lock:
+            spans = self._spans + ([(self._began, perf_counter())] if self._under_way else [])
+        seconds, counted_to = 0.0, moment
+        for start, stop in sorted(spans):
+            if stop > counted_to:
+                seconds += stop - max(start, counted_to)
+                counted_to = stop
+        return seconds
+
+
+CLOCK = CompileClock()
+"""The clock of this process; whatever compiles reports to it."""
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function on first use, to run without the interpreter's lock; kept for later processes if possible.
+
+    Division by zero gives infinity, as in NumPy: a test for it would keep loops from being vectorized.
     """
+    import numba
+
+    _time_numba()
     compile_it = partial(numba.njit, nogil=True, error_model="numpy", fastmath=REASSOCIATED)
-    made: Any
     try:
-        made = compile_it(cache=True)(function)
+        result: Function = compile_it(cache=True)(function)
     except RuntimeError:  # nowhere to write: neither beside the file nor in the user's cache
         CLOCK.is_kept = False
-        made = compile_it()(function)
-    return cast(Function, made)
+        result = compile_it()(function)
+    return result
 
 
-class _Listener(event.Listener):
-    """Hears of what is compiled indeed: functions that come from a cache are never announced."""
+@cache
+def _time_numba() -> None:
+    """Have numba report to the clock what it compiles; it never announces functions that come from a cache."""
+    from numba.core import event
 
-    def on_start(self, event: object) -> None:
-        CLOCK.start()
+    class Listener(event.Listener):
+        def on_start(self, event: object) -> None:
+            CLOCK.start()
 
-    def on_end(self, event: object) -> None:
-        CLOCK.stop()
+        def on_end(self, event: object) -> None:
+            CLOCK.stop()
 
-
-event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call] # as numba declares it
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call] # as numba declares it

@@ -1,25 +1,54 @@
-"""Rows of a table looked up, and moved by Adam (reading 17), by the fastest backend."""
+"""Rows of a table looked up, updated by Adam (reading 17), and grouped by who refers to them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.kernels.backend import compiled, in_blocks, on_gpu
+from mcne.kernels.backend import backend_for, has_numba, in_blocks
 
 NUMBERS_AT_ONCE = 1 << 18
 """On a CPU rows are updated a piece at a time, so that what is between two operations stays in cache."""
 
 
+@dataclass(frozen=True)
+class Groups:
+    """Places grouped by the row that they refer to, so that one program can sum up all of a row.
+
+    The places of row j are ``order[start[j]:stop[j]]``, increasing.
+    """
+
+    order: Tensor  # [places, at least]
+    start: Tensor  # [m]
+    stop: Tensor  # [m]
+
+
+def group_places(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The groups of ``keys`` below ``n_keys``, whose places are those of the flattened keys: order, start and stop."""
+    if has_numba():
+        from mcne.kernels.numba.rows import grouped
+
+        first, order = grouped(keys, n_keys)
+        return order, first[:-1], first[1:]
+    ends = np.cumsum(np.bincount(keys.ravel(), minlength=n_keys))
+    return np.argsort(keys, axis=None, kind="stable"), np.concatenate([[0], ends[:-1]]), ends
+
+
 def take_rows(table: Tensor, rows: Tensor) -> Tensor:
     """The ``rows`` [r] of a ``table`` [n, d]: [r, d]. On a GPU rows below 0 are nobody's, and zeros."""
-    if (there := on_gpu("triton.rows", table.device)) is not None:
-        values: Tensor = there.gather(table, rows)
-        return values
+    if backend_for(table.device) == "triton":
+        from mcne.kernels.triton.rows import gather
+
+        return gather(table, rows)
     return table.index_select(0, rows)
 
 
-def adam_rows(
+def update_rows(
     table: Tensor,
     first: Tensor,
     second: Tensor,
@@ -35,8 +64,11 @@ def adam_rows(
 
     ``steps`` [] counts this one too. On a GPU rows below 0 are nobody's.
     """
-    if (there := on_gpu("triton.rows", table.device)) is not None:
-        there.adam(
+    backend = backend_for(table.device)
+    if backend == "triton":
+        from mcne.kernels.triton import rows as on_gpu
+
+        on_gpu.adam(
             *(table, first, second, rows, gradient),
             steps=steps,
             learning_rate=learning_rate,
@@ -46,13 +78,13 @@ def adam_rows(
         return
     done = steps.double() if steps.is_cuda else int(steps)
     scale, rate = (1 - betas[1] ** done) ** 0.5, learning_rate / (1 - betas[0] ** done)
-    if table.device.type == "cpu" and (module := compiled("numba.rows")) is not None:
+    if backend == "numba":
+        from mcne.kernels.numba.rows import adam
+
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
         numbers = [kind(number) for number in (*betas, *(1 - beta for beta in betas), scale, rate, epsilon)]
-        in_blocks(
-            len(rows), lambda start, stop, _: module.adam(*arrays, *numbers, start, stop), numbers=gradient.numel()
-        )
+        in_blocks(len(rows), lambda start, stop, _: adam(*arrays, *numbers, start, stop), numbers=gradient.numel())
         return
     size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
     for some, values in zip(torch.split(rows, size), torch.split(gradient, size), strict=True):

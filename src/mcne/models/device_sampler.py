@@ -56,22 +56,23 @@ class DeviceSampler:
         self._first_pair = offsets(np.array(counts)).astype(np.int64)
         catalog = offsets(np.array(n_items)).astype(np.int64)
         unseen = [Unseen(*pair, n_users=graph.n_users, n_items=n) for pair, n in zip(pairs, n_items, strict=True)]
+        arrays = (
+            np.concatenate([user for user, _ in pairs]).astype(np.int64),
+            np.concatenate([item + catalog[k] for k, (_, item) in enumerate(pairs)]).astype(np.int64),
+            np.concatenate([each.gaps for each in unseen]),
+            np.stack([each.indptr + self._first_pair[k] for k, each in enumerate(unseen)]),
+            catalog,
+        )
         most_seen = max(int(np.diff(each.indptr).max(initial=0)) for each in unseen)
-        self._depth = most_seen.bit_length() + 1
-        self._widest = int(np.diff(graph.indptr).max(initial=0)).bit_length() + 1
-        self._arrays = [
-            torch.from_numpy(np.ascontiguousarray(each)).to(device)
-            for each in (
-                np.concatenate([user for user, _ in pairs]).astype(np.int64),
-                np.concatenate([item + catalog[k] for k, (_, item) in enumerate(pairs)]).astype(np.int64),
-                np.concatenate([each.gaps for each in unseen]),
-                np.stack([each.indptr + self._first_pair[k] for k, each in enumerate(unseen)]),
-                catalog,
-            )
-        ]
-        cumulative = torch.from_numpy(cumulative_shares(graph)).to(device) if weighted else None
-        indptr, indices = (torch.tensor(each, device=device) for each in (graph.indptr, graph.indices))
-        self._links = (indptr, indices, cumulative)
+        on_device = (torch.from_numpy(np.ascontiguousarray(each)).to(device) for each in arrays)
+        self.pairs = draws.Pairs(most_seen.bit_length() + 1, *on_device)
+        most_links = int(np.diff(graph.indptr).max(initial=0))
+        self.network = draws.Network(
+            torch.tensor(graph.indptr, device=device),
+            torch.tensor(graph.indices, device=device),
+            torch.from_numpy(cumulative_shares(graph)).to(device) if weighted else None,
+            depth=most_links.bit_length() + 1,
+        )
         self.is_small = graph.n_users <= batch_size * len(pairs) * (self._sizes[-1] + 1)
 
     def turn(self, epoch: int, step: int) -> NDArray[np.int64]:
@@ -83,11 +84,11 @@ class DeviceSampler:
     def draw(self, turn: Tensor) -> Drawn:
         """The step of a turn, [1 + T]."""
         key, rows = turn[:1], turn[1:]
-        user, item = draws.triples(key, rows, *self._arrays, negatives=self._negatives, depth=self._depth)
+        user, item = draws.triples(key, rows, self.pairs, negatives=self._negatives)
         seeds, scored = self._distinct(user, item)
-        users, hops = self._hops_of_all(key, seeds.found) if self.is_small else self._hops(key, seeds.found)
+        users, hops = self._hops_of_all(key, seeds.keys) if self.is_small else self._hops(key, seeds.keys)
         triples = AllTriples(
-            *(scored.found, seeds.rows, scored.rows.view_as(item), seeds.groups, scored.groups),
+            *(scored.keys, seeds.rows, scored.rows.view_as(item), seeds.groups, scored.groups),
             len(rows) // (len(self._first_pair) - 1),
         )
         return users, tuple(hops), triples
@@ -109,13 +110,11 @@ class DeviceSampler:
         hops = list[TensorHop]()
         for layer in reversed(range(len(self._sizes))):
             n, count = len(users), self._sizes[layer]
-            keys, heard = draws.neighbors(
-                *(key, users, *self._links), stream=layer + 1, count=count, depth=self._widest
-            )
+            keys, has_neighbors = draws.neighbors(key, users, self.network, stream=layer + 1, count=count)
             below = distinct(keys, most=min(len(keys), self._n_users), none=self._n_users)
             sender, receiver = below.rows[: n * count].view(n, count), below.rows[n * count :]
-            hops.insert(0, TensorHop(receiver, sender, heard, below.groups))
-            users = below.found
+            hops.insert(0, TensorHop(receiver, sender, has_neighbors, below.groups))
+            users = below.keys
         return users, hops
 
     def _hops_of_all(self, key: Tensor, users: Tensor) -> tuple[Tensor, list[TensorHop]]:
@@ -124,19 +123,12 @@ class DeviceSampler:
         lengths = [(self._sizes[k] + 1) * (n_users if at else len(users)) for at, k in enumerate(levels)]
         fits_short = len(levels) * (n_users + 1) <= torch.iinfo(torch.int16).max
         keys = users.new_empty(sum(lengths), dtype=torch.int16 if fits_short else torch.int32)  # less to sort by
-        found = users.new_full((len(levels), n_users), NOBODY)
+        present = users.new_full((len(levels), n_users), NOBODY)
         drawn = []
         for at, (layer, own) in enumerate(zip(levels, torch.split(keys, lengths), strict=True)):
-            drawn.append(
-                draws.neighbors_as_rows(
-                    *(key, users, *self._links, own, found[at]),
-                    stream=layer + 1,
-                    base=at * (n_users + 1),
-                    count=self._sizes[layer],
-                    depth=self._widest,
-                )
-            )
-            users = found[at]
+            place = {"stream": layer + 1, "base": at * (n_users + 1), "count": self._sizes[layer]}
+            drawn.append(draws.neighbors_as_rows(key, users, self.network, own, present[at], **place))
+            users = present[at]
         groups = groups_of_rows(keys, lengths, n_rows=n_users)
         hops = [TensorHop(*each, own, at > 0) for at, (each, own) in enumerate(zip(drawn, groups, strict=True))]
         return users, hops[::-1]

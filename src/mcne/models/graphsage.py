@@ -19,14 +19,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.errors import UsageError
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.inference import GraphLinks, infer
 from mcne.models.learners import DotEmbedder, NetworkLearner
-from mcne.models.mask import OpenMask
-from mcne.models.message import GraphLinks
-from mcne.models.neighborhoods import hops_of
-from mcne.models.network import ConditionalNetwork
+from mcne.models.mcne import ConditionalNetwork
+from mcne.models.mcne_variants import open_mask
+from mcne.models.neighborhoods import check_widths, hops_of
 from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.ranking import DotRanking, Ranked, step_loss
 from mcne.models.settings import Amount, Count, Rate
@@ -61,11 +60,7 @@ class GraphSageConfig:
     l2: Amount = 1.0
 
     def __post_init__(self) -> None:
-        if not self.neighbor_samples or len(self.widths) != len(self.neighbor_samples) + 1:
-            raise UsageError(
-                f"settings widths {list(self.widths)} and neighbor_samples {list(self.neighbor_samples)}: a width is "
-                "needed for every sample (1 or more), and one more for the vectors that it starts from"
-            )
+        check_widths(self.widths, self.neighbor_samples)
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ class GraphSage(NetworkLearner, DotEmbedder):
             config.widths,
             attention_width=0,
             attention=False,
-            masks=OpenMask,
+            masks=open_mask,
             message="neighbor",
             last_activation=False,
             stream=Stream(seed, "initialize", "network"),
@@ -142,7 +137,7 @@ class GraphSage(NetworkLearner, DotEmbedder):
 
     def vectors(self) -> Tensor:
         """All users, each from all its neighbors, [users, d_K]."""
-        return functional.normalize(self.network.infer(self.tables.tables["users"], self._links)[-1])
+        return functional.normalize(infer(self.network, self.tables.tables["users"], self._links)[-1])
 
     @cached_property
     def _links(self) -> GraphLinks:

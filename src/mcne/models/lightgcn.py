@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mcne.data.graph import Graph
+from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.losses import bpr_loss
 from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import adam_memory, load_adam
 from mcne.models.settings import Amount, Count, Rate, Whole

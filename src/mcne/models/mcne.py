@@ -1,30 +1,35 @@
-"""MCNE: multiple conditional network embedding, and its variants MCNE-A and MCNE-F."""
+"""MCNE: multiple conditional network embedding. The model from Eq. 1 to Eq. 8, then its training.
+
+Legend: C behaviors; B = C+1 mask rows, the last for "all other behaviors" (reading 3); K layers and K+1 levels of
+masks (reading 2); d_k the width of level k, t that of the attention; n receivers, S neighbors each, m users below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
+from itertools import pairwise
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
-from mcne.embeddings.trunk import Attention, MessageKind, Trunk
-from mcne.errors import UsageError
+from mcne.embeddings.trunk import MessageKind
+from mcne.kernels.edges import TensorHop, aggregate, masked_halves, mean_of_senders, receivers_of
+from mcne.kernels.products import gated, weighed
+from mcne.kernels.triples import parameter_l2
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.losses import parameter_l2
-from mcne.models.mask import BinaryMask, FixedMask, Mask
-from mcne.models.message import GraphLinks
-from mcne.models.neighborhoods import Batch, Neighborhoods
-from mcne.models.network import ConditionalNetwork
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.inference import GraphLinks, infer, trunk_of
+from mcne.models.learners import NetworkLearner
+from mcne.models.neighborhoods import Batch, Neighborhoods, NeighborhoodSteps, check_widths
+from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.ranking import DotRanking, step_loss
 from mcne.models.settings import Amount, Count, Rate
-from mcne.models.tables import INIT_STD, normal_table, to_numpy
+from mcne.models.tables import INIT_STD, normal_parameter, normal_table, take, to_numpy
 from mcne.randomness import Stream
 
 
@@ -48,21 +53,186 @@ class MCNEConfig:
     l2_form: Literal["scored", "parameters"] = "scored"
 
     def __post_init__(self) -> None:
-        if not self.neighbor_samples or len(self.widths) != len(self.neighbor_samples) + 1:
-            raise UsageError(
-                f"settings widths {list(self.widths)} and neighbor_samples {list(self.neighbor_samples)}: a width is "
-                "needed for every sample (1 or more), and one more for the vectors that it starts from"
-            )
+        check_widths(self.widths, self.neighbor_samples)
 
 
-class MCNE:
+# --- Eq. 1–2: masks ---
+
+
+class _Threshold(torch.autograd.Function):
+    """``1[real ≥ 0]`` forward; backward the gradient of the binary value goes to the real one unchanged."""
+
+    @staticmethod
+    def forward(ctx: object, real: Tensor) -> Tensor:
+        return torch.ge(real, 0, out=torch.empty_like(real))
+
+    @staticmethod
+    def backward(ctx: object, *gradients: Tensor) -> Tensor:
+        return gradients[0]
+
+
+Mask = nn.Module
+"""The masks ``m_c`` of a level, a row per behavior, [B, d_k]; Eq. 2: conditional vectors are ``u|c = u ⊙ m_c``."""
+
+
+class BinaryMask(nn.Module):
+    """Learnable masks: real values behind a threshold, ``m_c = 1[M_c ≥ 0]`` (Eq. 1).
+
+    Drawn from U(−0.5, 0.5). The optimizer keeps them in [−1, 1], beyond which they could no longer turn back.
+    """
+
+    def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
+        super().__init__()
+        drawn = torch.from_numpy(stream.uniform((rows, width)) - 0.5)
+        self.real = nn.Parameter(drawn.to(torch.get_default_dtype()))
+
+    def forward(self) -> Tensor:
+        """The binary masks, [B, d_k]."""
+        binary: Tensor = _Threshold.apply(self.real)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return binary
+
+
+# --- Eq. 3–5: messages with attention ---
+
+
+def attention(sender: Tensor, receiver: Tensor, score: Tensor) -> Tensor:
+    """Eq. 4–5: ``a_c = softmax_c h^T ReLU(W_a [u_s|c, u_r|c])``, how the behaviors are weighed along links.
+
+    ``sender`` [..., B, t] and ``receiver`` [..., B, t] are the two halves of ``W_a [u_s|c, u_r|c]``, which broadcast
+    against each other, ``score`` [t] is ``h``. Returns [..., B], summing to 1 over the behaviors.
+    """
+    return torch.softmax(torch.relu(sender + receiver) @ score, dim=-1)
+
+
+def mean_message(weights: Tensor, sent: Tensor, masks: Tensor) -> Tensor:
+    """Eq. 3 and the mean of Eq. 6: the mean over S neighbors of ``Σ_c a_c (u ⊙ m_c)``.
+
+    Conditional vectors are never formed, since ``Σ_c a_c (u ⊙ m_c) = Σ_c m_c ⊙ (a_c u)``. ``weights`` [n, S, B],
+    ``sent`` [n, S, d] (the unmasked vectors of the senders), ``masks`` [B, d] → [n, d].
+    """
+    per_behavior = torch.bmm(weights.transpose(1, 2), sent) / sent.shape[1]  # [n, B, d]
+    return (per_behavior * masks).sum(dim=1)
+
+
+class MessageLayer(nn.Module):
+    """Eq. 3–6: vectors of width ``d_in`` to vectors of width ``d_out``, before the activation.
+
+    With ``attention`` false all behaviors weigh 1/B (readings 13, 14). The message is what the *neighbor* sends
+    (reading 1); ``message="literal"`` takes the paper's indices as printed: a user receives its own vector, weighed by
+    its neighbors.
+    """
+
+    weigh = staticmethod(attention)
+
+    def __init__(
+        self, d_in: int, d_out: int, *, attention_width: int, attention: bool, message: MessageKind, stream: Stream
+    ) -> None:
+        super().__init__()
+        self.message, self.is_literal = message, message == "literal"
+        self.combine = normal_parameter((d_out, 2 * d_in), stream)  # W^{k+1}, for [h_N, u]
+        self.project: nn.Parameter | None = None
+        self.score: nn.Parameter | None = None
+        if attention:
+            self.project = normal_parameter((attention_width, 2 * d_in), stream)  # W_a^k, for [sender, receiver]
+            self.score = normal_parameter((attention_width,), stream)  # h^k
+
+    def forward(self, vectors: Tensor, masks: Tensor, hop: TensorHop) -> Tensor:
+        """``vectors`` [m, d_in], ``masks`` [B, d_in], a hop to n receivers with S neighbors each → [n, d_out]."""
+        if self.project is not None and self.score is not None and not self.is_literal and hop.backend != "torch":
+            return aggregate(vectors, masks, self.project, self.score, self.combine, hop)  # as below, in one function
+        own = receivers_of(vectors, hop)  # [n, d_in]
+        messages = self.messages(vectors, own, masks, hop)
+        return self.receive(messages * hop.has_neighbors[:, None], own)
+
+    def messages(self, vectors: Tensor, own: Tensor, masks: Tensor, hop: TensorHop) -> Tensor:
+        """Eq. 3–5 and the mean of Eq. 6: what the receivers get, [n, d_in]; anything where they have no neighbors."""
+        if self.score is None:
+            return gated(own if self.is_literal else mean_of_senders(vectors, hop), masks.mean(dim=0))
+        of_sender, of_receiver = self.projections(masks)
+        near, here = self.project_all(vectors, of_sender), self.project_all(own, of_receiver)
+        weights = attention(take(near, hop.sender), here[:, None], self.score)  # [n, S, B]
+        if self.is_literal:
+            return own * weighed(weights.mean(dim=1), masks.T)
+        return mean_message(weights, take(vectors, hop.sender), masks)
+
+    def projections(self, masks: Tensor) -> tuple[Tensor, Tensor]:
+        """The halves of ``W_a`` for neighbors and receivers (literally, these send) under every mask, [B · t, d_in]."""
+        assert self.project is not None
+        first, second = masked_halves(self.project, masks)
+        return (second, first) if self.is_literal else (first, second)
+
+    def project_all(self, users: Tensor, weights: Tensor) -> Tensor:
+        """A half of ``W_a [u_s|c, u_r|c]``, each user once per behavior: [users, B, t]."""
+        assert self.score is not None
+        return weighed(users, weights).view(len(users), len(weights) // len(self.score), len(self.score))
+
+    def receive(self, messages: Tensor, own: Tensor) -> Tensor:
+        """Eq. 6 before its activation: ``W [h_N, u]``, [n, d_out], from the mean of messages and one's own vector."""
+        return weighed(torch.cat([messages, own], dim=1), self.combine)
+
+
+# --- the network ---
+
+
+class ConditionalNetwork(nn.Module):
+    """Eq. 1–6 for K layers: from initial vectors to the last level, whose masked vectors are the conditional ones.
+
+    ``masks`` makes the masks of a level, given B and its width; before the weights, so both may draw from one stream.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        widths: Sequence[int],
+        *,
+        attention_width: int,
+        attention: bool,
+        masks: Callable[[int, int], Mask],
+        message: MessageKind,
+        last_activation: bool,
+        stream: Stream,
+    ) -> None:
+        super().__init__()
+        self.last_activation = last_activation
+        self.masks = nn.ModuleList(masks(rows, width) for width in widths)
+        settings: dict[str, Any] = {"attention_width": attention_width, "attention": attention, "message": message}
+        self.layers = nn.ModuleList(MessageLayer(*pair, **settings, stream=stream) for pair in pairwise(widths))
+
+    def forward(self, vectors: Tensor, hops: Sequence[TensorHop]) -> Tensor:
+        """The last level of the users at the end of the hops, [n_K, d_K], from the initial ``vectors`` [n₀, d₀]."""
+        for k, (layer, hop) in enumerate(zip(self.layers, hops, strict=True)):
+            received = layer(vectors, self.masks[k](), hop)  # [n_{k+1}, d_{k+1}]
+            vectors = torch.relu(received) if self.is_active(k) else received  # ACT of Eq. 6
+        return vectors
+
+    def binary_masks(self) -> list[Tensor]:
+        """The masks of every level, K+1 × [B, d_k]."""
+        return [mask().detach() for mask in self.masks]
+
+    def bounded(self) -> list[nn.Parameter]:
+        """The real values behind masks, which the optimizer keeps in [−1, 1]."""
+        return [mask.real for mask in self.masks if isinstance(mask, BinaryMask)]
+
+    def message_layers(self) -> list[MessageLayer]:
+        """The layers, the first first."""
+        return [layer for layer in self.layers if isinstance(layer, MessageLayer)]
+
+    def is_active(self, layer: int) -> bool:
+        """Whether a layer ends in an activation."""
+        return self.last_activation or layer < len(self.layers) - 1
+
+
+# --- Eq. 7–8: loss, and the training ---
+
+
+class MCNE(NeighborhoodSteps, NetworkLearner):
     """The paper's model behind the training contract."""
 
     attention = True
+    network: ConditionalNetwork
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
-        self._seed = seed
         self.items = DotRanking(data, config, width=config.widths[-1], bias=False, seed=seed, device=device)
         stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
@@ -75,23 +245,18 @@ class MCNE:
             last_activation=config.last_activation,
             stream=stream,
         ).to(device)
-        tables = self.user_tables() | self.items.tables()
         self.neighborhoods = Neighborhoods(
             self.items,
             config.neighbor_samples,
             weighted=config.weighted_neighbors,
             widest=max(*config.widths, config.attention_width, len(data.names) + 1),
-            is_drawn_there=self.is_drawn_on_gpu,
+            may_draw_on_gpu=self.may_draw_on_gpu,
         )
-        self.tables = RowAdam(
-            tables,
-            learning_rate=config.learning_rate,
-            device=device,
-            joined=self.items.joined,
-        )
-        self._adam = DenseAdam(
-            self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
-        )
+        self._links = GraphLinks(data.graph, weighted=config.weighted_neighbors, device=device)
+        tables = self.user_tables() | self.items.tables()
+        rate = config.learning_rate
+        self.tables = RowAdam(tables, learning_rate=rate, device=device, joined=self.items.joined)
+        self.adam = DenseAdam(self.network.parameters(), learning_rate=rate, bounded=self.network.bounded())
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """How the masks of a level are made, from their number and width."""
@@ -99,7 +264,7 @@ class MCNE:
 
     def user_tables(self) -> dict[str, Tensor]:
         """The table of users: the vectors that they start from."""
-        stream = Stream(self._seed, "initialize", "users")
+        stream = Stream(self.items.seed, "initialize", "users")
         return {"users": normal_table(self.data.n_users, self.config.widths[0], std=INIT_STD, stream=stream)}
 
     def initial(self, users: Tensor) -> Tensor:
@@ -111,137 +276,56 @@ class MCNE:
         return self.tables.given_away("users") if for_good else self.tables.tables["users"]
 
     @property
-    def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU."""
-        return self.neighborhoods.is_capturable
-
-    @property
-    def is_drawn_on_gpu(self) -> bool:
-        """Whether steps may be drawn there: not where all parameters learn in every step."""
+    def may_draw_on_gpu(self) -> bool:
+        """Whether steps may be drawn on a GPU: not where all parameters learn in every step."""
         return self.config.l2_form == "scored"
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
-        return self.items.n_steps
-
-    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
-        """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
-        return self.neighborhoods.prepare(epoch, step)
-
     def loss(self, batch: Batch | Tensor) -> StepLoss:
-        """Eq. 7–8: BPR per behavior, averaged over behaviors, plus L2 (reading 8)."""
+        """Eq. 8: the mean over behaviors of Eq. 7, ``−ln σ(⟨u_i|c, z_p⟩ − ⟨u_i|c, z_n⟩)``, plus L2 (reading 8)."""
         self.tables.forget()
         batch = self.neighborhoods.drawn(batch)
         last = self.network(self.initial(batch.users), batch.hops)  # [n_K, d_K], before the last mask
         masks = self.network.masks[-1]()  # [C + 1, d_K], of which the last is no behavior's
-        ranking, scored = self.items.loss(self._rows, batch.triples, last, masks)
-        penalty = scored if self.config.l2_form == "scored" else parameter_l2(self._parameters())
+        ranking, penalty = self.items.loss(self._rows, batch.triples, last, masks)  # Eq. 7 of each behavior, [C]
+        if self.config.l2_form == "parameters":
+            penalty = parameter_l2([*self.network.parameters(), *self.tables.touched()])
         return step_loss(ranking, self.config.l2 * penalty, batch.triples)
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend; the masks stay in their range, and it is counted how many entries turn over."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self._adam.step()
-        self.tables.step()
 
     def vitals(self) -> dict[str, float]:
         """The density of the masks at each level, and how often an entry has turned over since the start."""
         density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
-        return density | {"mask_flips": float(self._adam.turned)}
+        return density | {"mask_flips": float(self.adam.turned)}
+
+    def levels(self) -> list[Tensor]:
+        """Every level of all users, receiving from all their neighbors (reading 11): K+1 × [users, d_k]."""
+        return infer(self.network, self.all_initial(), self._links)
 
     def scorer(self) -> Scorer:
         """Users by the last level under each behavior's mask, items by their tables."""
-        return self.items.scorer(self.tables.tables, self.levels()[-1], self._masks()[-1][:-1])
+        masks = to_numpy(self.network.binary_masks()[-1]).astype(bool)
+        return self.items.scorer(self.tables.tables, self.levels()[-1], masks[:-1])
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact, with the levels and the attention that explain a link."""
         _, *between, last = self.levels()
-        attention = tuple(
-            Attention(to_numpy(layer.project).copy(), to_numpy(layer.score).copy())
-            for layer in self.network.message_layers()
-            if layer.project is not None and layer.score is not None
-        )
-        trunk = Trunk(
-            tuple(to_numpy(level) for level in (self.all_initial(for_good=True), *between)),
-            tuple(self._masks()),
-            attention or None,
-            self.config.message,
-            self.config.weighted_neighbors,
-            tuple(to_numpy(layer.combine).copy() for layer in self.network.message_layers()),
-            self.config.last_activation,
-        )
+        levels = [self.all_initial(for_good=True), *between]
+        trunk = trunk_of(self.network, levels, weighted=self.config.weighted_neighbors)
+        masks = trunk.masks[-1][:-1]
         return self.items.embeddings(
-            self.tables.tables,
-            last,
-            dataset=dataset,
-            provenance=provenance,
-            masks=trunk.masks[-1][:-1],
-            trunk=trunk,
+            self.tables.tables, last, dataset=dataset, provenance=provenance, masks=masks, trunk=trunk
         )
-
-    def levels(self) -> list[Tensor]:
-        """Every level of all users, hearing all their neighbors (reading 11): K+1 × [users, d_k]."""
-        return self.network.infer(self.all_initial(), self._links)
-
-    @cached_property
-    def _links(self) -> GraphLinks:
-        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables, the masks behind their thresholds, and the weights of the layers."""
-        return dict(self.tables.tables) | {f"network.{k}": value for k, value in self.network.state_dict().items()}
 
     def memory(self) -> dict[str, Tensor]:
         """What both optimizers remember, and the count of flips."""
-        return self.tables.memory() | adam_memory(self._adam) | {"flips": self._adam.turned}
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables, masks and weights."""
-        self.tables.load_tables(learned)
-        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
+        return super().memory() | {"flips": self.adam.turned}
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over what both optimizers remembered."""
-        self.tables.load_memory(memory)
-        load_adam(self._adam, memory)
-        self._adam.load_turned(memory["flips"])
-
-    def _masks(self) -> list[Any]:
-        """The binary masks of every level, K+1 × [B, d_k]."""
-        return [to_numpy(mask).astype(bool) for mask in self.network.binary_masks()]
+        super().load_memory(memory)
+        self.adam.load_turned(memory["flips"])
 
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of a table that learn in this step. Where L2 is on all parameters, all rows learn in every step."""
         if self.config.l2_form == "scored":
             return self.tables.rows(table, rows)
         return self.tables.rows(table, torch.arange(len(self.tables.whole[table]), device=self.device))[rows]
-
-    def _parameters(self) -> list[Tensor]:
-        return [*self.network.parameters(), *self.tables.touched()]
-
-
-class MCNEA(MCNE):
-    """MCNE-A: no attention, all behaviors weigh the same along every link (reading 13)."""
-
-    attention = False
-
-
-class MCNEF(MCNE):
-    """MCNE-F: disjoint fixed masks instead of learned ones, and no attention (reading 14)."""
-
-    attention = False
-
-    def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
-        rows = len(data.names) + 1
-        if min(config.widths) < rows:
-            raise UsageError(
-                f"setting widths: {list(config.widths)} with {rows - 1} behaviors leaves one without dimensions; "
-                f"mcne-f needs {rows} or more at every level"
-            )
-        super().__init__(data, config, seed=seed, device=device)
-
-    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
-        """Blocks of dimensions, which need no chance."""
-        return FixedMask

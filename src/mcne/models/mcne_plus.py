@@ -47,7 +47,7 @@ class MCNEPlus(MCNE):
         weights = normal_table(self._encoding.size, config.widths[0], std=INIT_STD, stream=stream)
         weights[self._encoding.unknown] = 0  # of what training never meets nothing shall follow
         self.network.register_parameter("attributes", nn.Parameter(weights.to(device)))
-        self._adam = DenseAdam(
+        self.adam = DenseAdam(
             self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
         )
 
@@ -88,6 +88,6 @@ class MCNEPlus(MCNE):
         return functional.embedding_bag(index, weights, mode="sum", per_sample_weights=amount)
 
     @property
-    def is_drawn_on_gpu(self) -> bool:
+    def may_draw_on_gpu(self) -> bool:
         """Never: rows of steps drawn there may be nobody's, whose attributes no sum can take."""
         return False

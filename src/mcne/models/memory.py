@@ -362,8 +362,8 @@ def _most_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) ->
 
 
 def _scoring(width: int, above: int, projected: int, dataset: SocialDataset) -> int:
-    """The numbers that :meth:`mcne.models.message.MessageLayer.receive_all` holds beside both levels."""
-    from mcne.models.message import NUMBERS_AT_ONCE, USERS_AT_ONCE
+    """The numbers that :func:`mcne.models.inference.receive_from_all` holds beside both levels."""
+    from mcne.models.inference import NUMBERS_AT_ONCE, USERS_AT_ONCE
 
     users, links = dataset.n_users, dataset.graph.n_links
     at_once = max(NUMBERS_AT_ONCE, users * width // 3)

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mcne.kernels.backend import on_gpu, warn_once
+from mcne.errors import UsageError
+from mcne.kernels.backend import MOST_NUMBERS, backend_for, block, fits_gpu, warn_once
 from mcne.kernels.edges import TensorHop
-from mcne.kernels.groups import Groups, places
+from mcne.kernels.rows import Groups, group_places
 from mcne.models.ranking import DotRanking, Ranked
 from mcne.models.tables import to_device
 from mcne.sampling.neighbors import Hop, Neighborhood, NeighborSampler
 
 if TYPE_CHECKING:
     from mcne.models.device_sampler import DeviceSampler
+
+
+def check_widths(widths: Sequence[int], samples: Sequence[int]) -> None:
+    """Refuse settings that do not give every layer a sample of neighbors and a width below and above it."""
+    if not samples or len(widths) != len(samples) + 1:
+        raise UsageError(
+            f"settings widths {list(widths)} and neighbor_samples {list(samples)}: a width is "
+            "needed for every sample (1 or more), and one more for the vectors that it starts from"
+        )
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Batch:
 class Neighborhoods:
     """The triples of all behaviors and the neighborhood of their users, step by step.
 
-    ``device_sampler`` draws them on a GPU. There is none where ``is_drawn_there`` forbids it, where behaviors are
+    ``device_sampler`` draws them on a GPU. There is none where ``may_draw_on_gpu`` forbids it, where behaviors are
     ranked apart, where no neighbors are drawn, or where a kernel takes neither as many of them nor the ``widest`` row.
     """
 
@@ -45,13 +54,12 @@ class Neighborhoods:
         *,
         weighted: bool,
         widest: int,
-        is_drawn_there: bool = True,
+        may_draw_on_gpu: bool = True,
     ) -> None:
         self._items, self._widest = items, widest
         self.device_sampler: DeviceSampler | None = None
-        is_on_gpu = on_gpu("triton.draws", items.device) is not None
-        is_drawn_there = is_drawn_there and bool(samples) and bool(items.joined)
-        if is_on_gpu and is_drawn_there and _fits(samples, widest):
+        can_draw = may_draw_on_gpu and bool(samples) and bool(items.joined) and fits_gpu(max(samples), widest)
+        if can_draw and backend_for(items.device) == "triton":
             from mcne.models.device_sampler import DeviceSampler
 
             self.device_sampler = DeviceSampler(
@@ -89,42 +97,53 @@ class Neighborhoods:
         return Batch(*self.device_sampler.draw(batch))
 
 
-def _fits(samples: Sequence[int], widest: int) -> bool:
-    """Whether kernels for GPUs hold as many samples in rows as wide."""
-    from mcne.kernels.triton.edges import fits
+class NeighborhoodSteps:
+    """The part of the training contract of methods whose steps :class:`Neighborhoods` draws."""
 
-    return fits(samples, widest)
+    neighborhoods: Neighborhoods
+
+    @property
+    def is_capturable(self) -> bool:
+        """Where steps are drawn on the GPU."""
+        return self.neighborhoods.is_capturable
+
+    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
+        """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
+        return self.neighborhoods.prepare(epoch, step)
 
 
 def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple[TensorHop, ...]:
     """The hops of a neighborhood that was drawn on the host; on a GPU grouped by sender, if a kernel takes as many
     edges and the ``widest`` row."""
-    there, hops, below = on_gpu("triton.edges", device), list[TensorHop](), len(around.users)
+    hops = list[TensorHop]()
+    n_below = len(around.users)
     for hop in around.hops:
-        is_grouped = there is not None and there.fits(hop.sender.shape[1:], widest)
-        if there is not None and not is_grouped:
-            _warn_of_plain_operations(there, hop.sender.shape[1], widest)
-        hops.append(hop_of(hop, device, by_sender_of=below if is_grouped else None))
-        below = len(hop.receiver)
+        samples = hop.sender.shape[1]
+        is_on_gpu = backend_for(device) == "triton"
+        is_grouped = is_on_gpu and fits_gpu(samples, widest)
+        if is_on_gpu and not is_grouped:
+            _warn_of_plain_operations(samples, widest)
+        hops.append(hop_of(hop, device, by_sender_of=n_below if is_grouped else None))
+        n_below = len(hop.receiver)
     return tuple(hops)
-
-
-def _warn_of_plain_operations(kernels: ModuleType, samples: int, widest: int) -> None:
-    at_width, with_samples = (kernels.MOST_NUMBERS // kernels.block(each) for each in (widest, samples))
-    warn_once(
-        "samples",
-        f"training on a GPU is slower, as its kernels do not hold {samples:,} sampled neighbors in rows of {widest:,} "
-        f"numbers and plain operations take their place; they hold at most {at_width:,} neighbors in such rows, or "
-        f"rows of {with_samples:,} for as many (settings neighbor_samples and widths)",
-    )
 
 
 def hop_of(hop: Hop, device: torch.device, *, by_sender_of: int | None = None) -> TensorHop:
     """A hop that was drawn on the host, grouped by sender if told of how many users the level below is."""
-    arrays = [hop.receiver, hop.sender, hop.heard]
+    arrays = [hop.receiver, hop.sender, hop.has_neighbors]
     if by_sender_of is not None:
-        heard_of = np.where(hop.heard[:, None], hop.sender, by_sender_of)
-        order, start, stop = places(np.concatenate([heard_of.ravel(), hop.receiver]), by_sender_of + 1)
+        senders = np.where(hop.has_neighbors[:, None], hop.sender, by_sender_of)
+        order, start, stop = group_places(np.concatenate([senders.ravel(), hop.receiver]), by_sender_of + 1)
         arrays += [order, start[:-1], stop[:-1]]  # the last is nobody
-    receiver, sender, heard, *groups = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
-    return TensorHop(receiver, sender, heard, Groups(*groups) if groups else None)
+    receiver, sender, has_neighbors, *groups = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
+    return TensorHop(receiver, sender, has_neighbors, Groups(*groups) if groups else None)
+
+
+def _warn_of_plain_operations(samples: int, widest: int) -> None:
+    warn_once(
+        "samples",
+        f"training on a GPU is slower, as its kernels do not hold {samples:,} sampled neighbors in rows of {widest:,} "
+        f"numbers and plain operations take their place; they hold at most {MOST_NUMBERS // block(widest):,} neighbors "
+        f"in such rows, or rows of {MOST_NUMBERS // block(samples):,} for as many (settings neighbor_samples and "
+        "widths)",
+    )

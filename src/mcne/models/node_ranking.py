@@ -15,8 +15,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
+from mcne.kernels.triples import scored_l2
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.losses import scored_l2
 from mcne.models.ranking import DotRanking, RankingSettings
 from mcne.models.tables import take, to_device_at_once
 

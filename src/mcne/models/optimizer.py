@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from mcne.kernels.backend import is_gpu, on_gpu
-from mcne.kernels.rows import adam_rows, take_rows
+from mcne.kernels.backend import backend_for, is_gpu
+from mcne.kernels.rows import take_rows, update_rows
 from mcne.models.tables import new_table
 
 BETAS = (0.9, 0.999)
@@ -97,7 +97,7 @@ class RowAdam:
             if gradient is not None and len(gradient):
                 name = touched.table
                 self._take_back(name)
-                adam_rows(
+                update_rows(
                     *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
                     steps=self._steps,
                     learning_rate=self.learning_rate,
@@ -169,8 +169,11 @@ class DenseAdam(torch.optim.Adam):
         self.learning_rate = learning_rate
         chosen = {id(parameter) for parameter in self._bounded}
         self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
-        kernels = on_gpu("triton.rows", own[0].device)
-        pieces = 1 if kernels is None else kernels.pieces(max(each.numel() for each in own))
+        pieces = 1
+        if backend_for(own[0].device) == "triton":
+            from mcne.kernels.triton.rows import pieces_of
+
+            pieces = pieces_of(max(each.numel() for each in own))
         self._turned = torch.zeros(len(self._bounded), pieces, dtype=torch.int64, device=own[0].device)
 
     @property
@@ -187,16 +190,18 @@ class DenseAdam(torch.optim.Adam):
     def step(self, closure: None = None) -> None:  # type: ignore[override] # a closure is never used
         """Update all parameters by their gradients."""
         learning = [(parameter, parameter.grad) for parameter in self._bounded_first if parameter.grad is not None]
-        kernels = on_gpu("triton.rows", self._turned.device)
-        if not learning or kernels is None:
+        if not learning or backend_for(self._turned.device) != "triton":
             self._plain_step()
             return
+        from mcne.kernels.triton.rows import adam_all
+
         memories = [self._memory(parameter) for parameter, _ in learning]
         steps = [memory["step"] for memory in memories]
         torch._foreach_add_(steps, 1)
-        kernels.adam_all(
+        adam_all(
             [parameter.detach() for parameter, _ in learning],
-            *([memory[name] for memory in memories] for name in ("exp_avg", "exp_avg_sq")),
+            [memory["exp_avg"] for memory in memories],
+            [memory["exp_avg_sq"] for memory in memories],
             [gradient.contiguous() for _, gradient in learning],
             steps=steps,
             turned=self._turned[: sum(parameter.grad is not None for parameter in self._bounded)],

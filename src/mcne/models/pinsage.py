@@ -20,9 +20,9 @@ from torch.nn import functional
 
 from mcne.errors import UsageError
 from mcne.kernels.products import weighed
+from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.learners import NetworkLearner
-from mcne.models.losses import bpr_loss
 from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.settings import Amount, Count, Rate, Share

@@ -18,9 +18,9 @@ from mcne.data.graph import offsets
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.scorer import DotScorer, Scorer
 from mcne.embeddings.trunk import Trunk
-from mcne.kernels.backend import is_gpu, on_gpu, warn_once
-from mcne.kernels.groups import Groups, places
+from mcne.kernels.backend import MOST_NUMBERS, backend_for, block, fits_gpu, is_gpu, warn_once
 from mcne.kernels.products import gated
+from mcne.kernels.rows import Groups, group_places
 from mcne.kernels.triples import AllTriples, rank, rank_all
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.tables import INIT_STD, copied, normal_table, take, to_device, to_device_at_once, to_numpy
@@ -135,17 +135,17 @@ class DotRanking:
         items = np.concatenate([catalog[k] + each.items for k, each in enumerate(drawn)])
         scored = [np.concatenate([each.positive[:, None], each.negative], axis=1) for each in drawn]
         user, item = np.concatenate(rows), np.concatenate([first[k] + each for k, each in enumerate(scored)])
-        groups = (*places(user, len(users)), *places(item, len(items)))
+        groups = (*group_places(user, len(users)), *group_places(item, len(items)))
         at, who, what, *sent = to_device_at_once((items, user, item, *groups), self.device)
         return users, AllTriples(at, who, what, Groups(*sent[:3]), Groups(*sent[3:]), len(rows[0]))
 
     @cached_property
     def joined(self) -> dict[str, list[str]]:
         """Which tables are one where all behaviors are ranked at once: on a GPU, if each has something to rank."""
-        module = on_gpu("triton.triples", self.device)
-        is_joined = module is not None and module.fits(self.negatives, self.width)
-        if module is not None and not is_joined:
-            most = module.MOST_NUMBERS // module.block(self.width) - 1
+        is_on_gpu = backend_for(self.device) == "triton"
+        is_joined = is_on_gpu and fits_gpu(1 + self.negatives, self.width)
+        if is_on_gpu and not is_joined:
+            most = MOST_NUMBERS // block(self.width) - 1
             warn_once(
                 "negatives",
                 f"training on a GPU is slower, as its kernels do not hold {self.negatives:,} negatives in rows of "

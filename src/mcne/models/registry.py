@@ -165,7 +165,7 @@ METHODS = {
         settings="lightgcn.LightGCNConfig",
     ),
     "shared-bottom": Entry(
-        "shared_bottom.SharedBottom",
+        "mcne_variants.SharedBottom",
         "A control of MCNE: every mask is open and all behaviors weigh the same, so they share one vector per user.",
         "",
         ("links",),
@@ -173,7 +173,7 @@ METHODS = {
         settings="mcne.MCNEConfig",
     ),
     "soft-gate": Entry(
-        "shared_bottom.SoftGate",
+        "mcne_variants.SoftGate",
         "A control of MCNE: sigmoid gates in place of binary masks.",
         "",
         ("links", "behaviors"),
@@ -190,7 +190,7 @@ METHODS = {
         takes_new_users=True,
     ),
     "mcne-a": Entry(
-        "mcne.MCNEA",
+        "mcne_variants.MCNEA",
         "MCNE without attention: all behaviors weigh the same in the messages along the links.",
         "Wang et al. 2019",
         ("links", "behaviors"),
@@ -199,7 +199,7 @@ METHODS = {
         settings="mcne.MCNEConfig",
     ),
     "mcne-f": Entry(
-        "mcne.MCNEF",
+        "mcne_variants.MCNEF",
         "MCNE without attention and with fixed masks: every behavior has a block of dimensions of its own.",
         "Wang et al. 2019",
         ("links", "behaviors"),
@@ -216,14 +216,14 @@ METHODS = {
         takes_new_users=True,
     ),
     "mcne-constant-masks": Entry(
-        "mask_controls.ConstantMasks",
+        "mcne_variants.ConstantMasks",
         "A control of MCNE: its masks all start from one value, and learn from there.",
         "Wang et al. 2019, a remark",
         ("links", "behaviors"),
         memory="network",
     ),
     "mcne-random-masks": Entry(
-        "mask_controls.RandomMasks",
+        "mcne_variants.RandomMasks",
         "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
         "",
         ("links", "behaviors"),

@@ -20,10 +20,9 @@ from torch.nn import functional
 
 from mcne.kernels.products import products
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.gradients import partly_detached
 from mcne.models.learners import DotEmbedder, TableLearner
 from mcne.models.ranking import DotRanking, Ranked, step_loss
-from mcne.models.tables import INIT_STD, normal_table, take, to_device
+from mcne.models.tables import INIT_STD, normal_table, partly_detached, take, to_device
 from mcne.randomness import Stream
 from mcne.sampling.links import Noise
 

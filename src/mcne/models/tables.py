@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from mcne.errors import DiskError
 from mcne.randomness import Stream
@@ -152,6 +152,12 @@ def normal_table(rows: int, width: int, *, std: float, stream: Stream) -> Tensor
     return table
 
 
+def normal_parameter(shape: tuple[int, ...], stream: Stream) -> nn.Parameter:
+    """Weights of a layer, N(0, :data:`INIT_STD`²)."""
+    drawn = torch.from_numpy(stream.normal(shape) * INIT_STD)
+    return nn.Parameter(drawn.to(torch.get_default_dtype()))
+
+
 def take(vectors: Tensor, rows: Tensor) -> Tensor:
     """``vectors[rows]``, by a function whose gradient adds up fast, and on a CPU in a fixed order."""
     return vectors.index_select(0, rows.flatten()).view(*rows.shape, *vectors.shape[1:])
@@ -215,3 +221,9 @@ def _disk_error(directory: Path, size: int, error: OSError) -> DiskError:
         f"{directory}: {error.strerror or error} ({size:,} bytes for a table that memory has no room for); free some "
         "space there, or choose another --out"
     )
+
+
+def partly_detached(values: Tensor, share: float) -> Tensor:
+    """The very same values, with ``share`` times the gradient."""
+    fixed = values.detach()
+    return fixed + share * (values - fixed) if share else fixed

@@ -26,8 +26,8 @@ class Hop:
     """
 
     receiver: NDArray[np.int64]  # [n]
-    sender: NDArray[np.int64]  # [n, sample], any row where heard is False
-    heard: NDArray[np.bool_]  # [n] whether the receiver has neighbors
+    sender: NDArray[np.int64]  # [n, sample], any row where has_neighbors is False
+    has_neighbors: NDArray[np.bool_]  # [n] whether the receiver has neighbors
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,18 @@ class NeighborSampler:
         users = np.asarray(seeds, dtype=np.int64)
         for layer in reversed(range(len(self._sizes))):
             stream = Stream(seed, "neighbors", layer, epoch, step)
-            drawn, heard = self._draw(users, self._sizes[layer], stream)
-            heard_from = drawn[heard]
-            below, (receiver, sender) = distinct(len(self._indptr) - 1, users, heard_from)
+            drawn, has_neighbors = self._draw(users, self._sizes[layer], stream)
+            senders = drawn[has_neighbors]
+            below, (receiver, sender) = distinct(len(self._indptr) - 1, users, senders)
             padded = np.zeros(drawn.shape, dtype=np.int64)
-            padded[heard] = sender
-            hops.insert(0, Hop(receiver, padded, heard))
+            padded[has_neighbors] = sender
+            hops.insert(0, Hop(receiver, padded, has_neighbors))
             users = below
         return Neighborhood(users, tuple(hops))
 
     def _draw(self, users: NDArray[np.int64], size: int, stream: Stream) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         start, end = self._indptr[users].astype(np.int64), self._indptr[users + 1].astype(np.int64)
-        heard = end > start
+        has_neighbors = end > start
         chance = stream.uniform((len(users), size))
         if self._cumulative is None:
             at = start[:, None] + (chance * (end - start)[:, None]).astype(np.int64)
@@ -74,9 +74,9 @@ class NeighborSampler:
             target = floor[:, None] + chance * (total - floor)[:, None]
             at = np.searchsorted(self._cumulative, target, side="right") - 1
             at = np.clip(at, start[:, None], np.maximum(end - 1, start)[:, None])
-        at = np.where(heard[:, None], at, 0)
+        at = np.where(has_neighbors[:, None], at, 0)
         drawn = self._indices[at] if len(self._indices) else np.zeros(at.shape, np.int32)
-        return drawn.astype(np.int64), heard
+        return drawn.astype(np.int64), has_neighbors
 
 
 def cumulative_shares(graph: Graph) -> NDArray[np.float64]:

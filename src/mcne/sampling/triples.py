@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from mcne.data.graph import offsets
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = Callable[..., Any]
 
 BLOCK = 1024
 """Shorter cycles share a stream up to this many pairs: a stream for each would take longer than the step."""

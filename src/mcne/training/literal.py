@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.models.losses import bpr_loss, scored_l2
+from mcne.kernels.triples import bpr_loss, scored_l2
 from mcne.models.mcne import MCNE
 from mcne.sampling.triples import TripleSampler
 
@@ -54,7 +54,9 @@ class LiteralStep:
         self.adam.zero_grad()
         torch.autograd.backward(loss)
         self.adam.step()
-        model.network.clamp_masks()
+        with torch.no_grad():
+            for real in model.network.bounded():
+                real.clamp_(-1.0, 1.0)
         return float(loss.detach())
 
     def _user(self, users: NDArray[Any]) -> Tensor:

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from mcne.errors import DivergedError, Interrupted
-from mcne.kernels.compile_clock import CLOCK
+from mcne.kernels.compilation import CLOCK
 from mcne.models.contract import Learner, Method
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import Kept

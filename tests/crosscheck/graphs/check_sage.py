@@ -40,7 +40,7 @@ def compare() -> bool:
     print(f"  torch-geometric {version('torch-geometric')}: largest difference, and of the control")
     model = randomized()
     hops = model.prepare(0, 0).hops
-    heard = [(int(hop.heard.sum()), len(hop.heard)) for hop in hops]
+    heard = [(int(hop.has_neighbors.sum()), len(hop.has_neighbors)) for hop in hops]
     print("  with neighbors in the first and the second layer: " + ", ".join(f"{n} of {m} users" for n, m in heard))
     same, control = (sampled(model, exchanged) | everyone(model, exchanged) for exchanged in (False, True))
     for what, difference in same.items():
@@ -97,7 +97,7 @@ def in_torch_geometric(
         last = k == len(hops) - 1
         layer = SAGEConv(weight.shape[1] // 2, len(weight), bias=False, normalize=normalize and last)
         halves.append(take_over(layer, weight, exchanged))
-        row, column = torch.nonzero(hop.heard[:, None].expand_as(hop.sender), as_tuple=True)
+        row, column = torch.nonzero(hop.has_neighbors[:, None].expand_as(hop.sender), as_tuple=True)
         x = layer((x, x[hop.receiver]), torch.stack([hop.sender[row, column], row]))
         x = x if last else torch.relu(x)
     out, by_vectors, *by_halves = results(x, vectors, [half for pair in halves for half in pair])

@@ -1,14 +1,20 @@
-"""Send and receive along edges, compiled for the CPU.
+"""A message layer with attention (Eq. 3–6) forward and backward, compiled for the CPU.
 
-What is between the operations of :mod:`mcne.kernels.plain.edges` stays in cache. The gradient takes two passes, by
-receiver and by sender, so that no two threads ever add to the same number; what all edges add to (the gradients of
-``score`` and ``masks``) is summed per block of rows. Every function computes the rows from ``start`` to ``stop``, and
+Matrix products are left to :mod:`mcne.kernels.products`. Gradients are written by hand, so that kernels write where
+products read, and products add to existing sums.
+
+What is between the operations of :class:`mcne.models.mcne.MessageLayer` stays in cache. The gradient takes two passes,
+by receiver and by sender, so that no two threads ever add to the same number; what all edges add to (the gradients of
+``score`` and ``masks``) is summed per block of rows. Every kernel computes the rows from ``start`` to ``stop``, and
 gathers rows of one table only, so that more of it stays in cache.
 
 Edges are added four at a time, so that what they are added to is read and written a quarter as often; an edge that is
 missing to the last four is the last once more, times 0.
 
-Legend: m senders, n receivers, S edges to each, B behaviors, t attention width, d width of the vectors.
+All that kernels write to comes from PyTorch, which begins it at a multiple of 64 bytes: where NumPy begins it, vectors
+of a processor's full width lie across two lines of its cache.
+
+Legend: m vectors of width d below, n receivers among them, S edges to each, B behaviors, t attention width.
 """
 
 from __future__ import annotations
@@ -16,11 +22,125 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from mcne.kernels.backend import BLOCKS, in_blocks
 from mcne.kernels.compilation import compiled
+from mcne.kernels.edges import TensorHop
+from mcne.kernels.numba.rows import grouped
+from mcne.kernels.products import add_product, product, sum_rows
 
 Array = NDArray[Any]
+
+
+class MessageLayer(torch.autograd.Function):
+    """:func:`mcne.kernels.edges.aggregate`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
+    ) -> Tensor:
+        """``vectors`` [m, d], ``masks`` [B, d], ``project`` [t, 2d], ``score`` [t], ``combine`` [o, 2d] → [n, o]."""
+        vectors, masks, project, score = (each.detach().contiguous() for each in (vectors, masks, project, score))
+        (n, n_edges), (n_behaviors, depth), width = hop.sender.shape, masks.shape, len(score)
+        halves = vectors.new_empty(2, n_behaviors, width, depth)
+        mask_halves(project.numpy(), masks.numpy(), halves.numpy())
+        halves = halves.flatten(1, 2)
+        joined = vectors.new_empty(n, 2 * depth)  # [h_N, u] of Eq. 6
+        own = torch.index_select(vectors, 0, hop.receiver, out=joined[:, depth:])
+        near = product(vectors, halves[0].T).view(-1, n_behaviors, width)
+        here = product(own, halves[1].T).view(-1, n_behaviors, width)
+        weights = vectors.new_empty(n, n_edges, n_behaviors)
+        hop_arrays = [each.contiguous().numpy() for each in (hop.receiver, hop.sender, hop.has_neighbors)]
+        _, sender, has_neighbors = hop_arrays
+        projected = (near.numpy(), here.numpy(), score.numpy())
+        shares, messages = weights.numpy(), joined.numpy()
+        scale = messages.dtype.type(1 / n_edges)
+
+        def by_receiver(start: int, stop: int, _: int) -> None:
+            attend(*projected, sender, has_neighbors, shares, start, stop)
+            send(vectors.numpy(), masks.numpy(), sender, has_neighbors, shares, scale, messages, start, stop)
+
+        in_blocks(n, by_receiver)
+        ctx.save_for_backward(vectors, masks, project, score, combine, halves, joined, near, here, weights)
+        ctx.hop, ctx.scale = hop_arrays, scale
+        return product(joined, combine.T)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """By receiver first and then by sender."""
+        vectors, masks, project, score, combine, halves, joined, near, here, weights = ctx.saved_tensors
+        (receiver, sender, has_neighbors), scale, gradient, depth = ctx.hop, ctx.scale, gradients[0], vectors.shape[1]
+        of_joined, of_combine = product(gradient, combine), product(gradient.T, joined)
+        of_logits, of_here, of_near, of_vectors = (torch.empty_like(each) for each in (weights, here, near, vectors))
+        of_score, of_masks = score.new_zeros(BLOCKS, len(score)), masks.new_zeros(BLOCKS, *masks.shape)
+        projected = (near.numpy(), here.numpy(), score.numpy())
+        sent = (of_joined.numpy(), vectors.numpy(), masks.numpy())
+        shares, logits, scores, mask_sums = (each.numpy() for each in (weights, of_logits, of_score, of_masks))
+        to_here, to_near, to_vectors = of_here.numpy(), of_near.numpy(), of_vectors.numpy()
+
+        def by_receiver(start: int, stop: int, block: int) -> None:
+            backward_of_logits(*sent, sender, has_neighbors, shares, scale, logits, start, stop)
+            backward_of_here(*projected, sender, has_neighbors, logits, to_here, scores[block], start, stop)
+
+        def by_sender(start: int, stop: int, block: int) -> None:
+            places = (*edges, *receivers)
+            backward_of_vectors(*sent, shares, scale, *places, to_vectors, mask_sums[block], start, stop)
+            backward_of_near(*projected, logits, *edges, to_near, start, stop)
+
+        in_blocks(len(here), by_receiver)
+        of_halves, of_own, flat = torch.empty_like(halves), of_joined[:, depth:], of_here.flatten(1)
+        product(flat.T, joined[:, depth:], out=of_halves[1])
+        add_product(of_own, flat, halves[1])
+        edges, receivers = (grouped(each, len(vectors)) for each in (sender, receiver))
+        in_blocks(len(vectors), by_sender)
+        flat = of_near.flatten(1)
+        product(flat.T, vectors, out=of_halves[0])
+        add_product(of_vectors, flat, halves[0])
+        of_project, of_all_masks = torch.zeros_like(project), sum_rows(of_masks)
+        of_both = of_halves.view(2, len(masks), len(score), depth)
+        out = (of_project.numpy(), of_all_masks.numpy())
+        backward_of_halves(project.numpy(), masks.numpy(), of_both.numpy(), *out)
+        return of_vectors, of_all_masks, of_project, sum_rows(of_score), of_combine, None
+
+
+@compiled
+def mask_halves(
+    project: Array,  # [t, 2d]
+    masks: Array,  # [B, d]
+    both: Array,  # [2, B, t, d] out
+) -> None:
+    """See :func:`mcne.kernels.edges.masked_halves`."""
+    n_behaviors, depth = masks.shape
+    for h in range(2):
+        for c in range(n_behaviors):
+            mask = masks[c]
+            for q in range(len(project)):
+                row, out = project[q, h * depth : (h + 1) * depth], both[h, c, q]
+                for k in range(depth):
+                    out[k] = mask[k] * row[k]
+
+
+@compiled
+def backward_of_halves(
+    project: Array,
+    masks: Array,
+    of_both: Array,  # [2, B, t, d]
+    of_project: Array,  # [t, 2d] added to
+    of_masks: Array,  # [B, d] added to
+) -> None:
+    """The gradients of ``project`` and ``masks``, given that of both halves."""
+    n_behaviors, depth = masks.shape
+    for h in range(2):
+        for q in range(len(project)):
+            row, of_row = project[q, h * depth : (h + 1) * depth], of_project[q, h * depth : (h + 1) * depth]
+            for c in range(n_behaviors):
+                mask, of_mask, gradient = masks[c], of_masks[c], of_both[h, c, q]
+                for k in range(depth):
+                    of_row[k] += mask[k] * gradient[k]
+                    of_mask[k] += row[k] * gradient[k]
 
 
 @compiled
@@ -29,16 +149,16 @@ def attend(
     here: Array,  # [n, B, t]
     score: Array,  # [t]
     sender: Array,  # [n, S]
-    heard: Array,  # [n]
+    has_neighbors: Array,  # [n]
     weights: Array,  # [n, S, B] out: a of Eq. 4
     start: int,
     stop: int,
 ) -> None:
-    """Eq. 4–5; zeros for a receiver that hears nothing."""
+    """Eq. 4–5; zeros for a receiver without neighbors."""
     zero = near.dtype.type(0)  # a plain 0 would make double precision of what it is added to
     for r in range(start, stop):
         weights[r] = 0
-        if heard[r]:
+        if has_neighbors[r]:
             for s in range(sender.shape[1]):
                 theirs, weight = near[sender[r, s]], weights[r, s]
                 for c in range(len(weight)):
@@ -55,20 +175,20 @@ def send(
     vectors: Array,  # [m, d]
     masks: Array,  # [B, d]
     sender: Array,
-    heard: Array,
+    has_neighbors: Array,
     weights: Array,
     scale: Any,  # 1 / S
-    joined: Array,  # [n, 2d] out: the first half, what receivers hear
+    joined: Array,  # [n, 2d] out: the first half, what receivers get
     start: int,
     stop: int,
 ) -> None:
-    """Eq. 3 and the mean of Eq. 6; zeros for a receiver that hears nothing."""
+    """Eq. 3 and the mean of Eq. 6; zeros for a receiver without neighbors."""
     n_behaviors, depth = masks.shape
     totals = np.empty((n_behaviors, depth), vectors.dtype)  # Σ_s a_sc u_s
     for r in range(start, stop):
         message = joined[r, :depth]
         message[:] = 0
-        if not heard[r]:
+        if not has_neighbors[r]:
             continue
         totals[:] = 0
         for s in range(0, sender.shape[1], 4):
@@ -85,7 +205,7 @@ def send(
 
 
 @compiled
-def hear_all(
+def aggregate_all(
     vectors: Array,
     near: Array,
     here: Array,
@@ -150,11 +270,11 @@ def four_of(values: Array, s: int) -> Any:
 
 @compiled
 def backward_of_logits(
-    of_joined: Array,  # [n, 2d] the gradient of what receivers hear, and then that of what they are themselves
+    of_joined: Array,  # [n, 2d] the gradient of what receivers get, and then that of their own vectors
     vectors: Array,
     masks: Array,
     sender: Array,
-    heard: Array,
+    has_neighbors: Array,
     weights: Array,
     scale: Any,
     of_logits: Array,  # [n, S, B] out: the gradient before the softmax
@@ -163,10 +283,11 @@ def backward_of_logits(
 ) -> None:
     """By receiver."""
     (n_behaviors, depth), n_edges, zero = masks.shape, sender.shape[1], vectors.dtype.type(0)
-    masked, found = np.empty((n_behaviors, depth), vectors.dtype), np.empty((n_edges + 3, n_behaviors), vectors.dtype)
+    masked = np.empty((n_behaviors, depth), vectors.dtype)
+    of_weights = np.empty((n_edges + 3, n_behaviors), vectors.dtype)
     for r in range(start, stop):
         of_logits[r] = 0
-        if not heard[r]:
+        if not has_neighbors[r]:
             continue
         gradient = of_joined[r, :depth]
         for c in range(n_behaviors):
@@ -183,9 +304,10 @@ def backward_of_logits(
                     second += row[k] * y[k]
                     third += row[k] * z[k]
                     fourth += row[k] * w[k]
-                found[s, c], found[s + 1, c], found[s + 2, c], found[s + 3, c] = first, second, third, fourth
+                of_weights[s, c], of_weights[s + 1, c] = first, second
+                of_weights[s + 2, c], of_weights[s + 3, c] = third, fourth
         for s in range(n_edges):
-            of_weight, weight, of_logit, mean = found[s], weights[r, s], of_logits[r, s], zero
+            of_weight, weight, of_logit, mean = of_weights[s], weights[r, s], of_logits[r, s], zero
             for c in range(n_behaviors):
                 mean += of_weight[c] * weight[c]
             for c in range(n_behaviors):
@@ -198,7 +320,7 @@ def backward_of_here(
     here: Array,
     score: Array,
     sender: Array,
-    heard: Array,
+    has_neighbors: Array,
     of_logits: Array,
     of_here: Array,  # [n, B, t] out
     of_score: Array,  # [t] added to
@@ -209,7 +331,7 @@ def backward_of_here(
     zero = near.dtype.type(0)
     for r in range(start, stop):
         of_here[r] = 0
-        if not heard[r]:
+        if not has_neighbors[r]:
             continue
         for s in range(0, sender.shape[1], 4):
             j = four(sender[r], s)

@@ -1,4 +1,4 @@
-"""Adam on rows of a table in one pass, compiled for the CPU."""
+"""Rows of a table updated by Adam in one pass, and places grouped by row, compiled for the CPU."""
 
 from __future__ import annotations
 
@@ -36,3 +36,24 @@ def adam(
             m[k] = keep * m[k] + new * own[k]
             v[k] = keep_second * v[k] + new_second * own[k] * own[k]
             values[k] -= rate * m[k] / (np.sqrt(v[k]) / scale + epsilon)
+
+
+def grouped(keys: NDArray[np.int64], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the places of each key begin, [n_keys + 1], and the places of ``keys``, flattened, by key."""
+    first = np.zeros(n_keys + 1, np.int64)
+    places = np.empty(keys.size, np.int64)
+    _group(keys.reshape(-1), first, places)
+    return first, places
+
+
+@compiled
+def _group(keys: Array, first: Array, places: Array) -> None:
+    """Counting sort: the places of a key stay in their order."""
+    for key in keys:
+        first[key + 1] += 1
+    for j in range(1, len(first)):
+        first[j] += first[j - 1]
+    free = first[:-1].copy()
+    for place in range(len(keys)):
+        places[free[keys[place]]] = place
+        free[keys[place]] += 1

@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from mcne.kernels.backend import BLOCKS, in_blocks
 from mcne.kernels.compilation import compiled
-from mcne.kernels.numba.groups import grouped as grouped
+from mcne.kernels.numba.rows import grouped
 
 Array = NDArray[Any]
 
@@ -109,9 +112,52 @@ def decay(rows: Array, share: Array) -> float:
 
 
 @compiled
-def combine(found: Array, gradient: Array, rows: Array, share: Array, ranking: Any, decaying: Any) -> None:
-    """``ranking · gradient + decaying · 2 share · rows`` comes out in ``found``."""
+def add_decay(out: Array, gradient: Array, rows: Array, share: Array, ranking: Any, decaying: Any) -> None:
+    """Write ``ranking · gradient + decaying · 2 share · rows`` to ``out``."""
     for j in range(len(rows)):
         factor = 2 * decaying * share[j]
         for k in range(rows.shape[1]):
-            found[j, k] = ranking * gradient[j, k] + factor * rows[j, k]
+            out[j, k] = ranking * gradient[j, k] + factor * rows[j, k]
+
+
+class Rank(torch.autograd.Function):
+    """:func:`mcne.kernels.triples.rank`, both numbers in one tensor; ``bias`` [m, 1], or [0, 1] for none."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, users: Tensor, items: Tensor, bias: Tensor, user: Tensor, positive: Tensor, negative: Tensor
+    ) -> Tensor:
+        """See the function."""
+        tables = [each.detach().contiguous().numpy() for each in (users, items)]
+        numbers, kind = bias.detach().reshape(-1).numpy(), tables[0].dtype  # [m], or none
+        first, order = grouped(user.contiguous().numpy(), len(users))  # by user, as the kernels want them
+        item = torch.cat([positive[:, None], negative], dim=1).index_select(0, torch.from_numpy(order)).numpy()
+        first_of_item, scores = grouped(item, len(items))
+        owner = np.repeat(np.arange(len(users)), item.shape[1] * np.diff(first))[scores]
+        of_tables, of_numbers = [np.empty_like(table) for table in tables], np.empty_like(numbers)
+        steps, losses = np.empty(item.shape, kind), np.zeros(BLOCKS)
+
+        def rank_users(start: int, stop: int, block: int) -> None:
+            losses[block] = by_user(*tables, numbers, item, first, steps, of_tables[0], start, stop)
+
+        by_score = (tables[0], steps.reshape(-1), first_of_item, scores, owner, of_tables[1], of_numbers)
+        numbers_read = item.size * users.shape[1]
+        in_blocks(len(users), rank_users, numbers=numbers_read)
+        in_blocks(len(items), lambda start, stop, _: by_item(*by_score, start, stop), numbers=numbers_read)
+        liked, drawn = np.bincount(item[:, 0], minlength=len(items)), np.diff(first_of_item)
+        user_share = (np.diff(first) / len(item)).astype(kind)
+        share = ((liked + (drawn - liked) / negative.shape[1]) / len(item)).astype(kind)
+        ctx.tables = [*tables, numbers[:, None]]
+        ctx.of_tables = [*of_tables, of_numbers[:, None]]
+        ctx.shares = [user_share, share, share[: len(numbers)]]
+        total = sum(decay(table, each) for table, each in zip(ctx.tables, ctx.shares, strict=True))
+        return torch.tensor([losses.sum() / negative.numel(), total], dtype=users.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """See the function."""
+        ranking, decaying = gradients[0].numpy()
+        totals = [np.empty_like(table) for table in ctx.tables]  # of their own: a gradient may be asked for twice
+        for each in zip(totals, ctx.of_tables, ctx.tables, ctx.shares, strict=True):
+            add_decay(*each, ranking, decaying)
+        return *(torch.from_numpy(each) for each in totals), None, None, None

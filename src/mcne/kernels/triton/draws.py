@@ -5,12 +5,14 @@ Chance is Philox with a key of the step and a counter of the draw: what a step d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.triton.edges import block
+from mcne.kernels.backend import block
 
 AT_ONCE = 128
 """Draws of a program."""
@@ -67,18 +69,19 @@ def _triples(
     tl.store(item + i[:, None] * (n_n + 1) + 1 + s[None, :], drawn, mask=is_drawn)
 
 
-def triples(
-    key: Tensor,
-    rows: Tensor,
-    pair_user: Tensor,
-    pair_item: Tensor,
-    gaps: Tensor,
-    seen: Tensor,
-    catalog: Tensor,
-    *,
-    negatives: int,
-    depth: int,
-) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class Pairs:
+    """The training pairs of all behaviors, one behavior after the other, sorted by user and then by item."""
+
+    depth: int  # of a bisection of a user's pairs
+    user: Tensor  # [pairs]
+    item: Tensor  # [pairs] items of all catalogs, one after the other
+    gaps: Tensor  # [pairs] unseen items of the catalog below each seen one
+    seen: Tensor  # [C, users + 1] where the pairs of a user begin
+    catalog: Tensor  # [C + 1] where the items of a behavior begin
+
+
+def triples(key: Tensor, rows: Tensor, pairs: Pairs, *, negatives: int) -> tuple[Tensor, Tensor]:
     """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched: parts of
     one tensor, the one after the other."""
     both = rows.new_empty(len(rows) * (2 + negatives))
@@ -86,8 +89,8 @@ def triples(
     wide = block(negatives)
     tall = max(1, AT_ONCE // wide)
     _triples[(triton.cdiv(len(rows), tall),)](
-        *(key, rows, pair_user, pair_item, gaps, seen, catalog, user, item),
-        *(len(rows), len(rows) // len(seen), seen.shape[1] - 1, negatives, depth, tall, wide),
+        *(key, rows, pairs.user, pairs.item, pairs.gaps, pairs.seen, pairs.catalog, user, item),
+        *(len(rows), len(rows) // len(pairs.seen), pairs.seen.shape[1] - 1, negatives, pairs.depth, tall, wide),
     )
     return user, item
 
@@ -99,11 +102,11 @@ def _neighbors(
     indptr,  # [users + 1]
     indices,  # [links]
     cumulative,  # [links + 1] of shares, where draws are weighted
-    keys,  # [n · S + n] out: who is heard of, then the users themselves; n_users where nobody is
-    heard,  # [n] out: whether a user has neighbors
-    sender,  # [n, S] out, where rows are users: who is heard of, anybody where nobody is
+    keys,  # [n · S + n] out: neighbors, then the users themselves; n_users where nobody is
+    has_neighbors,  # [n] out: whether a user has neighbors
+    sender,  # [n, S] out, where rows are users: neighbors, anybody where nobody is
     receiver,  # [n] out, where rows are users
-    found,  # [users] out, where rows are users: all that are heard of or hear; others are not written
+    present,  # [users] out, where rows are users: all that send or receive; others are not written
     stream,
     base,  # what is added to keys
     n,
@@ -122,7 +125,7 @@ def _neighbors(
     start = tl.load(indptr + who, mask=is_somebody, other=0).to(tl.int64)
     stop = tl.load(indptr + who + 1, mask=is_somebody, other=0).to(tl.int64)
     has_any = stop > start
-    tl.store(heard + r, has_any, mask=is_here)
+    tl.store(has_neighbors + r, has_any, mask=is_here)
     tl.store(keys + n * n_s + r, base + tl.where(is_somebody, who, n_users), mask=is_here)
     chance = tl.load(key) + stream
     draw = r[:, None] * n_s + s[None, :]  # [block, S]
@@ -143,86 +146,72 @@ def _neighbors(
     else:
         at = begin + _below(chance, draw, end - begin)
     is_drawn = is_here[:, None] & (s < n_s)[None, :]
-    is_heard = has_any[:, None] & is_drawn
-    drawn = tl.load(indices + at, mask=is_heard, other=0)
-    tl.store(keys + draw, base + tl.where(is_heard, drawn, n_users), mask=is_drawn)
+    is_sent = has_any[:, None] & is_drawn
+    drawn = tl.load(indices + at, mask=is_sent, other=0)
+    tl.store(keys + draw, base + tl.where(is_sent, drawn, n_users), mask=is_drawn)
     if are_rows:
         tl.store(sender + draw, drawn.to(tl.int64), mask=is_drawn)
         tl.store(receiver + r, tl.where(is_somebody, who, 0), mask=is_here)
-        tl.store(found + who, who, mask=is_somebody)
-        tl.store(found + drawn, drawn.to(tl.int64), mask=is_heard)  # the same by whoever writes it
+        tl.store(present + who, who, mask=is_somebody)
+        tl.store(present + drawn, drawn.to(tl.int64), mask=is_sent)  # the same by whoever writes it
 
 
-def neighbors(
-    key: Tensor,
-    users: Tensor,
-    indptr: Tensor,
-    indices: Tensor,
-    cumulative: Tensor | None,
-    *,
-    stream: int,
-    count: int,
-    depth: int,
-) -> tuple[Tensor, Tensor]:
-    """Who ``users`` [n] hear, and after them the users themselves, [n · count + n]; and whether they hear, [n].
+@dataclass(frozen=True)
+class Network:
+    """The links that neighbors are drawn from."""
+
+    indptr: Tensor  # [users + 1]
+    indices: Tensor  # [links]
+    cumulative: Tensor | None  # [links + 1] of shares, where draws are weighted
+    depth: int  # of a bisection of a user's links
+
+
+def neighbors(key: Tensor, users: Tensor, network: Network, *, stream: int, count: int) -> tuple[Tensor, Tensor]:
+    """The neighbors of ``users`` [n], and after them the users themselves, [n · count + n]; and who has any, [n].
 
     Nobody is written as the number of all users.
     """
     keys = users.new_empty(len(users) * (count + 1), dtype=torch.int32)
-    heard = users.new_empty(len(users), dtype=torch.bool)
-    given = (key, users, indptr, indices, cumulative)
-    _draw(*given, keys, heard, None, stream=stream, base=0, count=count, depth=depth)
-    return keys, heard
+    has_neighbors = users.new_empty(len(users), dtype=torch.bool)
+    _draw(key, users, network, keys, has_neighbors, (users, users, users), stream=stream, base=0, count=count)
+    return keys, has_neighbors
 
 
 def neighbors_as_rows(
-    key: Tensor,
-    users: Tensor,
-    indptr: Tensor,
-    indices: Tensor,
-    cumulative: Tensor | None,
-    keys: Tensor,
-    found: Tensor,
-    *,
-    stream: int,
-    base: int,
-    count: int,
-    depth: int,
+    key: Tensor, users: Tensor, network: Network, keys: Tensor, drawn: Tensor, *, stream: int, base: int, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same where everybody has a row, which is the user's number: the receivers [n], their senders [n, count], and
-    whether they hear [n].
+    which have any [n].
 
-    To ``keys`` [n · count + n] is written what :func:`neighbors` gives, ``base`` more; to ``found`` [users], which is
-    -1 everywhere, the users that hear or are heard of.
+    To ``keys`` [n · count + n] is written what :func:`neighbors` gives, ``base`` more; to ``drawn`` [users], which is
+    -1 everywhere, the users that receive or send.
     """
-    n = len(users)
-    rows = users.new_empty(n), users.new_empty(n, count)
-    heard = users.new_empty(n, dtype=torch.bool)
-    given = (key, users, indptr, indices, cumulative)
-    _draw(*given, keys, heard, (rows[1], rows[0], found), stream=stream, base=base, count=count, depth=depth)
-    return *rows, heard
+    receiver, sender = users.new_empty(len(users)), users.new_empty(len(users), count)
+    has_neighbors = users.new_empty(len(users), dtype=torch.bool)
+    rows = (sender, receiver, drawn)
+    _draw(key, users, network, keys, has_neighbors, rows, are_rows=True, stream=stream, base=base, count=count)
+    return receiver, sender, has_neighbors
 
 
 def _draw(
     key: Tensor,
     users: Tensor,
-    indptr: Tensor,
-    indices: Tensor,
-    cumulative: Tensor | None,
+    network: Network,
     keys: Tensor,
-    heard: Tensor,
-    rows: tuple[Tensor, Tensor, Tensor] | None,
+    has_neighbors: Tensor,
+    rows: tuple[Tensor, Tensor, Tensor],
     *,
+    are_rows: bool = False,
     stream: int,
     base: int,
     count: int,
-    depth: int,
 ) -> None:
     wide = block(count)
     tall = max(1, AT_ONCE // wide)
+    is_weighted = network.cumulative is not None
+    cumulative = network.indptr if network.cumulative is None else network.cumulative
     _neighbors[(triton.cdiv(len(users), tall),)](
-        *(key, users, indptr, indices, indptr if cumulative is None else cumulative, keys, heard),
-        *((users, users, users) if rows is None else rows),
-        *(stream, base, len(users), len(indptr) - 1, count, rows is not None, cumulative is not None),
-        *(depth, tall, wide),
+        *(key, users, network.indptr, network.indices, cumulative, keys, has_neighbors, *rows),
+        *(stream, base, len(users), len(network.indptr) - 1, count, are_rows, is_weighted),
+        *(network.depth, tall, wide),
     )

@@ -1,11 +1,11 @@
-"""Send and receive along edges, for NVIDIA GPUs: one kernel forward, four backward.
+"""Messages along edges, for NVIDIA GPUs: one kernel forward, four backward, and one for all links of a network.
 
-As on the CPU (:mod:`mcne.kernels.numba.edges`), what is between the operations of :mod:`mcne.kernels.plain.edges` never
-reaches memory, and the gradient is taken by receiver and then by sender: nothing is added to by two programs, so that
-every run gives the same bytes. What many rows add to is summed up in pieces, whose sums are added up at the end.
+As on the CPU (:mod:`mcne.kernels.numba.edges`), what is between the operations of Eq. 3–5 never reaches memory, and the
+gradient is taken by receiver and then by sender: nothing is added to by two programs, so that every run gives the same
+bytes. What many rows add to is summed up in pieces, whose sums are added up at the end.
 
 Rows are gathered, so that what counts is how many are on their way at once: programs are small, and those of receivers
-who hear nobody end at once.
+without neighbors end at once.
 
 Legend: m senders, n receivers, S edges to each, B behaviors, T attention width, D width of the vectors; blocks are
 powers of two that hold them, ``row_…`` is how far apart the rows of a matrix are.
@@ -13,28 +13,46 @@ powers of two that hold them, ``row_…`` is how far apart the rows of a matrix 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import triton
 import triton.language as tl
+from torch import Tensor
+
+from mcne.kernels.backend import block
 
 NUMBERS_AT_ONCE = 1024
 """Of a sender's edges, in programs of a single warp: more take registers from others."""
 
 COLUMNS_AT_ONCE = 128
 
-MOST_NUMBERS = 1 << 14
-"""Of a receiver's edges, S × D or S × T, or of a triple's items: more do not fit a program's registers."""
+LINK_NUMBERS_AT_ONCE, LINK_NUMBERS_PER_WARP = 2048, 1024
+"""Of the links that a program takes at a time where receivers get messages from all their neighbors."""
 
 
-def fits(samples: Sequence[int], widest: int) -> bool:
-    """Whether a program can hold all edges of a receiver."""
-    return block(max(samples)) * block(widest) <= MOST_NUMBERS
-
-
-def block(size: int) -> int:
-    """The power of two that holds ``size``."""
-    return int(triton.next_power_of_2(size))
+@triton.jit
+def _attention(
+    near,  # [m, B, T]
+    own,  # [B, T] the receiver's row of the other half
+    scores,  # [T]
+    j,  # [E] senders of some edges to the receiver
+    is_edge,  # [E]
+    row_near: tl.constexpr,
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    block_e: tl.constexpr,
+    block_b: tl.constexpr,
+    block_t: tl.constexpr,
+):
+    """Eq. 4–5 along edges to one receiver, [E, B], still to be divided by the sum of a row."""
+    b, t = tl.arange(0, block_b), tl.arange(0, block_t)
+    is_t = t < n_t
+    logits = tl.full((block_e, block_b), float("-inf"), tl.float32)
+    for c in range(n_b):
+        here = tl.load(own + c * n_t + t, mask=is_t, other=0.0)
+        at = (j * row_near + c * n_t)[:, None] + t[None, :]
+        theirs = tl.load(near + at, mask=is_edge[:, None] & is_t[None, :], other=0.0)
+        logit = tl.sum(tl.maximum(theirs + here[None, :], 0.0) * scores[None, :], axis=1)  # [E]
+        logits = tl.where(b[None, :] == c, logit[:, None], logits)
+    return tl.exp(logits - tl.max(logits, axis=1)[:, None])
 
 
 @triton.jit
@@ -45,10 +63,10 @@ def forward(
     score,  # [T]
     masks,  # [B, D]
     sender,  # [n, S]
-    heard,  # [n]
+    has_neighbors,  # [n]
     messages,  # [n, D] out
-    weights,  # [n, S, B] out, kept for the gradient; of those who hear
-    sums,  # [n, B, D] out, kept for the gradient; of those who hear
+    weights,  # [n, S, B] out, kept for the gradient; of those with neighbors
+    sums,  # [n, B, D] out, kept for the gradient; of those with neighbors
     row_near: tl.constexpr,
     row_here: tl.constexpr,
     row_messages: tl.constexpr,
@@ -61,22 +79,15 @@ def forward(
     block_t: tl.constexpr,
     block_d: tl.constexpr,
 ):
-    """What a receiver hears of all its edges."""
+    """Eq. 3–5 and the mean of Eq. 6: what a receiver gets along its edges."""
     r = tl.program_id(0).to(tl.int64)
     s, b, t, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_t), tl.arange(0, block_d)
-    is_t, is_d, is_s = t < n_t, d < n_d, s < n_s
+    is_d, is_s = d < n_d, s < n_s
     message = tl.zeros((block_d,), tl.float32)
-    if tl.load(heard + r):
+    if tl.load(has_neighbors + r):
         j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)  # [S]
-        scores = tl.load(score + t, mask=is_t, other=0.0)
-        logits = tl.full((block_s, block_b), float("-inf"), tl.float32)
-        for c in range(n_b):
-            own = tl.load(here + r * row_here + c * n_t + t, mask=is_t, other=0.0)
-            at = (j * row_near + c * n_t)[:, None] + t[None, :]
-            theirs = tl.load(near + at, mask=is_s[:, None] & is_t[None, :], other=0.0)
-            logit = tl.sum(tl.maximum(theirs + own[None, :], 0.0) * scores[None, :], axis=1)  # [S]
-            logits = tl.where(b[None, :] == c, logit[:, None], logits)
-        raised = tl.exp(logits - tl.max(logits, axis=1)[:, None])
+        scores = tl.load(score + t, mask=t < n_t, other=0.0)
+        raised = _attention(near, here + r * row_here, scores, j, is_s, row_near, n_b, n_t, block_s, block_b, block_t)
         weight = tl.where(is_s[:, None], raised / tl.sum(raised, axis=1)[:, None], 0.0)  # [S, B]
         is_kept = is_s[:, None] & (b < n_b)[None, :]
         tl.store(weights + (r * n_s + s)[:, None] * n_b + b[None, :], weight, mask=is_kept)
@@ -95,9 +106,9 @@ def backward_of_logits(
     vectors,
     masks,
     sender,
-    heard,
+    has_neighbors,
     weights,
-    of_logits,  # [n, S, B] out: the gradient before the softmax; of those who hear
+    of_logits,  # [n, S, B] out: the gradient before the softmax; of those with neighbors
     row_gradient: tl.constexpr,
     n_s: tl.constexpr,
     n_b: tl.constexpr,
@@ -110,7 +121,7 @@ def backward_of_logits(
     r = tl.program_id(0).to(tl.int64)
     s, b, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_d)
     is_d, is_s = d < n_d, s < n_s
-    if tl.load(heard + r):
+    if tl.load(has_neighbors + r):
         j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)
         edge, is_kept = (r * n_s + s)[:, None] * n_b + b[None, :], is_s[:, None] & (b < n_b)[None, :]
         each = tl.load(gradient + r * row_gradient + d, mask=is_d, other=0.0) / n_s  # [D]
@@ -131,7 +142,7 @@ def backward_by_receiver(
     here,
     score,
     sender,
-    heard,
+    has_neighbors,
     of_logits,
     of_here,  # [n, B, T] out
     of_score,  # [P, T] out: to be summed up
@@ -150,7 +161,7 @@ def backward_by_receiver(
     is_t, is_s = t < n_t, s < n_s
     scores, total = tl.load(score + t, mask=is_t, other=0.0), tl.zeros((block_t,), tl.float32)
     for r in range(piece, n, tl.num_programs(0)):
-        is_heard = tl.load(heard + r)
+        is_heard = tl.load(has_neighbors + r)
         is_edge = is_s & is_heard
         both = is_edge[:, None] & is_t[None, :]
         j = tl.load(sender + r * n_s + s, mask=is_edge, other=0).to(tl.int64)
@@ -244,7 +255,7 @@ def backward_by_sender(
 def backward_of_masks(
     gradient,  # [n, D]
     sums,  # [n, B, D]
-    heard,
+    has_neighbors,
     of_masks,  # [P, B, D] out: to be summed up
     n,
     row_gradient: tl.constexpr,
@@ -261,7 +272,77 @@ def backward_of_masks(
     total = tl.zeros((block_d,), tl.float32)
     for some in range(piece * block_r, n, tl.num_programs(0) * block_r):
         r = some + i
-        both = tl.load(heard + r, mask=r < n, other=0)[:, None] & is_d[None, :]
+        both = tl.load(has_neighbors + r, mask=r < n, other=0)[:, None] & is_d[None, :]
         sent = tl.load(sums + (r[:, None] * n_b + c) * n_d + d[None, :], mask=both, other=0.0)
         total += tl.sum(sent * tl.load(gradient + r[:, None] * row_gradient + d[None, :], mask=both, other=0.0), axis=0)
     tl.store(of_masks + (piece * n_b + c) * n_d + d, total / n_s, mask=is_d)
+
+
+@triton.jit
+def _aggregate_all(
+    vectors,  # [m, D]
+    near,  # [m, B, T]
+    here,  # [n, B, T]
+    score,  # [T]
+    masks,  # [B, D]
+    first,  # [n + 1] where the links of a receiver begin
+    sender,  # [links]
+    share,  # [links]
+    messages,  # [n, D] added to
+    n_b: tl.constexpr,
+    n_t: tl.constexpr,
+    n_d: tl.constexpr,
+    block_e: tl.constexpr,
+    block_b: tl.constexpr,
+    block_t: tl.constexpr,
+    block_c: tl.constexpr,
+):
+    """What a receiver gets from all its neighbors: some columns of it, from some links at a time, in their order.
+
+    Each program weighs the links anew, which takes less than to write and read their weights.
+    """
+    r = tl.program_id(0).to(tl.int64)
+    e, b, t = tl.arange(0, block_e), tl.arange(0, block_b), tl.arange(0, block_t)
+    d = tl.program_id(1) * block_c + tl.arange(0, block_c)
+    is_d = d < n_d
+    some, last = tl.load(first + r), tl.load(first + r + 1)
+    scores = tl.load(score + t, mask=t < n_t, other=0.0)
+    message = tl.load(messages + r * n_d + d, mask=is_d, other=0.0)
+    while some < last:
+        is_link = some + e < last
+        j = tl.load(sender + some + e, mask=is_link, other=0)  # [E]
+        sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_link[:, None] & is_d[None, :], other=0.0)
+        raised = _attention(
+            near, here + r * n_b * n_t, scores, j, is_link, n_b * n_t, n_b, n_t, block_e, block_b, block_t
+        )
+        part = tl.load(share + some + e, mask=is_link, other=0.0) / tl.sum(raised, axis=1)
+        weight = raised * part[:, None]  # [E, B]
+        gate = tl.zeros((block_e, block_c), tl.float32)
+        for c in range(n_b):
+            of_behavior = tl.sum(tl.where(b[None, :] == c, weight, 0.0), axis=1)  # [E]
+            gate += of_behavior[:, None] * tl.load(masks + c * n_d + d, mask=is_d, other=0.0)[None, :]
+        message += tl.sum(gate * sent, axis=0)
+        some += block_e
+    tl.store(messages + r * n_d + d, message, mask=is_d)
+
+
+def aggregate_all(
+    vectors: Tensor,
+    near: Tensor,
+    here: Tensor,
+    score: Tensor,
+    masks: Tensor,
+    first: Tensor,
+    sender: Tensor,
+    share: Tensor,
+    messages: Tensor,
+) -> None:
+    """:func:`mcne.kernels.edges.aggregate_all`, in single precision."""
+    tensors = [each.contiguous() for each in (vectors, near, here, score, masks, first, sender, share)]
+    (n_b, n_d), n_t = masks.shape, len(score)
+    columns, wide = min(block(n_d), COLUMNS_AT_ONCE), (block(n_b), block(n_t))
+    tall = max(1, LINK_NUMBERS_AT_ONCE // max(columns, *wide))
+    _aggregate_all[(len(here), triton.cdiv(n_d, columns))](
+        *(*tensors, messages, n_b, n_t, n_d, tall, *wide, columns),
+        num_warps=min(8, max(1, tall * max(columns, *wide) // LINK_NUMBERS_PER_WARP)),
+    )

@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.groups import Groups
-from mcne.kernels.triton.edges import block
+from mcne.kernels.backend import block
+from mcne.kernels.rows import Groups
 
 AT_ONCE = 256
 NOBODY = -1
@@ -34,8 +34,8 @@ SIZES = ["length", "other_length", "most", "other_most", "none", "other_none"]
 class Distinct:
     """What :func:`mcne.sampling.distinct.distinct` finds on the host, and the places of each number."""
 
-    found: Tensor  # [most] the distinct keys, increasing, then NOBODY
-    rows: Tensor  # [L] the row of each key among those found, 0 where there is no key
+    keys: Tensor  # [most] the distinct keys, increasing, then NOBODY
+    rows: Tensor  # [L] the row of each key among these, 0 where there is no key
     groups: Groups  # of [most] rows
 
 
@@ -72,7 +72,7 @@ def _place(
 def _assign_few(
     ordered,
     order,
-    found,  # [most₀ + most₁] out
+    distinct_keys,  # [most₀ + most₁] out
     rows,  # [L₀ + L₁] out
     start,  # [most₀ + most₁] out
     stop,  # [most₀ + most₁] out
@@ -87,7 +87,7 @@ def _assign_few(
     """All that :class:`Distinct` says, a program for each kind."""
     if tl.program_id(0) == 1:
         ordered, order, rows = ordered + length, order + length, rows + length
-        found, start, stop = found + most, start + most, stop + most
+        distinct_keys, start, stop = distinct_keys + most, start + most, stop + most
         length, most, none = other_length, other_most, other_none
     i = tl.arange(0, block)
     is_here = i < length
@@ -98,11 +98,11 @@ def _assign_few(
     begins = (is_key & (key != before)).to(tl.int32)
     row = tl.where(is_key, tl.cumsum(begins, 0) - 1, 0)
     tl.store(rows + tl.load(order + i, mask=is_here, other=0), row.to(tl.int64), mask=is_here)
-    tl.store(found + row, key.to(tl.int64), mask=begins > 0)
+    tl.store(distinct_keys + row, key.to(tl.int64), mask=begins > 0)
     tl.store(start + row, i, mask=begins > 0)
     tl.store(stop + row, i + 1, mask=is_key & (key != after))
     is_left = (i >= tl.sum(begins, 0)) & (i < most)
-    tl.store(found + i, tl.full((block,), -1, tl.int64), mask=is_left)
+    tl.store(distinct_keys + i, tl.full((block,), -1, tl.int64), mask=is_left)
     tl.store(start + i, tl.zeros((block,), tl.int32), mask=is_left)
     tl.store(stop + i, tl.zeros((block,), tl.int32), mask=is_left)
 
@@ -121,7 +121,7 @@ def _assign(
     ordered,  # [L] keys in order
     order,  # [L] where they come from
     counted,  # [L] how many different ones there are up to each
-    found,
+    distinct_keys,
     rows,
     start,
     stop,
@@ -137,7 +137,7 @@ def _assign(
     is_key = key < none
     row = tl.where(is_key, tl.load(counted + i, mask=is_here, other=1) - 1, 0)
     tl.store(rows + tl.load(order + i, mask=is_here, other=0), row.to(tl.int64), mask=is_here)
-    tl.store(found + row, key.to(tl.int64), mask=is_key & (key != before))
+    tl.store(distinct_keys + row, key.to(tl.int64), mask=is_key & (key != before))
     tl.store(start + row, i, mask=is_key & (key != before))
     tl.store(stop + row, i + 1, mask=is_key & (key != after))
 
@@ -173,13 +173,13 @@ def distinct(keys: Tensor, *, most: int, none: int) -> Distinct:
         return distinct_few(keys, (len(keys), 0), most=(most, 0), none=(none, 0))[0]
     ordered, order = torch.sort(keys, stable=True)
     begins, rows = keys.new_empty(len(keys), dtype=torch.int32), torch.empty_like(order)
-    found = torch.full((most,), NOBODY, dtype=torch.int64, device=keys.device)
+    distinct_keys = torch.full((most,), NOBODY, dtype=torch.int64, device=keys.device)
     start, stop = torch.zeros(2, most, dtype=torch.int32, device=keys.device)
     grid = (triton.cdiv(len(keys), AT_ONCE),)
     _begins[grid](ordered, begins, len(keys), none, AT_ONCE)
     counted = torch.cumsum(begins, 0, dtype=torch.int32)
-    _assign[grid](ordered, order, counted, found, rows, start, stop, len(keys), none, AT_ONCE)
-    return Distinct(found, rows, Groups(order, start, stop))
+    _assign[grid](ordered, order, counted, distinct_keys, rows, start, stop, len(keys), none, AT_ONCE)
+    return Distinct(distinct_keys, rows, Groups(order, start, stop))
 
 
 def distinct_few(
@@ -187,17 +187,17 @@ def distinct_few(
 ) -> tuple[Distinct, Distinct]:
     """The same of two kinds of keys, the one after the other, up to ``FEW`` of each, in two launches."""
     ordered, order, rows = torch.empty_like(keys), *keys.new_empty(2, len(keys), dtype=torch.int64)
-    found = keys.new_empty(sum(most), dtype=torch.int64)
+    distinct_keys = keys.new_empty(sum(most), dtype=torch.int64)
     start, stop = keys.new_empty(2, sum(most), dtype=torch.int32)
     grid = (sum(triton.cdiv(length, PLACED_AT_ONCE) for length in lengths),)
     _place[grid](keys, ordered, order, *lengths, *none, PLACED_AT_ONCE, AT_ONCE)
     _assign_few[(2,)](
-        *(ordered, order, found, rows, start, stop, *lengths, *most, *none),
+        *(ordered, order, distinct_keys, rows, start, stop, *lengths, *most, *none),
         block(max(*lengths, *most)),
         num_warps=FEW_WARPS,
     )
     parts = zip(*(torch.split(each, list(lengths)) for each in (order, rows)), strict=True)
-    tables = zip(*(torch.split(each, list(most)) for each in (found, start, stop)), strict=True)
+    tables = zip(*(torch.split(each, list(most)) for each in (distinct_keys, start, stop)), strict=True)
     one, other = (Distinct(f, r, Groups(o, b, e)) for (o, r), (f, b, e) in zip(parts, tables, strict=True))
     return one, other
 
@@ -209,12 +209,14 @@ def groups_of_rows(keys: Tensor, lengths: Sequence[int], *, n_rows: int) -> list
     """
     ordered, order = torch.sort(keys, stable=True)
     places = torch.empty_like(order, dtype=torch.int32)
-    bounds, first, found = keys.new_zeros(len(lengths), 2, n_rows, dtype=torch.int32), 0, []
+    bounds = keys.new_zeros(len(lengths), 2, n_rows, dtype=torch.int32)
+    groups = []
+    first = 0
     for at, length in enumerate(lengths):
         own, (start, stop) = slice(first, first + length), bounds[at]
         _bound[(triton.cdiv(length, AT_ONCE),)](
             *(ordered[own], order[own], places[own], start, stop, length, at * (n_rows + 1), first, n_rows, AT_ONCE)
         )
-        found.append(Groups(places, start, stop))
+        groups.append(Groups(places, start, stop))
         first += length
-    return found
+    return groups

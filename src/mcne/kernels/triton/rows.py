@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.triton.edges import block
+from mcne.kernels.backend import block
 
 AT_ONCE = 512
 """Numbers of a table that moves as a whole."""
@@ -118,7 +118,7 @@ def adam(
     learning_rate: float,
     epsilon: float,
 ) -> None:
-    """:func:`mcne.kernels.rows.adam_rows` after so many ``steps``, in one launch."""
+    """:func:`mcne.kernels.rows.update_rows` after so many ``steps``, in one launch."""
     logs, width = tuple(math.log(beta) for beta in betas), table.shape[1]
     numbers = (learning_rate, *betas, *logs, epsilon, width, block(width))
     _adam[(len(rows),)](table, first, second, rows, gradient.contiguous(), steps, *numbers)
@@ -142,13 +142,13 @@ def adam_all(
     [bounded, pieces of the largest], to a place of its own in each program.
     """
     sizes = tuple(table.numel() for table in tables)
-    _adam_all[(pieces(max(sizes)), len(tables))](
+    _adam_all[(pieces_of(max(sizes)), len(tables))](
         *(tuple(each) for each in (tables, firsts, seconds, gradients, steps)),
         *(sizes, turned, learning_rate, *betas, *(math.log(beta) for beta in betas), epsilon),
         *(len(turned), AT_ONCE),
     )
 
 
-def pieces(size: int) -> int:
+def pieces_of(size: int) -> int:
     """How many programs :func:`adam_all` gives a table of so many numbers."""
     return int(triton.cdiv(size, AT_ONCE))

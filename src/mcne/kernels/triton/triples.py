@@ -16,19 +16,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from mcne.kernels.backend import MOST_NUMBERS, block
 from mcne.kernels.triples import AllTriples
-from mcne.kernels.triton.edges import MOST_NUMBERS, block
 
 AT_ONCE = 16
 """Triples of a user or an item."""
 
 COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
 """What masks and behaviors hear of all triples is summed up by few programs, and so much at a time."""
-
-
-def fits(negatives: int, width: int) -> bool:
-    """Whether a program can hold all items of a triple."""
-    return block(1 + negatives) * block(width) <= MOST_NUMBERS
 
 
 @triton.jit

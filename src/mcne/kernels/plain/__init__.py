@@ -1,1 +1,0 @@
-"""The kernels as operations of PyTorch: what the compiled ones are equal to."""

@@ -1,0 +1,228 @@
+"""Variants of MCNE: what attention, masks that learn, masks at all, and their being binary are worth.
+
+Wherever they are not told apart below, all numbers start where MCNE's start.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor, nn
+
+from mcne.data.dataset import SocialDataset
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import UsageError
+from mcne.models.contract import TrainingData
+from mcne.models.mcne import MCNE, Mask, MCNEConfig
+from mcne.models.settings import Range
+from mcne.models.tables import to_numpy
+from mcne.randomness import Stream
+
+MaskValue = Annotated[float, Range("a number from -1 to 1", lambda value: -1 <= value <= 1)]
+Density = Annotated[float, Range("a number from 0 to 1", lambda value: 0 <= value <= 1)]
+
+
+# --- masks ---
+
+
+class FrozenMask(nn.Module):
+    """Masks that never learn, ``binary`` [B, d]; without ``is_stored`` they are no part of a checkpoint."""
+
+    def __init__(self, binary: Tensor, *, is_stored: bool = True) -> None:
+        super().__init__()
+        self.binary: Tensor
+        self.register_buffer("binary", binary, persistent=is_stored)
+
+    def forward(self) -> Tensor:
+        """The binary masks, [B, d]."""
+        return self.binary
+
+
+def disjoint_mask(rows: int, width: int) -> FrozenMask:
+    """Disjoint blocks of dimensions: row ``c`` is one on the columns from ⌊c·d/B⌋ to ⌊(c+1)·d/B⌋ (reading 14)."""
+    binary = torch.zeros(rows, width)
+    for row in range(rows):
+        binary[row, row * width // rows : (row + 1) * width // rows] = 1.0
+    return FrozenMask(binary)
+
+
+def open_mask(rows: int, width: int) -> FrozenMask:
+    """Every entry one: all behaviors have all dimensions, as if there were no masks."""
+    return FrozenMask(torch.ones(rows, width), is_stored=False)
+
+
+def random_mask(rows: int, width: int, *, stream: Stream, density: float = 0.5) -> FrozenMask:
+    """``density`` of the entries one; of ½ those that :class:`BinaryMask` starts from."""
+    drawn = torch.from_numpy(stream.uniform((rows, width)) >= 1 - density)
+    return FrozenMask(drawn.to(torch.get_default_dtype()))
+
+
+class SoftMask(nn.Module):
+    """Learnable gates ``σ(M_c)``: :class:`BinaryMask` with a sigmoid in place of its threshold."""
+
+    def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
+        super().__init__()
+        drawn = torch.from_numpy(stream.uniform((rows, width)) - 0.5)
+        self.real = nn.Parameter(drawn.to(torch.get_default_dtype()))
+
+    def forward(self) -> Tensor:
+        """The gates, [B, d]."""
+        return torch.sigmoid(self.real)
+
+
+# --- the paper's variants ---
+
+
+class MCNEA(MCNE):
+    """MCNE-A: no attention, all behaviors weigh the same along every link (reading 13)."""
+
+    attention = False
+
+
+class MCNEF(MCNE):
+    """MCNE-F: disjoint fixed masks instead of learned ones, and no attention (reading 14)."""
+
+    attention = False
+
+    def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
+        rows = len(data.names) + 1
+        if min(config.widths) < rows:
+            raise UsageError(
+                f"setting widths: {list(config.widths)} with {rows - 1} behaviors leaves one without dimensions; "
+                f"mcne-f needs {rows} or more at every level"
+            )
+        super().__init__(data, config, seed=seed, device=device)
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """Blocks of dimensions, which need no chance."""
+        return disjoint_mask
+
+
+# --- controls of learned masks ---
+
+
+@dataclass(frozen=True)
+class ConstantMasksConfig(MCNEConfig):
+    """MCNE's settings, and the real value that every entry of every mask starts from.
+
+    From 0 or more all masks start open, from less all start closed, and then nothing but masks can learn at first.
+    """
+
+    value: MaskValue = 0.5
+
+
+class ConstantMasks(MCNE):
+    """All real values behind the masks start at one value; then they learn as MCNE's do.
+
+    It tests the paper's remark that a fixed initial value does worse than U(−0.5, 0.5).
+    """
+
+    def __init__(self, data: TrainingData, config: ConstantMasksConfig, *, seed: int, device: torch.device) -> None:
+        super().__init__(data, config, seed=seed, device=device)
+        with torch.no_grad():
+            for real in self.network.bounded():
+                real.fill_(config.value)
+
+
+@dataclass(frozen=True)
+class RandomMasksConfig(MCNEConfig):
+    """MCNE's settings, and how many entries are one: about half, as in MCNE at its start, or as many as it learned.
+
+    That is one number for all levels, or a number for each, the first being that of the initial vectors.
+    """
+
+    density: tuple[Density, ...] | Density = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.density, tuple):
+            return
+        if len(self.density) == 1:
+            object.__setattr__(self, "density", self.density[0])
+        elif len(self.density) != len(self.widths):
+            raise UsageError(
+                f"setting density: {list(self.density)} has {len(self.density)} numbers and widths "
+                f"{list(self.widths)} make {len(self.widths)} levels of masks; give one number for all levels or one "
+                f"for each, as in {[0.5] * len(self.widths)}"
+            )
+
+    @property
+    def densities(self) -> tuple[float, ...]:
+        """That of each level, the first first."""
+        return self.density if isinstance(self.density, tuple) else (self.density,) * len(self.widths)
+
+
+class RandomMasks(MCNE):
+    """Masks that never learn: at a density of ½ those that MCNE starts from. It tests what learning them is worth."""
+
+    config: RandomMasksConfig
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """Drawn once, from the numbers that MCNE's are drawn from, level after level."""
+        levels = iter(self.config.densities)
+        return lambda rows, width: random_mask(rows, width, stream=stream, density=next(levels))
+
+
+# --- rivals of a binary mask ---
+
+
+class SharedBottom(MCNE):
+    """Every mask is one everywhere and all behaviors weigh the same: one vector per user, item tables per behavior.
+
+    It equals MCNE-A wherever the masks of that are all one.
+    """
+
+    attention = False
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """Nothing is masked."""
+        return open_mask
+
+    def vitals(self) -> dict[str, float]:
+        """Nothing beside the losses: there are no masks to watch."""
+        return {}
+
+
+class SoftGate(MCNE):
+    """``σ(M_c)`` in place of the threshold ``1[M_c ≥ 0]``, with the same parameters and the same attention.
+
+    Where the gates have come to 0 and 1 it equals MCNE with those masks.
+    """
+
+    def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
+        """Gates that start from the real values that MCNE's masks start from."""
+        return partial(SoftMask, stream=stream)
+
+    def vitals(self) -> dict[str, float]:
+        """The mean of the gates at each level."""
+        return {f"gate_mean_{k}": float(gate.mean()) for k, gate in enumerate(self.gates())}
+
+    def scorer(self) -> Scorer:
+        """The gates go to the items, ``⟨u ⊙ g, z⟩ = ⟨u, g ⊙ z⟩``, which need them only once."""
+        gates, tables = self.gates()[-1], self.tables.tables
+        gated = {f"items.{k}": tables[f"items.{k}"] * gates[k] for k in range(len(self.data.names))}
+        return self.items.scorer(gated, self.levels()[-1])
+
+    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+        """The artifact: every behavior has all dimensions of a user matrix of its own, ``u ⊙ g``.
+
+        So users are compared on a behavior under its gates, as items are scored. There is no trunk, whose masks are
+        binary.
+        """
+        last = self.levels()[-1]
+        artifact = self.items.embeddings(self.tables.tables, last, dataset=dataset, provenance=provenance)
+        spaces = tuple(
+            dataclasses.replace(space, user_vectors=to_numpy(last * gate))
+            for space, gate in zip(artifact.spaces, self.gates()[-1], strict=False)
+        )
+        return dataclasses.replace(artifact, spaces=spaces)
+
+    def gates(self) -> list[Tensor]:
+        """The gates of every level, K+1 × [B, d_k]."""
+        return self.network.binary_masks()
