@@ -6,9 +6,8 @@ Everything heavy is imported inside the commands, so that ``mcne --help`` starts
 from __future__ import annotations
 
 import csv
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -38,22 +37,6 @@ Aligned = Annotated[
 MinLinks = Annotated[int, typer.Option(min=0, help="Drop users with fewer links.")]
 MinRecords = Annotated[int, typer.Option(min=0, help="Drop users with fewer records in all behaviors together.")]
 DropIsolated = Annotated[bool, typer.Option("--drop-isolated", help="Then drop users left without a link.")]
-
-
-class IdTypes(StrEnum):
-    """How ids of text files are read."""
-
-    auto = "auto"
-    integer = "integer"
-    text = "text"
-
-
-class Formats(StrEnum):
-    """What a dataset can be exported to."""
-
-    parquet = "parquet"
-    csv = "csv"
-    recbole = "recbole"
 
 
 @prepare.command("ciao")
@@ -128,7 +111,9 @@ def prepare_files(
     drop_isolated: DropIsolated = False,
     keep_self_links: Annotated[bool, typer.Option("--keep-self-links", help="Keep links to oneself.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
-    id_type: Annotated[IdTypes, typer.Option(help="How ids of text files are read.")] = IdTypes.auto,
+    id_type: Annotated[
+        Literal["auto", "integer", "text"], typer.Option(help="How ids of text files are read.")
+    ] = "auto",
     name: Annotated[str | None, typer.Option(help="The dataset's name; that of the directory if not given.")] = None,
 ) -> None:
     """Your own tables: CSV, TSV, parquet or RecBole's atomic files."""
@@ -147,7 +132,7 @@ def prepare_files(
         user_filter=UserFilter(min_links, min_records, drop_isolated),
         self_links="keep" if keep_self_links else "drop",
         strict=strict,
-        id_type=id_type.value,
+        id_type=id_type,
     )
     _save(dataset, out)
 
@@ -243,13 +228,15 @@ def describe(
 def export(
     data: DataArgument,
     out: Out,
-    file_format: Annotated[Formats, typer.Option("--format", help="What to write.")] = Formats.parquet,
+    file_format: Annotated[
+        Literal["parquet", "csv", "recbole"], typer.Option("--format", help="What to write.")
+    ] = "parquet",
 ) -> None:
     """Write a dataset as parquet, CSV or RecBole files."""
     from mcne.data.dataset import SocialDataset
     from mcne.data.exchange import export as write
 
-    for file in write(SocialDataset.load(data), out, file_format=file_format.value):
+    for file in write(SocialDataset.load(data), out, file_format=file_format):
         typer.echo(str(file))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,20 +13,7 @@ METHODS_HELP = f"{', '.join(list(METHODS)[:-1])} or {list(METHODS)[-1]}."
 METHODS_EPILOG = "\n\n".join(["Methods:", *(f"{name}: {method.summary}" for name, method in METHODS.items())])
 
 
-class Devices(StrEnum):
-    """Where to train."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Themes(StrEnum):
-    """The background that a figure is drawn for."""
-
-    light = "light"
-    dark = "dark"
-
+ThemeName = Literal["light", "dark"]
 
 # What to read
 
@@ -46,7 +32,7 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", help="One setting: learning_rate=0.01 (repeatable).", metavar="K=V")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the model; the split has its own.")]
-Device = Annotated[Devices, typer.Option("--device", help="auto: the GPU if there is one.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], typer.Option("--device", help="auto: the GPU if there is one.")]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")
 ]
@@ -61,5 +47,5 @@ TableOnly = Annotated[bool, typer.Option("--table", help="Train nothing; write t
 RunOut = Annotated[Path, typer.Option("--out", help="The run's directory; existing files are never replaced.")]
 StudyOut = Annotated[Path, typer.Option("--out", help="The study's directory; what is finished there is kept.")]
 FigureOut = Annotated[Path, typer.Option("--out", help="A new file: .png, .svg or .pdf.")]
-Theme = Annotated[Themes, typer.Option("--theme", help="The background that the figure is drawn for.")]
+Theme = Annotated[ThemeName, typer.Option("--theme", help="The background that the figure is drawn for.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcne.cli.options import AsJson, FigureOut, RunPath, Theme, Themes
+from mcne.cli.options import AsJson, FigureOut, RunPath, Theme, ThemeName
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import ArtifactError, UsageError
 from mcne.text import NO_VALUE
@@ -39,7 +39,7 @@ def masks(
     beside: Annotated[
         Path | None, typer.Option("--beside", help="Another run, such as one of mcne-f, to draw on the left.")
     ] = None,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """The masks: the last level per behavior, density, overlap against chance, and how they were learned."""
@@ -49,7 +49,7 @@ def masks(
     check_place(out)
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
-    _draw(lambda: draw_masks(numbers, theme=theme.value, beside=other), out, theme)
+    _draw(lambda: draw_masks(numbers, theme=theme, beside=other), out, theme)
     if as_json:
         print_json(numbers.to_json() | ({} if other is None else {"beside": other.to_json()}))
         return
@@ -66,7 +66,7 @@ def map_users(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seeds the users and the map.", show_default="0")] = None,
     aligned: Annotated[bool, typer.Option("--aligned", help="A map per behavior of the same users.")] = False,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """Users on a map by t-SNE: all their conditional vectors, or with --aligned a map per behavior.
@@ -88,7 +88,7 @@ def map_users(
         kept = _beside(out)
         users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
         _keep(users_map.to_json(), kept)
-    _draw(lambda: draw_map(users_map, theme=theme.value), out, theme)
+    _draw(lambda: draw_map(users_map, theme=theme), out, theme)
     if as_json:
         print_json(users_map.numbers())
         return
@@ -100,7 +100,7 @@ def map_users(
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Finished runs.", metavar="RUN…")],
     out: FigureOut,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """Learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch."""
@@ -109,7 +109,7 @@ def curves(
 
     check_place(out)
     all_curves = _curves(runs)
-    _draw(lambda: draw_curves(all_curves, theme=theme.value), out, theme)
+    _draw(lambda: draw_curves(all_curves, theme=theme), out, theme)
     if as_json:
         print_json({"runs": [run.to_json() for run in all_curves]})
         return
@@ -125,7 +125,7 @@ def curves(
 def plot_sweep(
     directory: Annotated[Path, typer.Argument(help="The directory of a sweep.", metavar="DIR")],
     out: FigureOut,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """Quality on every behavior and seconds per epoch, over the values of a sweep."""
@@ -134,7 +134,7 @@ def plot_sweep(
 
     check_place(out)
     results = figure.read(directory)
-    _draw(lambda: figure.draw(results, theme.value), out, theme)
+    _draw(lambda: figure.draw(results, theme), out, theme)
     if as_json:
         print_json(results)
         return
@@ -151,7 +151,7 @@ def plot_ablation(
     reference: Annotated[
         str | None, typer.Option(help="The row that the others are tested against; default: the last.")
     ] = None,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """Variants of a method side by side, and how far each is from the whole, with its chance."""
@@ -164,7 +164,7 @@ def plot_ablation(
     figure.check_rows(names, against)
     titles = zip(comparisons, _distinct_names(comparisons), strict=True)
     ablations = [figure.Ablation.read(each, names, reference=against, name=title) for each, title in titles]
-    _draw(lambda: figure.draw(ablations, theme.value), out, theme)
+    _draw(lambda: figure.draw(ablations, theme), out, theme)
     if as_json:
         print_json([each.to_json() for each in ablations])
         return
@@ -176,7 +176,7 @@ def plot_ablation(
 def plot_structure(
     directory: Annotated[Path, typer.Argument(help="The directory of mcne structure.", metavar="DIR")],
     out: FigureOut,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """How well held-out links are told from other pairs, by method and behavior."""
@@ -185,7 +185,7 @@ def plot_structure(
 
     check_place(out)
     results = read(directory)
-    _draw(lambda: draw_structure(results, theme=theme.value), out, theme)
+    _draw(lambda: draw_structure(results, theme=theme), out, theme)
     if as_json:
         print_json(results)
         return
@@ -209,7 +209,7 @@ def attention(
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seeds communities and draws.", show_default="0")] = None,
-    theme: Theme = Themes.light,
+    theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """How the behaviors are weighed: along a link, along a user's links, or over the network.
@@ -233,7 +233,7 @@ def attention(
         kept = _beside(out)
         numbers = _attention_numbers(run, user, other, draws=draws, seed=seed)
         _keep(numbers, kept)
-    _draw(lambda: draw_attention(numbers, theme=theme.value), out, theme)
+    _draw(lambda: draw_attention(numbers, theme=theme), out, theme)
     if as_json:
         print_json(numbers)
         return
@@ -242,11 +242,11 @@ def attention(
     typer.echo(f"saved {out}" if run.is_file() else f"saved {out} and {kept}")
 
 
-def _draw(make: Callable[[], Figure], out: Path, theme: Themes) -> None:
+def _draw(make: Callable[[], Figure], out: Path, theme: ThemeName) -> None:
     """Make a figure in a theme and write it."""
     from mcne.plots.style import boxes_told, save, styled
 
-    with styled(theme.value) as letters:
+    with styled(theme) as letters:
         save(make(), out)
     if letters:
         typer.echo(boxes_told(letters), err=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -32,25 +31,11 @@ METRICS = {
 }
 
 
-class Protocols(StrEnum):
-    """What test items are ranked against."""
-
-    sampled = "sampled"
-    full = "full"
-    popular = "popular"
-
-
-class VectorFormats(StrEnum):
-    """What embeddings can be exported to."""
-
-    parquet = "parquet"
-    npz = "npz"
-    word2vec = "word2vec"
-
-
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A finished run.", metavar="RUN")],
-    protocol: Annotated[Protocols, typer.Option(help="What test items are ranked against.")] = Protocols.sampled,
+    protocol: Annotated[
+        Literal["sampled", "full", "popular"], typer.Option(help="What test items are ranked against.")
+    ] = "sampled",
     as_json: AsJson = False,
 ) -> None:
     """How well a run ranks the test part of its split."""
@@ -60,13 +45,13 @@ def evaluate(
 
     opened = Run.open(run)
     dataset, split = opened.data()
-    summary = measure(opened.scorer(dataset, split), dataset, split, part="test", protocol=protocol.value).summary()
+    summary = measure(opened.scorer(dataset, split), dataset, split, part="test", protocol=protocol).summary()
     if as_json:
         print_json(summary)
         return
     against = {"sampled": f"{COUNT} random items", "popular": f"{COUNT} items drawn by popularity", "full": "all items"}
     print_line(f"{opened.spec.method} on {dataset.name}, test part of {opened.places['split']}", "bold")
-    print_line(f"ranked with {against[protocol.value]} that the user lacks; in percent")
+    print_line(f"ranked with {against[protocol]} that the user lacks; in percent")
     _show_metrics(summary)
     print_line("pooled Recall and hits-ideal NDCG are there to compare with the paper's tables", "dim")
 
@@ -124,10 +109,10 @@ def explain(
 def export(
     run: RunPath,
     out: Annotated[Path, typer.Option("--out", help="A new directory.")],
-    file_format: Annotated[VectorFormats, typer.Option("--format", help="What to write.")],
+    file_format: Annotated[Literal["parquet", "npz", "word2vec"], typer.Option("--format", help="What to write.")],
 ) -> None:
     """Write vectors, masks and items for other programs."""
-    for file in _load(run).export(out, file_format.value):
+    for file in _load(run).export(out, file_format):
         typer.echo(str(file))
 
 

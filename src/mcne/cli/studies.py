@@ -16,7 +16,6 @@ from mcne.cli.options import (
     ConfigFile,
     DataOption,
     Device,
-    Devices,
     Jobs,
     Settings,
     StudyOut,
@@ -54,7 +53,7 @@ def compare(
         list[Path] | None, typer.Option("--merge", help="Copy finished cells from another machine (repeatable).")
     ] = None,
     jobs: Jobs = None,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     table_only: TableOnly = False,
 ) -> None:
     """Train and evaluate every method of a plan or of --methods, and write table.md, table.html and table.json.
@@ -75,7 +74,7 @@ def compare(
         chosen_plan = Plan.of_methods((methods or "").split(","), repetitions=seeds or 3)
     else:
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
-    chosen = choose_device(device.value)
+    chosen = choose_device(device)
     comparison = Comparison.open(chosen_plan, data, out)
     for other in merge or []:
         typer.echo(f"{other}: {comparison.merge(other)} finished cells taken over")
@@ -119,7 +118,7 @@ def sweep(
         int,
         typer.Option(min=1, help="Number of parallel trainings; if several, short ones afterwards time the epochs."),
     ] = 1,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Train a method with every value of its settings on the same splits, and write sweep.md and sweep.json.
@@ -137,7 +136,7 @@ def sweep(
         asked = Sweep.of_file(Path(what), setting or [], repetitions=repetitions, split=split)
     else:
         asked = Sweep.of_pairs(what, setting or [], repetitions=repetitions or 3, split=split or "random")
-    chosen = choose_device(device.value)
+    chosen = choose_device(device)
     check_kind(out, Kind.sweep)
     check_place(asked, out)
     comparison = Comparison.open(asked.plan(), data, out, kind=Kind.sweep)
@@ -172,7 +171,7 @@ def structure(
             metavar="K=V",
         ),
     ] = None,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Hold out links, train methods on the others, and measure how well vectors tell the links from other pairs.
@@ -187,7 +186,7 @@ def structure(
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     settings = settings_by_method(names, setting or [])
-    chosen = choose_device(device.value)
+    chosen = choose_device(device)
     dataset = SocialDataset.load(data)
     study = StructureStudy(dataset, out, share, repetitions, settings)
     study.open()
@@ -211,7 +210,7 @@ def compare_transfer(
     data: Annotated[Path, typer.Option("--data", help="A prepared dataset that has the new behavior and others.")],
     out: StudyOut,
     jobs: Jobs = None,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     table_only: TableOnly = False,
 ) -> None:
     """Bring a behavior to models trained without it, beside controls and methods trained from scratch.
@@ -223,7 +222,7 @@ def compare_transfer(
     from mcne.studies.transfer_tables import finished_rows, write
     from mcne.training import choose_device
 
-    chosen = choose_device(device.value)
+    chosen = choose_device(device)
     study = TransferStudy.open(TransferPlan.read(plan), data, out)
     failed: dict[str, str] = {}
     if not table_only:
@@ -247,7 +246,7 @@ def compare_new_users(
     ] = False,
     config: ConfigFile = None,
     setting: Settings = None,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Hold users out, train without them, then embed them from friends, from history and from both.
@@ -265,7 +264,7 @@ def compare_new_users(
     _, settings = training.settings_of(method, given)
     trial = Trial(method, given, share, in_training)
     dataset = SocialDataset.load(data)
-    chosen = training.choose_device(device.value)
+    chosen = training.choose_device(device)
     summary = trial.run(
         dataset,
         out,

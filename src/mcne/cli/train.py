@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +11,6 @@ from mcne.cli.options import (
     ConfigFile,
     DataOption,
     Device,
-    Devices,
     Method,
     Resume,
     RunOut,
@@ -23,16 +21,6 @@ from mcne.cli.options import (
 )
 
 
-class Controls(StrEnum):
-    """What a transfer learns, for comparison with masks and items together."""
-
-    none = "none"
-    masks_only = "masks-only"
-    random_masks = "random-masks"
-    open_masks = "open-masks"
-    whole_vector = "whole-vector"
-
-
 def train(
     method: Method,
     data: DataOption,
@@ -41,7 +29,7 @@ def train(
     config: ConfigFile = None,
     setting: Settings = None,
     seed: Seed = 0,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     separate: Annotated[
         bool, typer.Option("--separate", help="Train a model for each behavior instead of one for all.")
     ] = False,
@@ -58,7 +46,7 @@ def train(
 
     given = (training.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)
-    chosen = training.choose_device(device.value)
+    chosen = training.choose_device(device)
     dataset = SocialDataset.load(data)
     parts = split_of(data, dataset, split)
     with training_progress(method, settings.epochs) as reporter:
@@ -90,15 +78,15 @@ def transfer(
         typer.Option("--set", help="One setting: l2=0.01 (repeatable). The others are the run's.", metavar="K=V"),
     ] = None,
     seed: Seed = 0,
-    device: Device = Devices.auto,
+    device: Device = "auto",
     resume: Resume = False,
     control: Annotated[
-        Controls,
+        Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"],
         typer.Option(
             help="For comparison: masks alone learn, after the items; or items alone, under random masks, without "
             "masks, or against the whole vectors of the run."
         ),
-    ] = Controls.none,
+    ] = "none",
 ) -> None:
     """Bring a new behavior to a trained MCNE: one mask row per level and the new items learn, and nothing else.
 
@@ -112,11 +100,11 @@ def transfer(
     from mcne.extend import transfer as transfers
     from mcne.models.settings import read_pairs
 
-    given = {"control": control.value, **read_pairs(setting or [])}
+    given = {"control": control, **read_pairs(setting or [])}
     base = api.load(run)
     config, settings = transfers.settings_of(base, given)
     transfers.trunk_of(base, config)
-    chosen = training.choose_device(device.value)
+    chosen = training.choose_device(device)
     dataset = SocialDataset.load(data)
     dataset.behavior(behavior)
     parts = split_of(data, dataset, split)
