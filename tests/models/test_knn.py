@@ -1,0 +1,153 @@
+"""UserKNN against loops over users, ItemKNN against loops over items, and both by hand."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tests.models.small_records import all_scores, dense, of_rows, training_data
+
+from mcne.models.contract import TrainingData
+from mcne.models.knn import ItemKNN, ItemKNNConfig, UserKNN, UserKNNConfig
+
+CPU = torch.device("cpu")
+
+
+def user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.float32]:
+    return all_scores(UserKNN(data, config, seed=0, device=CPU).scorer(), data)
+
+
+def naive_user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.float64]:
+    """The formula, user by user."""
+    x = dense(data)
+    n_users = len(x)
+    popularity = x.sum(axis=0)
+    weight = np.log(1 + n_users / np.maximum(popularity, 1)) if config.idf else np.ones(x.shape[1])
+    found = np.zeros_like(x)
+    for u in range(n_users):
+        cosines = {}
+        for v in range(n_users):
+            a, b = x[u] * weight, x[v] * weight
+            if v != u and a @ b > 0:
+                cosines[v] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
+        nearest = sorted(cosines, key=lambda v: (-np.float32(cosines[v]), v))[: config.neighbors]
+        for v in nearest:
+            found[u] += cosines[v] * x[v]
+        for friend in data.graph.neighbors(u):
+            if friend != u:
+                found[u] += config.trust_weight * x[friend]
+        found[u] += config.popularity_weight * np.log(1 + popularity)
+    return found
+
+
+@pytest.mark.parametrize("neighbors", [None, 1, 3, 100])
+@pytest.mark.parametrize("idf", [True, False])
+@pytest.mark.parametrize(("trust", "popularity"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.7), (0.3, 0.7)])
+def test_scores_are_those_of_loops_over_users(
+    neighbors: int | None, idf: bool, trust: float, popularity: float
+) -> None:
+    data = training_data(15)
+    config = UserKNNConfig(neighbors=neighbors, idf=idf, trust_weight=trust, popularity_weight=popularity)
+    expected = naive_user_scores(data, config)
+    assert len(np.unique(expected.round(6))) > 6
+    np.testing.assert_allclose(user_scores(data, config), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_cosine_of_users_by_hand() -> None:
+    """Users 0 and 1 have items 0 and 1 in common, of two and three users; user 2 has item 1 alone."""
+    data = of_rows([[0, 1, 2], [0, 1, 3], [1]], 4)
+    plain = UserKNNConfig(idf=False, trust_weight=0, popularity_weight=0)
+    assert user_scores(data, plain)[0, 3] == pytest.approx(2 / 3)
+    assert user_scores(data, plain)[2, 0] == pytest.approx(2 / sqrt(3))  # 1/√3 from either
+    a, b, c = log(1 + 3 / 2) ** 2, log(1 + 3 / 3) ** 2, log(1 + 3 / 1) ** 2  # squared weights of items 0, 1 and 2 or 3
+    weighted = UserKNNConfig(idf=True, trust_weight=0, popularity_weight=0)
+    assert user_scores(data, weighted)[0, 3] == pytest.approx((a + b) / (a + b + c))
+    assert user_scores(data, weighted)[2, 3] == pytest.approx(sqrt(b / (a + b + c)))
+
+
+def test_who_has_nothing_hears_friends_and_popularity() -> None:
+    data = training_data(15)
+    config = UserKNNConfig(trust_weight=0.3, popularity_weight=0.7)
+    x = dense(data)
+    friends = data.graph.neighbors(14)
+    assert len(friends)
+    assert not x[14].any()
+    expected = 0.3 * x[friends].sum(axis=0) + 0.7 * np.log1p(x.sum(axis=0))
+    np.testing.assert_allclose(user_scores(data, config)[14], expected, rtol=1e-6)
+
+
+def test_behaviors_inform_each_other_about_users() -> None:
+    """Users alike in one behavior alone are neighbors in the other."""
+    data = training_data(15)
+    (user, item), *rest = data.pairs
+    alone = TrainingData(data.graph, data.names, data.n_items, ((user[:0], item[:0]), *rest))
+    config = UserKNNConfig(trust_weight=0, popularity_weight=0)
+    assert not np.allclose(user_scores(data, config)[:, 5:], user_scores(alone, config)[:, 5:])
+    assert not user_scores(alone, config)[:, :5].any()
+
+
+def item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.float32]:
+    return all_scores(ItemKNN(data, config, seed=0, device=CPU).scorer(), data)
+
+
+def naive_item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.float64]:
+    """The formula, item by item."""
+    x = dense(data)
+    n_users, n_items = x.shape
+    each = np.maximum(x.sum(axis=1), 1)
+    weight = np.log(1 + n_items / each) / np.log(1 + n_items) if config.idf else np.ones(n_users)
+    found = np.zeros_like(x)
+    for i in range(n_items):
+        similar = {}
+        for j in range(n_items):
+            a, b = x[:, i] * weight, x[:, j] * weight
+            if j != i and a @ b > 0:
+                similar[j] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b) + config.shrinkage)
+        for j in sorted(similar, key=lambda j: (-np.float32(similar[j]), j))[: config.neighbors]:
+            found[:, i] += x[:, j] * similar[j]
+        found[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
+    return found
+
+
+@pytest.mark.parametrize("neighbors", [None, 1, 3, 100])
+@pytest.mark.parametrize("idf", [True, False])
+@pytest.mark.parametrize(("shrinkage", "popularity"), [(0.0, 0.0), (2.5, 0.0), (0.0, 0.7), (2.5, 0.7)])
+def test_scores_are_those_of_loops_over_items(
+    neighbors: int | None, idf: bool, shrinkage: float, popularity: float
+) -> None:
+    data = training_data(15)
+    config = ItemKNNConfig(neighbors=neighbors, idf=idf, shrinkage=shrinkage, popularity_weight=popularity)
+    expected = naive_item_scores(data, config)
+    assert len(np.unique(expected.round(6))) > 6
+    np.testing.assert_allclose(item_scores(data, config), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_cosine_of_items_by_hand() -> None:
+    """Items 0 and 1 have users 0 and 1 in common, of two and three users; user 2 has item 1 alone."""
+    data = of_rows([[0, 1], [0, 1, 2], [1]], 3)
+    plain = ItemKNNConfig(idf=False, shrinkage=0, popularity_weight=0)
+    assert item_scores(data, plain)[2, 0] == pytest.approx(2 / sqrt(6))
+    shrunk = ItemKNNConfig(idf=False, shrinkage=3, popularity_weight=0)
+    assert item_scores(data, shrunk)[2, 0] == pytest.approx(2 / (sqrt(6) + 3))
+    a, b, c = ((log(1 + 3 / n) / log(1 + 3)) ** 2 for n in (2, 3, 1))  # squared weights of the three users
+    assert c == 1
+    weighted = ItemKNNConfig(idf=True, shrinkage=3, popularity_weight=0)
+    assert item_scores(data, weighted)[2, 0] == pytest.approx((a + b) / (sqrt((a + b) * (a + b + c)) + 3))
+
+
+def test_neighbors_are_those_of_the_scored_item() -> None:
+    """Item 2's only user also has item 0, whose nearest is item 1: item 2 still hears of item 0."""
+    data = of_rows([[0, 1], [0, 1], [0, 1], [0, 2], [0]], 3)
+    found = item_scores(data, ItemKNNConfig(neighbors=1, idf=False, shrinkage=0, popularity_weight=0))
+    assert found[4].tolist() == pytest.approx([0, 3 / sqrt(15), 1 / sqrt(5)])
+
+
+def test_behaviors_inform_each_other_about_items() -> None:
+    data = training_data(15)
+    config = ItemKNNConfig(popularity_weight=0)
+    together = item_scores(data, config)[:, :5]
+    apart = ItemKNN(data.only(0), config, seed=0, device=CPU).scorer().scores(0, np.arange(15))
+    assert not np.allclose(together, apart)
