@@ -222,7 +222,7 @@ def test_garbage(size: int, path: Path) -> None:
 
 
 def test_missing_files_and_directories(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere\.mat: No such file or directory; the raw files must lie in"):
+    with pytest.raises(DataError, match=r"nowhere\.mat: No such file or directory; the raw files must be in this"):
         read_matrix(tmp_path / "nowhere.mat", "rating")
     with pytest.raises(DataError, match="Is a directory"):
         read_matrix(tmp_path, "rating")

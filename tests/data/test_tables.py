@@ -226,7 +226,10 @@ def test_behaviors_are_chosen_and_ordered() -> None:
     for options in ({"behaviors": ["view"], "extra_behaviors": ["view"]}, {"behaviors": ["view", "view"]}):
         with pytest.raises(UsageError, match="a behavior is named twice: view, view"):
             dataset_of(INTEGERS, **options)
-    with pytest.raises(UsageError, match="all behaviors are named as extra ones; leave one out"):
+    with pytest.raises(
+        UsageError,
+        match="all behaviors are extra ones; at least one must decide which users are kept, so leave one out",
+    ):
         dataset_of(INTEGERS, extra_behaviors=["buy", "view"])
     with pytest.raises(UsageError, match=r"unknown behavior 'veiw'; did you mean 'view'\? \(buy, view\)"):
         dataset_of(INTEGERS, behaviors=["veiw"])

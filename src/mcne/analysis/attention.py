@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.explanation import Message, heard_on
+from mcne.embeddings.explanation import Message, attended
 from mcne.embeddings.trunk import Trunk, link_weights
 from mcne.errors import ArtifactError, DataError, UsageError
 
@@ -124,7 +124,7 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
             f"users {found.user_id!r} and {found.other_id!r} are not linked, so no message passes between them; "
             f"user {found.user_id!r} is linked to {_some_neighbors(embeddings, found.user_id)}"
         )
-    return LinkAttention(heard_on(embeddings.behavior_names, trunk), found.messages)
+    return LinkAttention(attended(embeddings.behavior_names, trunk), found.messages)
 
 
 def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> UserAttention:
@@ -145,7 +145,7 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> UserAttent
         for at in np.argsort(-distance, kind="stable")[:N_UNUSUAL]
     )
     return UserAttention(
-        heard_on(embeddings.behavior_names, trunk),
+        attended(embeddings.behavior_names, trunk),
         users[user],
         len(near),
         tuple(map(_plain, means)),
@@ -159,7 +159,7 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttent
     trunk, graph = trunk_of(embeddings), embeddings.graph
     if not graph.n_links:
         raise DataError("the network has no links, so there are no messages to look at")
-    names, label = heard_on(embeddings.behavior_names, trunk), communities(graph, seed=seed)
+    names, label = attended(embeddings.behavior_names, trunk), communities(graph, seed=seed)
     pair = np.stack([label[graph.sources()], label[graph.indices]])
     inner = np.where(pair[0] == pair[1], pair[0], -1)  # [links] the community that holds both ends
     sizes = np.bincount(label)

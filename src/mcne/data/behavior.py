@@ -21,19 +21,19 @@ from mcne.files import freeze
 from mcne.randomness import Stream
 
 MOST_LINKS = 100_000
-"""Links that are compared; of more, one is drawn from each of as many equal stretches."""
+"""At most this many links are compared; of more, one is drawn from each of this many equal stretches."""
 
 MOST_RECORDS = 1 << 28
-"""Records of their users that are looked through; of more, fewer links are compared."""
+"""At most this many records of their users are read; if there are more, fewer links are compared."""
 
 AT_ONCE = 1 << 22
 """Links or records held in memory at a time."""
 
 LITTLE = 1.5
-"""Friends who are less than this many times as alike as any two users hardly are; on Ciao they are 2.0 to 2.4 times."""
+"""Friends less than this many times as alike as any two users are hardly alike; on Ciao they are 2.0 to 2.4 times."""
 
 ENOUGH = 30
-"""Links whose users share an item; fewer tell nothing."""
+"""With fewer links whose users share an item, there is no verdict."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +111,10 @@ class Attribute:
 class Likeness:
     """Of one behavior, the mean cosine of the item sets of friends, and what it would be by chance.
 
-    Links count that join two different users who both have records, each alike whatever its weight. ``friends`` is
-    the mean over them. ``chance`` is the mean over all pairs of ends of these links, of one link or of two, that
-    belong to different users: links tied anew at random have it, if two users may be tied twice. A user is met as often
-    as its links tell in both, so that friends are not more alike for being more active than others.
+    Only links between two different users who both have records count, each the same whatever its weight. ``friends``
+    is the mean over them. ``chance`` is the mean over all pairs of ends of these links, of one link or of two, that
+    belong to different users: what links tied anew at random would give, if two users may be tied twice. Both count a
+    user as often as it has such links, so that friends are not more alike just because they are more active.
     """
 
     links: int
@@ -136,7 +136,7 @@ class Likeness:
 
     @property
     def is_hardly_above_chance(self) -> bool | None:
-        """Whether friends are hardly more alike than any two users, by two standard errors; None if nothing tells."""
+        """Whether friends are hardly more alike than any two users, by two standard errors; None if unclear."""
         if self.sharing < ENOUGH or self.ratio is None or self.ratio_error is None:
             return None
         return self.ratio + 2 * self.ratio_error < LITTLE

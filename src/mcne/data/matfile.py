@@ -54,7 +54,7 @@ def read_matrix(path: Path, key: str) -> NDArray[Any]:
             raise DataError(f"{path}: {human_bytes(size)}; MATLAB files up to {human_bytes(MAX_FILE)} are read")
         data = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}; the raw files must lie in the given directory") from error
+        raise DataError(f"{path}: {error.strerror}; the raw files must be in this directory") from error
     try:
         variables = _variables(path, data)
         if key not in variables:

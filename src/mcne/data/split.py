@@ -198,7 +198,7 @@ def _cut(order: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.uint8]:
 
 
 def _torn_moments(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:
-    """Say so where interactions of one moment fell on both sides of a cut."""
+    """A note if interactions of one moment fell on both sides of a cut."""
     times = behavior.timestamp
     assert times is not None
     moments = set()
@@ -219,7 +219,7 @@ def _finish(
     settings: dict[str, Any],
     notes: Sequence[str] = (),
 ) -> Split:
-    """Draw the negatives and note what a reader must know."""
+    """Draw the negatives, and note what a person should know about the split."""
     negatives = {
         part: {
             kind: tuple(_negatives(dataset, k, parts[k], p, kind, seed) for k in range(len(parts)))
@@ -289,7 +289,7 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
 
 
 def _refuse_other_tables(directory: Path) -> None:
-    """A table of another name is perhaps a part that would be missed."""
+    """A table with another name may be a part that would be ignored."""
     for path in sorted(directory.iterdir()):
         part, _, suffix = path.name.partition(".")
         if f".{suffix}" in SUFFIXES and part not in PARTS:

@@ -29,10 +29,10 @@ LINK_COLUMNS = Wanted(["source_id", "target_id"], ["weight"])
 USER_COLUMNS = Wanted(["user_id"], others=True)
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
 NOT_A_NUMBER = "^[+-]?(0[0-9xX]|[0-9]{16})"
-"""Attributes that look like numbers and are none: leading zeros, more digits than a number keeps, hexadecimal."""
+"""Text that looks like a number but is none: leading zeros, more digits than a float keeps, hexadecimal."""
 
 MISSING = ("", "nan", "NaN")
-"""What stands for nothing where text is expected."""
+"""Text that means a missing value."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,16 @@ def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], lis
     else:
         main = [code for code in labels if code not in extra]
     if not main:
-        raise UsageError("all behaviors are named as extra ones; leave one out of them, for users to be counted by")
+        raise UsageError(
+            "all behaviors are extra ones; at least one must decide which users are kept, so leave one out"
+        )
     if len({*main, *extra}) < len(main) + len(extra):
         raise UsageError(f"a behavior is named twice: {', '.join(labels[code] for code in [*main, *extra])}")
     return main, extra
 
 
 def rows_of(table: RawTable, column: str, ids: Ids) -> NDArray[np.int64]:
-    """The row of each raw id of a column among known ids, compared as text; −1 where it is unknown."""
+    """The row of each raw id of a column among known ids, compared as text; −1 for an unknown id."""
     values = id_column(table, column, "text")
     distinct = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
     rows: NDArray[np.int64] = np.asarray(pc.fill_null(distinct, -1)).astype(np.int64)[np.asarray(values.indices)]
@@ -195,7 +197,7 @@ def _is_integer(column: IdColumn) -> bool:
 
 
 def _mixed(table: RawTable, column: str, id_type: str) -> list[str]:
-    """Say so where a text file has integer ids but for a few, which are perhaps mistakes."""
+    """A note if most ids of a text file are integers: the others are perhaps mistakes."""
     if not table.is_text or id_type != "auto":
         return []
     values = coded(table.data[column])

@@ -149,11 +149,10 @@ def _rating_ids(users: NDArray[Any], twice: int | None) -> NDArray[np.int64]:
 
 
 def _strangers(twice: int, ratings_file: str) -> str:
-    """What to know of ids that are taken as they are."""
+    """The note about ids that are used as they are."""
     return (
         f"{ratings_file} lists user {twice} a second time, as {twice + 1}, and trustnetwork.mat does not: its later "
-        "ids, taken as they are as the paper took them, mean other users; --aligned (in Python aligned=True) corrects "
-        "them"
+        "ids, used as they are as in the paper, mean other users; --aligned (in Python aligned=True) corrects them"
     )
 
 
@@ -175,7 +174,7 @@ def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
     known = study.sha256[path.name]
     if actual != known and not unverified:
         raise DataError(
-            f"{path}: sha256 {actual[:16]}… is not that of the known copy, {known[:16]}… (a cut or another download?); "
+            f"{path}: sha256 {actual[:16]}… is not that of the known copy, {known[:16]}… (truncated or changed?); "
             "get it again, or read it as it is with --unverified"
         )
     return actual

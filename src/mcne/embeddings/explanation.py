@@ -134,7 +134,7 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         users[user],
         users[other],
         linked,
-        () if trunk is None else heard_on(embeddings.behavior_names, trunk),
+        () if trunk is None else attended(embeddings.behavior_names, trunk),
         () if trunk is None else tuple(_message(embeddings, trunk, *way) for way in ((other, user), (user, other))),
         _remark(embeddings, linked),
         _likeness(*embeddings.vectors[[user, other]]),
@@ -143,8 +143,8 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     )
 
 
-def heard_on(names: Sequence[str], trunk: Trunk) -> tuple[str, ...]:
-    """Of a model with these behaviors, what messages are weighed on: those that it was trained with, and the rest."""
+def attended(names: Sequence[str], trunk: Trunk) -> tuple[str, ...]:
+    """What attention weighs in a model with these behaviors: those that it was trained with, and "other"."""
     return (*names[: trunk.n_behaviors], other_name(names))
 
 

@@ -22,7 +22,7 @@ from mcne.sampling.distinct import distinct
 class Hop:
     """What one layer computes: from the users of the level below to ``n`` users of the level above.
 
-    ``receiver`` and ``sender`` are rows of the level below. A receiver without neighbors hears nothing.
+    ``receiver`` and ``sender`` are rows of the level below. A receiver without neighbors gets no message.
     """
 
     receiver: NDArray[np.int64]  # [n]

@@ -22,7 +22,7 @@ class WeightedHop:
 
     receiver: NDArray[np.int64]  # [n]
     sender: NDArray[np.int64]  # [n, size]
-    share: NDArray[np.float32]  # [n, size] of what the receiver hears
+    share: NDArray[np.float32]  # [n, size] in what the receiver aggregates
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Visited:
 def most_visited(graph: Graph, *, size: int, walks: int, length: int, restart: float, seed: int) -> Visited:
     """The ``size`` nodes most visited by ``walks`` walks from each node.
 
-    A walk takes at most ``length`` steps to a uniform neighbor, and before each but the first it is given up with the
-    chance ``restart``. Coming back to the start is no visit. Equally visited nodes are ordered at random.
+    A walk takes at most ``length`` steps to a uniform neighbor, and before each but the first it ends with
+    probability ``restart``. Coming back to the start is no visit. Equally visited nodes are ordered at random.
     """
     walker, starts = Walker(graph), np.flatnonzero(graph.degrees)
     node = np.repeat(np.arange(graph.n_users, dtype=np.int64)[:, None], size, axis=1)
