@@ -118,13 +118,13 @@ class NetworkAttention:
 def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> LinkAttention:
     """How behaviors are weighed between two linked users."""
     trunk = trunk_of(embeddings)
-    found = embeddings.explain(user_id, other_id)
-    if not found.linked:
+    explanation = embeddings.explain(user_id, other_id)
+    if not explanation.linked:
         raise UsageError(
-            f"users {found.user_id!r} and {found.other_id!r} are not linked, so no message passes between them; "
-            f"user {found.user_id!r} is linked to {_some_neighbors(embeddings, found.user_id)}"
+            f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so no message passes between "
+            f"them; user {explanation.user_id!r} is linked to {_some_neighbors(embeddings, explanation.user_id)}"
         )
-    return LinkAttention(attended(embeddings.behavior_names, trunk), found.messages)
+    return LinkAttention(attended(embeddings.behavior_names, trunk), explanation.messages)
 
 
 def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> UserAttention:
@@ -175,7 +175,7 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttent
             between.append(_mean(weights, is_between))
             effects.append([_effect(mean, between[-1], weights) for mean in within[-1]])
     links = np.bincount(inner[~is_between], minlength=len(sizes))
-    found = tuple(
+    described = tuple(
         Community(
             int(number),
             int(sizes[number]),
@@ -191,7 +191,7 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttent
         tuple(layers),
         modularity(graph, label),
         seed,
-        found,
+        described,
         int(np.count_nonzero(is_between)),
         tuple(map(_plain, between)),
     )

@@ -235,12 +235,12 @@ def _resampled(columns: Array, seed: int) -> Array:
     mean: [resamples, 3]."""
     n_users, n_draws = len(columns), columns.shape[1] - 2
     stream = Stream(seed, "faithfulness", "resamples")
-    found = [np.zeros((0, 3))]
+    means = [np.zeros((0, 3))]
     for _ in range(0, RESAMPLES if n_users else 0, RESAMPLES_AT_ONCE):
         times = _times(stream, n_users, RESAMPLES_AT_ONCE) @ columns / n_users
         chance = (times[:, 2:] * _times(stream, n_draws, RESAMPLES_AT_ONCE)).sum(axis=1) / n_draws
-        found.append(np.column_stack([times[:, :2], chance]))
-    return np.concatenate(found)
+        means.append(np.column_stack([times[:, :2], chance]))
+    return np.concatenate(means)
 
 
 def _times(stream: Stream, n: int, resamples: int) -> Array:

@@ -148,17 +148,17 @@ def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> P
     """``count`` different pairs of two users each drawn from ``ends``, none of which is a link."""
     n = graph.n_users
     linked = graph.sources() * np.int64(n) + graph.indices
-    found = np.zeros(0, dtype=np.int64)
+    chosen = np.zeros(0, dtype=np.int64)
     for _ in range(ROUNDS):
         drawn = np.sort(ends[stream.integers(len(ends), (2 * count, 2))], axis=1).astype(np.int64)
         keys = drawn[drawn[:, 0] != drawn[:, 1]] @ np.array([n, 1])
-        keys = np.concatenate([found, keys[~np.isin(keys, linked)]])
+        keys = np.concatenate([chosen, keys[~np.isin(keys, linked)]])
         _, first = np.unique(keys, return_index=True)
-        found = keys[np.sort(first)][:count]  # in the order drawn
-        if len(found) == count:
-            return np.stack([found // n, found % n], axis=1).astype(np.int32)
+        chosen = keys[np.sort(first)][:count]  # in the order drawn
+        if len(chosen) == count:
+            return np.stack([chosen // n, chosen % n], axis=1).astype(np.int32)
     raise DataError(
-        f"only {len(found):,} pairs without a link were found to set against {count:,} held-out links: the network is "
+        f"only {len(chosen):,} pairs without a link were found to set against {count:,} held-out links: the network is "
         "too small or too dense; hold out another share"
     )
 
@@ -180,7 +180,7 @@ def _shared_neighbors(graph: Graph, pairs: Pairs, weight: NDArray[np.float64]) -
     ends = (sources[other], graph.indices[other])
     links = sparse.coo_array((np.ones(len(ends[0])), ends), (graph.n_users, graph.n_users)).tocsr()
     weighted = links @ sparse.dia_array((weight[None, :], [0]), links.shape)
-    found = [np.zeros(0)]
+    sums = [np.zeros(0)]
     for some in _parts(pairs):
-        found.append(np.asarray((weighted[some[:, 0]] * links[some[:, 1]]).sum(axis=1)).ravel())
-    return np.concatenate(found)
+        sums.append(np.asarray((weighted[some[:, 0]] * links[some[:, 1]]).sum(axis=1)).ravel())
+    return np.concatenate(sums)

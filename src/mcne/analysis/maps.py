@@ -62,12 +62,12 @@ class Panel:
 
     def numbers(self) -> dict[str, Any]:
         """All but the places."""
-        found: dict[str, Any] = {"name": self.name, "trustworthiness": self.trustworthiness}
+        values: dict[str, Any] = {"name": self.name, "trustworthiness": self.trustworthiness}
         if self.separation is not None:
-            found["separation_in_map"] = self.separation.to_json()
+            values["separation_in_map"] = self.separation.to_json()
         if self.kept_neighbors is not None:
-            found["kept_neighbors"] = self.kept_neighbors
-        return found
+            values["kept_neighbors"] = self.kept_neighbors
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class ConditionalMap:
 
     def numbers(self) -> dict[str, Any]:
         """All but ids and places."""
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "layout": self.layout,
             "method": self.method,
             "fingerprint": self.fingerprint,
@@ -96,28 +96,28 @@ class ConditionalMap:
             "panels": [panel.numbers() for panel in self.panels],
         }
         if self.separation is not None:
-            found["separation"] = self.separation.to_json()
-            found["random_masks"] = [draw.to_json() for draw in self.random_masks]
-        return found
+            values["separation"] = self.separation.to_json()
+            values["random_masks"] = [draw.to_json() for draw in self.random_masks]
+        return values
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain data; :meth:`from_json` reads it back."""
         places = [dict(zip(panel.groups, panel.places.tolist(), strict=True)) for panel in self.panels]
-        said = {"kind": KIND, "version": VERSION} | self.numbers()
-        return said | {"user_ids": list(self.user_ids), "places": places}
+        content = {"kind": KIND, "version": VERSION} | self.numbers()
+        return content | {"user_ids": list(self.user_ids), "places": places}
 
     @classmethod
     def from_json(cls, text: str, *, source: str) -> ConditionalMap:
         """What :meth:`to_json` told; ``source`` names the file in errors."""
         try:
-            said = json.loads(text)
-            if (said["kind"], said["version"]) != (KIND, VERSION):
-                raise ValueError(f"{said['kind']!r} of version {said['version']}")
-            panels = tuple(_panel(*each) for each in zip(said["panels"], said["places"], strict=True))
-            same = {name: said[name] for name in ("layout", "method", "fingerprint", "seed", "perplexity")}
-            whole = Separation(**said["separation"]) if "separation" in said else None
-            draws = tuple(Separation(**draw) for draw in said.get("random_masks", ()))
-            return cls(**same, user_ids=tuple(said["user_ids"]), panels=panels, separation=whole, random_masks=draws)
+            content = json.loads(text)
+            if (content["kind"], content["version"]) != (KIND, VERSION):
+                raise ValueError(f"{content['kind']!r} of version {content['version']}")
+            panels = tuple(_panel(*each) for each in zip(content["panels"], content["places"], strict=True))
+            same = {name: content[name] for name in ("layout", "method", "fingerprint", "seed", "perplexity")}
+            whole = Separation(**content["separation"]) if "separation" in content else None
+            draws = tuple(Separation(**draw) for draw in content.get("random_masks", ()))
+            return cls(**same, user_ids=tuple(content["user_ids"]), panels=panels, separation=whole, random_masks=draws)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ArtifactError(f"{source}: no map that this version can read ({error!r}); make it again") from error
 
@@ -200,8 +200,8 @@ def separation(points: NDArray[Any]) -> Separation:
 
 def nearest(points: NDArray[Any], k: int) -> NDArray[np.int64]:
     """The ``k`` other points nearest to each, [n, k], the nearest first; of equals the earlier."""
-    found = [np.argsort(distances, axis=1, kind="stable")[:, :k] for _, distances in _distances(points)]
-    return np.concatenate(found).astype(np.int64, copy=False)
+    blocks = [np.argsort(distances, axis=1, kind="stable")[:, :k] for _, distances in _distances(points)]
+    return np.concatenate(blocks).astype(np.int64, copy=False)
 
 
 def trustworthiness(points: NDArray[Any], places: NDArray[Any]) -> float:
@@ -276,8 +276,8 @@ def _components(vectors: NDArray[Any]) -> NDArray[np.float64]:
     centered = np.asarray(vectors, dtype=np.float64) - vectors.mean(axis=0, dtype=np.float64)
     axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :2]  # [d, 2], or [1, 1] of one dimension
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    found = centered @ axes
-    return np.pad(found, ((0, 0), (0, 2 - found.shape[1])))
+    components = centered @ axes
+    return np.pad(components, ((0, 0), (0, 2 - components.shape[1])))
 
 
 def _perplexity(n: int) -> float:
@@ -304,15 +304,15 @@ def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
         )
 
 
-def _panel(said: Mapping[str, Any], places: Mapping[str, Any]) -> Panel:
-    apart = said.get("separation_in_map")
+def _panel(numbers: Mapping[str, Any], places: Mapping[str, Any]) -> Panel:
+    apart = numbers.get("separation_in_map")
     return Panel(
-        said["name"],
+        numbers["name"],
         tuple(places),
         np.array(list(places.values()), dtype=np.float64),
-        said["trustworthiness"],
+        numbers["trustworthiness"],
         None if apart is None else Separation(**apart),
-        said.get("kept_neighbors"),
+        numbers.get("kept_neighbors"),
     )
 
 

@@ -179,8 +179,8 @@ def _added_masks(
     embeddings: ConditionalEmbeddings, added: Sequence[str], *, below: int
 ) -> dict[str, NDArray[np.bool_]]:
     """So many levels ``below`` the last, the masks of the behaviors that have one there."""
-    told = embeddings.provenance.get("added", {})
-    texts = {name: told[name]["masks"] for name in added if name in told}
+    provenance = embeddings.provenance.get("added", {})
+    texts = {name: provenance[name]["masks"] for name in added if name in provenance}
     return {
         name: np.array([one == "1" for one in masks[-1 - below]]) for name, masks in texts.items() if len(masks) > below
     }

@@ -66,24 +66,24 @@ class Ablation:
             if row not in methods:
                 raise UsageError(f"{directory}: {unknown('row', row, methods)}; rows need all their repetitions")
         scores = {metric: {row: user_scores(users, row, "sampled", metric) for row in methods} for metric in METRICS}
-        found, places = {}, (*next(iter(scores["ndcg@5"].values())).behaviors, MEAN)
+        cells, places = {}, (*next(iter(scores["ndcg@5"].values())).behaviors, MEAN)
         for metric, each in scores.items():
             tests = compare(each[reference], {row: other for row, other in each.items() if row != reference})
             for row in rows:
                 for k, (place, mean) in enumerate(zip(places, _means(each[row]), strict=True)):
                     sd = deviations.get((row, f"{place if k < len(places) - 1 else 'mean'} {SHORT[metric]}"))
                     all_ = [*tests[row].behaviors.values(), tests[row].overall] if row in tests else []
-                    found[metric, row, place] = Place(100 * mean, sd, all_[k] if all_ else None)
-        return cls(name or directory.resolve().name, reference, tuple(rows), places, found, len(methods) - 1)
+                    cells[metric, row, place] = Place(100 * mean, sd, all_[k] if all_ else None)
+        return cls(name or directory.resolve().name, reference, tuple(rows), places, cells, len(methods) - 1)
 
     def to_json(self) -> dict[str, Any]:
         """Every number of the figure; differences are those of the reference less the row, as fractions."""
-        told = [
-            {"metric": metric, "row": row, "place": place, "mean": found.mean, "sd": found.sd}
-            | {"test": None if found.test is None else vars(found.test)}
-            for (metric, row, place), found in self.found.items()
+        cells = [
+            {"metric": metric, "row": row, "place": place, "mean": cell.mean, "sd": cell.sd}
+            | {"test": None if cell.test is None else vars(cell.test)}
+            for (metric, row, place), cell in self.found.items()
         ]
-        return {"name": self.name, "reference": self.reference, "rivals": self.rivals, "found": told}
+        return {"name": self.name, "reference": self.reference, "rivals": self.rivals, "found": cells}
 
 
 def check_rows(rows: Sequence[str], reference: str) -> None:
@@ -111,9 +111,9 @@ def caption(ablations: Sequence[Ablation]) -> str:
 def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
     """Every test in a line."""
     for each in ablations:
-        for (metric, row, place), found in each.found.items():
-            if found.test is not None:
-                test = found.test
+        for (metric, row, place), cell in each.found.items():
+            if cell.test is not None:
+                test = cell.test
                 by, low, high = (f"{-100 * value + 0.0:+.2f}" for value in (test.difference, test.high, test.low))
                 what = f"{each.name}, {place} {METRICS[metric]}: {row} less {each.reference}"
                 yield f"{what} {by} ({low} … {high}), p {chance(test)}"
@@ -152,9 +152,9 @@ def draw(ablations: Sequence[Ablation], theme: Theme) -> Figure:
 def _draw_values(panel: Axes, each: Ablation, metric: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
     """Means with one standard deviation."""
     for row, look in looks.items():
-        held = [each.found[metric, row, place] for place in each.places]
-        bars = [place.sd or 0.0 for place in held]
-        means = [place.mean for place in held]
+        shown = [each.found[metric, row, place] for place in each.places]
+        bars = [place.sd or 0.0 for place in shown]
+        means = [place.mean for place in shown]
         panel.errorbar(means, _heights(each, row), xerr=bars, linestyle="none", capsize=2, elinewidth=1, **look)
     panel.set_title(METRICS[metric])
     panel.set_xlabel("%")

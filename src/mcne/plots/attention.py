@@ -34,14 +34,14 @@ TICKS = {
 """Ratios that have room on an axis, by how many times its end is its start."""
 
 
-def draw_attention(found: Numbers, *, theme: Theme) -> Figure:
+def draw_attention(numbers: Numbers, *, theme: Theme) -> Figure:
     """The figure of a link, a user or a network; inside ``styled(theme)``."""
-    return {"link": _draw_link, "user": _draw_user, "network": _draw_network}[found["of"]](found, theme)
+    return {"link": _draw_link, "user": _draw_user, "network": _draw_network}[numbers["of"]](numbers, theme)
 
 
-def _draw_link(found: Numbers, theme: Theme) -> Figure:
+def _draw_link(numbers: Numbers, theme: Theme) -> Figure:
     """A bar per behavior and direction, a panel per layer."""
-    names, messages = found["behaviors"], found["messages"]
+    names, messages = numbers["behaviors"], numbers["messages"]
     layers = len(messages[0]["attention"])
     figure = canvas(1.8 + 3.4 * layers, 1.5 + 0.42 * len(names))
     panels = figure.subplots(1, layers, sharey=True, squeeze=False)[0]
@@ -49,7 +49,7 @@ def _draw_link(found: Numbers, theme: Theme) -> Figure:
         for at, (message, color) in enumerate(zip(messages, colors(theme, 2), strict=True)):
             places = np.arange(len(names)) + (at - 0.5) * 0.36
             panel.barh(places, message["attention"][layer], height=0.34, color=color, label=_told(message))
-        _mark_even(panel, found["even"], theme)
+        _mark_even(panel, numbers["even"], theme)
         panel.set_title(f"Layer {layer + 1}")
         panel.set_xlim(left=0)
         panel.tick_params(axis="y", length=0)
@@ -59,13 +59,15 @@ def _draw_link(found: Numbers, theme: Theme) -> Figure:
     return figure
 
 
-def _draw_user(found: Numbers, theme: Theme) -> Figure:
+def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
     """A table per layer: the means over the user's links, then the links that differ most from them."""
-    rows = [f"hears, mean of {found['links']:,}", f"sends, mean of {found['links']:,}"]
-    rows += [f"hears {shortened(str(link['sender_id']), 16)}" for link in found["unusual"]]
-    names, layers = found["behaviors"], len(found["hears"])
+    rows = [f"hears, mean of {numbers['links']:,}", f"sends, mean of {numbers['links']:,}"]
+    rows += [f"hears {shortened(str(link['sender_id']), 16)}" for link in numbers["unusual"]]
+    names, layers = numbers["behaviors"], len(numbers["hears"])
     panels, figure = _tables(layers, len(rows), names)
-    shown = np.array([found["hears"], found["sends"], *(link["weights"] for link in found["unusual"])])  # [rows, K, B]
+    shown = np.array(
+        [numbers["hears"], numbers["sends"], *(link["weights"] for link in numbers["unusual"])]
+    )  # [rows, K, B]
     norm = Normalize(0, max(0.5, shown.max()))
     for layer, panel in enumerate(panels):
         _fill(panel, shown[:, layer], shown[:, layer], colormaps[SEQUENTIAL[theme]], norm)
@@ -73,25 +75,25 @@ def _draw_user(found: Numbers, theme: Theme) -> Figure:
         panel.set_title(f"Layer {layer + 1}")
         _name_columns(panel, names)
         _name_rows(panel, rows, is_reversed=False)
-    who = shortened(str(found["user_id"]), 30)
-    figure.suptitle(f"User {who}: weights in percent (all alike: {found['even']:.1%})", fontsize=10)
+    who = shortened(str(numbers["user_id"]), 30)
+    figure.suptitle(f"User {who}: weights in percent (all alike: {numbers['even']:.1%})", fontsize=10)
     return figure
 
 
-def _draw_network(found: Numbers, theme: Theme) -> Figure:
+def _draw_network(numbers: Numbers, theme: Theme) -> Figure:
     """Above the weights of all messages, then the communities, and below what changes without the most attended."""
-    names, layers, checked = found["behaviors"], len(found["layers"]), found.get("faithfulness")
-    n_rows = len(found["communities"]) + 1
+    names, layers, checked = numbers["behaviors"], len(numbers["layers"]), numbers.get("faithfulness")
+    n_rows = len(numbers["communities"]) + 1
     is_side_by_side = len(names) <= FEW
     table = (0.24 * n_rows + 1.9) * (1 if is_side_by_side else layers)
-    heights = [1.1 + 0.27 * len(names)] + [table] * bool(found["between"]) + [3.3] * (checked is not None)
+    heights = [1.1 + 0.27 * len(names)] + [table] * bool(numbers["between"]) + [3.3] * (checked is not None)
     figure = canvas(9.5, sum(heights))
     parts = iter(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
-    _draw_spread(next(parts).subplots(1, layers, sharey=True, squeeze=False)[0], found, theme)
-    if found["between"]:
+    _draw_spread(next(parts).subplots(1, layers, sharey=True, squeeze=False)[0], numbers, theme)
+    if numbers["between"]:
         part = next(parts)
         shape = (1, layers) if is_side_by_side else (layers, 1)
-        full = _draw_communities(part.subplots(*shape, sharey=True, squeeze=False).ravel(), found, theme)
+        full = _draw_communities(part.subplots(*shape, sharey=True, squeeze=False).ravel(), numbers, theme)
         shades = f"blue: more than on links between communities, orange: less; full at {100 * full:.1f} points"
         part.supxlabel(shades, fontsize=8)
     if checked is not None:
@@ -99,10 +101,10 @@ def _draw_network(found: Numbers, theme: Theme) -> Figure:
     return figure
 
 
-def _draw_spread(panels: Sequence[Axes], found: Numbers, theme: Theme) -> None:
+def _draw_spread(panels: Sequence[Axes], numbers: Numbers, theme: Theme) -> None:
     """The middle 90 and 50 % of every behavior's weights and their median."""
-    names, even = found["behaviors"], found["even"]
-    for number, (panel, layer) in enumerate(zip(panels, found["layers"], strict=True), start=1):
+    names, even = numbers["behaviors"], numbers["even"]
+    for number, (panel, layer) in enumerate(zip(panels, numbers["layers"], strict=True), start=1):
         table = np.array([each["quantiles"] for each in layer["spread"]])  # [B, 5]
         places = np.arange(len(names))
         for color, place, row in zip([*colors(theme, len(names) - 1), FAINT[theme]], places, table, strict=True):
@@ -118,23 +120,23 @@ def _draw_spread(panels: Sequence[Axes], found: Numbers, theme: Theme) -> None:
     _name_rows(panels[0], names)
 
 
-def _draw_communities(panels: Sequence[Axes], found: Numbers, theme: Theme) -> float:
+def _draw_communities(panels: Sequence[Axes], numbers: Numbers, theme: Theme) -> float:
     """The mean weights within each community, colored by how far they are from those between communities.
 
     Returns the difference that has the strongest color, the same in all layers.
     """
-    communities = found["communities"]
+    communities = numbers["communities"]
     labels = [f"{each['number'] + 1}: {each['users']:,} users" for each in communities] + ["between them"]
     strong = colors(theme, 2)
     scale = LinearSegmentedColormap.from_list("less to more", [strong[1], PAPER[theme], strong[0]])
-    weights = np.array([*(each["weights"] for each in communities), found["between"]])  # [rows, K, B]
+    weights = np.array([*(each["weights"] for each in communities), numbers["between"]])  # [rows, K, B]
     difference = weights - weights[-1]
     full = float(np.abs(difference).max(initial=NEAR_EVEN))
     for layer, panel in enumerate(panels):
         _fill(panel, weights[:, layer], difference[:, layer], scale, Normalize(-full, full))
         panel.axhline(len(communities) - 0.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}: weights within communities (%)")
-        _name_columns(panel, found["behaviors"])
+        _name_columns(panel, numbers["behaviors"])
     _name_rows(panels[0], labels, is_reversed=False)
     return full
 

@@ -68,8 +68,8 @@ def draw_curves(curves: Sequence[Curves], *, theme: Theme) -> Figure:
     return _draw_one(curves[0], theme) if len(curves) == 1 else _draw_several(curves, theme)
 
 
-def _points(found: Iterable[tuple[int, float | None]]) -> Points:
-    return tuple((epoch, value) for epoch, value in found if value is not None and math.isfinite(value))
+def _points(values: Iterable[tuple[int, float | None]]) -> Points:
+    return tuple((epoch, value) for epoch, value in values if value is not None and math.isfinite(value))
 
 
 def _draw_one(run: Curves, theme: Theme) -> Figure:

@@ -30,24 +30,24 @@ HIDDEN = 0.2
 TRIES = 4000
 
 
-def draw_map(found: ConditionalMap, *, theme: Theme) -> Figure:
+def draw_map(drawn: ConditionalMap, *, theme: Theme) -> Figure:
     """The figure of a map, whichever it is."""
-    return _draw_together(found, theme) if found.layout == "together" else _draw_aligned(found, theme)
+    return _draw_together(drawn, theme) if drawn.layout == "together" else _draw_aligned(drawn, theme)
 
 
-def _draw_together(found: ConditionalMap, theme: Theme) -> Figure:
+def _draw_together(drawn: ConditionalMap, theme: Theme) -> Figure:
     """Every user once per behavior; beside it the same vectors under random masks."""
     figure = canvas(10.5, 6.0)
     figure.suptitle(
-        f"{found.method}: {len(found.user_ids):,} users × {len(found.panels[0].groups)} behaviors in a t-SNE "
-        f"(perplexity {found.perplexity:g}, seed {found.seed})"
+        f"{drawn.method}: {len(drawn.user_ids):,} users × {len(drawn.panels[0].groups)} behaviors in a t-SNE "
+        f"(perplexity {drawn.perplexity:g}, seed {drawn.seed})"
     )
     written = []
-    for axes, panel in zip(figure.subplots(1, len(found.panels)), found.panels, strict=True):
+    for axes, panel in zip(figure.subplots(1, len(drawn.panels)), drawn.panels, strict=True):
         _draw_groups(axes, panel, theme)
         tones = colors(theme, len(panel.groups))
         written.append((axes, write_names(axes, panel.groups, panel.places.mean(axis=1), colors=tones, theme=theme)))
-    for panel, (axes, names) in zip(found.panels, written, strict=True):
+    for panel, (axes, names) in zip(drawn.panels, written, strict=True):
         move_apart(figure, axes, names, panel.places)
     return figure
 
@@ -63,30 +63,30 @@ def _draw_groups(axes: Axes, panel: Panel, theme: Theme) -> None:
     _bare(axes)
     axes.set_aspect("equal", adjustable="datalim")
     assert panel.separation is not None
-    said = f"{panel.separation.same_group:.0%} of nearest points are of the same behavior"
+    nearest = f"{panel.separation.same_group:.0%} of nearest points are of the same behavior"
     axes.set_title(TITLES[panel.name])
-    axes.set_xlabel(f"{said}\nsilhouette {panel.separation.silhouette:.2f}, {_trust(panel)}")
+    axes.set_xlabel(f"{nearest}\nsilhouette {panel.separation.silhouette:.2f}, {_trust(panel)}")
 
 
-def _draw_aligned(found: ConditionalMap, theme: Theme) -> Figure:
+def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
     """A small map per behavior; users keep the color of their place in the first, and some can be followed."""
-    columns = min(COLUMNS, len(found.panels))
-    rows = math.ceil(len(found.panels) / columns)
+    columns = min(COLUMNS, len(drawn.panels))
+    rows = math.ceil(len(drawn.panels) / columns)
     figure = canvas(2.7 * columns, 3.3 * rows + 1.0)
     figure.suptitle(
-        f"{found.method}: the same {len(found.user_ids):,} users in a t-SNE per behavior (perplexity "
-        f"{found.perplexity:g}, seed {found.seed})\ncolored from left to right as they are in the first"
+        f"{drawn.method}: the same {len(drawn.user_ids):,} users in a t-SNE per behavior (perplexity "
+        f"{drawn.perplexity:g}, seed {drawn.seed})\ncolored from left to right as they are in the first"
     )
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
-    shared = found.panels[0].places[0]
+    shared = drawn.panels[0].places[0]
     followed, rank = spread_out(shared, FOLLOWED), np.argsort(np.argsort(shared[:, 0])) / len(shared)
     tones = colormaps[ORDER](SHOWN[theme][0] + rank * (SHOWN[theme][1] - SHOWN[theme][0]))
-    every = np.concatenate([panel.places[0] for panel in found.panels])
+    every = np.concatenate([panel.places[0] for panel in drawn.panels])
     middle, reach = (every.max(axis=0) + every.min(axis=0)) / 2, 0.55 * np.ptp(every, axis=0).max()
-    for axes, panel in zip(cells, found.panels, strict=False):
+    for axes, panel in zip(cells, drawn.panels, strict=False):
         places = panel.places[0]
         axes.scatter(places[:, 0], places[:, 1], s=5, color=tones, linewidths=0, rasterized=True)
-        _draw_followed(axes, places[followed], [found.user_ids[user] for user in followed], theme)
+        _draw_followed(axes, places[followed], [drawn.user_ids[user] for user in followed], theme)
         _bare(axes)
         axes.set(
             xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal"
@@ -94,7 +94,7 @@ def _draw_aligned(found: ConditionalMap, theme: Theme) -> Figure:
         axes.set_title(shortened(panel.name))
         kept = "" if panel.kept_neighbors is None else f"\nneighbors kept {panel.kept_neighbors:.0%}"
         axes.set_xlabel(_trust(panel) + kept, fontsize=8)
-    for axes in cells[len(found.panels) :]:
+    for axes in cells[len(drawn.panels) :]:
         axes.remove()
     figure.legend(*cells[0].get_legend_handles_labels(), loc="outside lower center", ncols=FOLLOWED, fontsize=8)
     return figure

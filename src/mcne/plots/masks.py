@@ -111,9 +111,9 @@ def _draw_overlap(axes: Axes, last: MaskLevel, theme: Theme) -> None:
     for pair in last.overlaps_in_use:
         row, column = at[pair.second] - 1, at[pair.first]
         excess[row, column] = (pair.shared - pair.chance) / max(pair.chance, 1e-9)
-        said = f"{pair.shared} ({pair.chance:.1f})" if len(at) <= FEW else str(pair.shared)
+        shown = f"{pair.shared} ({pair.chance:.1f})" if len(at) <= FEW else str(pair.shared)
         weight = "bold" if pair.holm_p < SIGNIFICANT else "normal"
-        axes.text(column, row, said, ha="center", va="center", fontsize=8, fontweight=weight)
+        axes.text(column, row, shown, ha="center", va="center", fontsize=8, fontweight=weight)
     axes.imshow(excess, cmap=_diverging(theme), vmin=-1, vmax=1, aspect="auto")
     axes.set_yticks(range(len(at) - 1), [shortened(name) for name in last.names[1:]])
     _name_columns(axes, last.names[:-1])

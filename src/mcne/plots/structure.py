@@ -40,29 +40,29 @@ def _check(result: Any) -> None:
     _ = result["lacking"]
 
 
-def draw_structure(found: Mapping[str, Any], *, theme: Theme) -> Figure:
+def draw_structure(result: Mapping[str, Any], *, theme: Theme) -> Figure:
     """A line per method and vector, a panel per kind of pairs; inside ``styled(theme)``."""
-    lines = list(dict.fromkeys((row["method"], row["behavior"]) for row in found["rows"]))
+    lines = list(dict.fromkeys((row["method"], row["behavior"]) for row in result["rows"]))
     figure = canvas(9.0, 1.7 + 0.24 * len(lines))
     panels = figure.subplots(1, len(TITLES), sharey=True)
     for panel, (kind, title) in zip(panels, TITLES.items(), strict=True):
-        _draw(panel, found, lines, kind, theme)
+        _draw(panel, result, lines, kind, theme)
         panel.set_title(title)
     panels[0].set_yticks(range(len(lines)), [_named(*line) for line in lines])
     panels[0].set_ylim(len(lines) - 0.5, -0.5)
     handles, labels = panels[0].get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
-    times = found["repetitions"]
-    fewer = "at most " if found["lacking"] else ""
+    times = result["repetitions"]
+    fewer = "at most " if result["lacking"] else ""
     over = f", mean ± standard deviation of {fewer}{times}" if times > 1 else ""
-    name = shortened(found["dataset"]["name"], 30)
-    share = mean(found["held_out_links"]) / found["links"]
+    name = shortened(result["dataset"]["name"], 30)
+    share = mean(result["held_out_links"]) / result["links"]
     figure.suptitle(f"{name}: AUC on {100 * share:.2g}% of the links, held out{over}", fontsize=10)
     return figure
 
 
-def _draw(panel: Axes, found: Mapping[str, Any], lines: list[tuple[str, str | None]], kind: str, theme: Theme) -> None:
+def _draw(panel: Axes, result: Mapping[str, Any], lines: list[tuple[str, str | None]], kind: str, theme: Theme) -> None:
     first, second = colors(theme, 2)
     looks = {
         None: ("needs no training", FAINT[theme], MARKERS[3], 0.0),
@@ -70,7 +70,7 @@ def _draw(panel: Axes, found: Mapping[str, Any], lines: list[tuple[str, str | No
         "cosine": ("cosine", second, MARKERS[1], 0.14),
     }
     means = []
-    for row in found["rows"]:
+    for row in result["rows"]:
         label, color, marker, aside = looks[row["similarity"]]
         place, auc = lines.index((row["method"], row["behavior"])) + aside, row[kind]["auc"]
         panel.errorbar(

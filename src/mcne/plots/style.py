@@ -176,8 +176,8 @@ def _letters_without_font() -> Iterator[set[str]]:
 @cache
 def _installed(families: tuple[str, ...]) -> tuple[str, ...]:
     """Those that are there: matplotlib would warn of each other one."""
-    there = set(fontManager.get_font_names())
-    return tuple(family for family in families if family in there)
+    installed = set(fontManager.get_font_names())
+    return tuple(family for family in families if family in installed)
 
 
 def _undated(suffix: str) -> dict[str, Any]:

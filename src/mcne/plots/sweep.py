@@ -42,29 +42,29 @@ def _check(result: Any) -> None:
     _ = [point["finished"] for point in _points(result)]
 
 
-def caption(found: Mapping[str, Any]) -> str:
+def caption(result: Mapping[str, Any]) -> str:
     """What the figure shows, in a paragraph."""
-    data, machines = found["dataset"], sorted({each for point in _points(found) for each in _timed_on(point)})
-    swept = ", ".join(curve["setting"] for curve in found["curves"])
+    data, machines = result["dataset"], sorted({each for point in _points(result) for each in _timed_on(point)})
+    swept = ", ".join(curve["setting"] for curve in result["curves"])
     spread = (
-        f"Points are means, bars one standard deviation over {found['repetitions']} repetitions, which have the same "
+        f"Points are means, bars one standard deviation over {result['repetitions']} repetitions, which have the same "
         "splits for every value"
-        if found["repetitions"] > 1
+        if result["repetitions"] > 1
         else "Points are single trainings, all on the same split"
     )
     text = (
-        f"{found['method']} on {data['name']}: Recall@5 and NDCG@5 on the test part (sampled protocol) over the values "
-        f"of {swept}, one setting at a time, and the seconds of the steps of an epoch. {spread}; behaviors are "
-        f"moved a little sideways. Seconds measured{' once' * _is_timed_once(found)} on {'; '.join(machines)}."
+        f"{result['method']} on {data['name']}: Recall@5 and NDCG@5 on the test part (sampled protocol) over the "
+        f"values of {swept}, one setting at a time, and the seconds of the steps of an epoch. {spread}; behaviors are "
+        f"moved a little sideways. Seconds measured{' once' * _is_timed_once(result)} on {'; '.join(machines)}."
     )
-    lacking = [f"{point['value']}: {point['lacks']}" for point in _points(found) if point["lacks"]]
+    lacking = [f"{point['value']}: {point['lacks']}" for point in _points(result) if point["lacks"]]
     text += f" Not finished: {'; '.join(lacking)}." if lacking else ""
-    return text + (f" The paper: {found['paper']}" if found["paper"] else "")
+    return text + (f" The paper: {result['paper']}" if result["paper"] else "")
 
 
-def draw(found: Mapping[str, Any], theme: Theme) -> Figure:
+def draw(result: Mapping[str, Any], theme: Theme) -> Figure:
     """A row of panels for each setting: the two metrics, then the seconds of an epoch; inside ``styled(theme)``."""
-    curves, names = found["curves"], [*found["behaviors"], "mean over behaviors"]
+    curves, names = result["curves"], [*result["behaviors"], "mean over behaviors"]
     looks = _looks(names, theme)
     columns = max(1, int(3 * PANEL_WIDTH / (LETTER * (max(len(shortened(name)) for name in names) + 6))))
     legend_lines = -(-len(names) // columns)
@@ -75,29 +75,29 @@ def draw(found: Mapping[str, Any], theme: Theme) -> Figure:
             _draw_quality(panel, curve["points"], metric, looks)
         plain = {"color": INK[theme], "marker": "o"}
         _draw_line(cost, curve["points"], [point["epoch_seconds"] for point in curve["points"]], plain)
-        cost.set_title("seconds per epoch" + " (measured once)" * _is_timed_once(found))
+        cost.set_title("seconds per epoch" + " (measured once)" * _is_timed_once(result))
         cost.set_ylim(0, 1.05 * cost.get_ylim()[1])  # so that the highest marker is whole
         for panel in (*quality, cost):
             _label_values(panel, curve)
     handles = [Line2D([], [], label=shortened(name), **look) for name, look in looks.items()]
-    title = f"mean ± standard deviation over {found['repetitions']} repetitions" if found["repetitions"] > 1 else None
+    title = f"mean ± standard deviation over {result['repetitions']} repetitions" if result["repetitions"] > 1 else None
     figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(names)), title=title)
     figure.suptitle(
-        textwrap.fill(shortened(_title(found), 3 * TITLE_LETTERS), TITLE_LETTERS), fontweight="bold", fontsize=11
+        textwrap.fill(shortened(_title(result), 3 * TITLE_LETTERS), TITLE_LETTERS), fontweight="bold", fontsize=11
     )
     return figure
 
 
-def _title(found: Mapping[str, Any]) -> str:
+def _title(result: Mapping[str, Any]) -> str:
     """The sweep's, with the data unless it is named there."""
-    title, data = found["title"], found["dataset"]["name"]
+    title, data = result["title"], result["dataset"]["name"]
     return title if data.casefold() in title.casefold() else f"{title} ({data})"
 
 
-def _is_timed_once(found: Mapping[str, Any]) -> bool:
+def _is_timed_once(result: Mapping[str, Any]) -> bool:
     """Whether repetitions, which everything else is over, say nothing of the seconds."""
-    seconds = [point["epoch_seconds"] for point in _points(found) if point["epoch_seconds"] is not None]
-    return found["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
+    seconds = [point["epoch_seconds"] for point in _points(result) if point["epoch_seconds"] is not None]
+    return result["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
 
 
 def _timed_on(point: Mapping[str, Any]) -> list[str]:
@@ -118,8 +118,8 @@ def _draw_quality(
     panel: Axes, points: Sequence[Mapping[str, Any]], metric: str, looks: Mapping[str, Mapping[str, Any]]
 ) -> None:
     for k, (name, look) in enumerate(looks.items()):
-        held = [(point["mean"] if k == len(looks) - 1 else point["behaviors"][name])[metric] for point in points]
-        _draw_line(panel, points, held, look, aside=DODGE * ((k + 0.5) / len(looks) - 0.5), factor=100)
+        spreads = [(point["mean"] if k == len(looks) - 1 else point["behaviors"][name])[metric] for point in points]
+        _draw_line(panel, points, spreads, look, aside=DODGE * ((k + 0.5) / len(looks) - 0.5), factor=100)
     panel.set_title(f"{METRICS[metric]} (%)")
 
 
@@ -133,12 +133,12 @@ def _draw_line(
     factor: float = 1.0,
 ) -> None:
     """Means with one standard deviation up and down where there are repetitions; a line joins them over numbers."""
-    held = [(at + aside, each) for at, each in enumerate(spreads) if each is not None]
+    places = [(at + aside, each) for at, each in enumerate(spreads) if each is not None]
     is_scale = all(isinstance(point["value"], int | float) for point in points)
     panel.errorbar(
-        [at for at, _ in held],
-        [factor * each["mean"] for _, each in held],
-        [factor * (each["sd"] or 0.0) for _, each in held],
+        [at for at, _ in places],
+        [factor * each["mean"] for _, each in places],
+        [factor * (each["sd"] or 0.0) for _, each in places],
         capsize=2,
         elinewidth=1,
         **{**look, **({} if is_scale else {"linestyle": "none"})},
@@ -159,5 +159,5 @@ def _text(value: Any) -> str:
     return shortened(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
-def _points(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [point for curve in found["curves"] for point in curve["points"]]
+def _points(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [point for curve in result["curves"] for point in curve["points"]]

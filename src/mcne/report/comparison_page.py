@@ -59,21 +59,23 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
     tables = checked_json(path / TABLES, _check_tables, step=AGAIN)
     prints = checked_json(path / DATA, _check_prints, step=AGAIN)
     hashes = {name: print_ for name, print_ in prints.items() if name != "kind"}
-    found = intervals(_scores(path))
+    means = intervals(_scores(path))
     lacks = _lacks(tables)
-    told = [*about, lacks] if lacks else about
+    remarks = [*about, lacks] if lacks else about
     sections = [
-        Section("glance", "At a glance", joined([facts(_glance(found)), *map(paragraph, told)]), lacks=lacks),
-        *_quality_sections(found),
-        _ablation_section(path, {method for _, _, method in found}),
-        Section("tables", "Tables", joined(_table(made) for made in tables)),
+        Section("glance", "At a glance", joined([facts(_glance(means)), *map(paragraph, remarks)]), lacks=lacks),
+        *_quality_sections(means),
+        _ablation_section(path, {method for _, _, method in means}),
+        Section("tables", "Tables", joined(_table(table) for table in tables)),
         _data_section(data, prints["dataset"]),
         sensitivity(sweeps, dataset=prints["dataset"]),
         Section("limits", "How to read this page", bullet_list(LIMITS)),
         Section("origin", "Fingerprints", fingerprints(hashes)),
     ]
-    said = f"A report of the comparison {path.resolve().name}. The page is one file: it needs no network and no script."
-    return Report(title, said, tuple(section for section in sections if section is not None))
+    description = (
+        f"A report of the comparison {path.resolve().name}. The page is one file: it needs no network and no script."
+    )
+    return Report(title, description, tuple(section for section in sections if section is not None))
 
 
 def _introduction(path: Path) -> tuple[str, list[str]]:
@@ -86,10 +88,10 @@ def _introduction(path: Path) -> tuple[str, list[str]]:
 
 
 def _check_tables(tables: Any) -> None:
-    for made in tables:
-        _ = made["title"], made["note"], [(row, column) for row, column in made["best"]]
-        if any(len(row) != len(made["header"]) for row in made["rows"]):
-            raise ValueError(f"a line of {made['title']!r} that is not as long as its head")
+    for table in tables:
+        _ = table["title"], table["note"], [(row, column) for row, column in table["best"]]
+        if any(len(row) != len(table["header"]) for row in table["rows"]):
+            raise ValueError(f"a line of {table['title']!r} that is not as long as its head")
 
 
 def _check_prints(prints: Any) -> None:
@@ -111,13 +113,13 @@ def _scores(path: Path) -> dict[Key, UserScores]:
         raise ArtifactError(f"{path / USERS}: missing or damaged ({error}); {AGAIN}") from error
 
 
-def _glance(found: dict[Key, Comparisons]) -> list[tuple[str, str]]:
+def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
     """The best method under every protocol."""
     pairs: list[tuple[str, str]] = [
-        ("methods with all repetitions", count_cell(len({method for _, _, method in found})))
+        ("methods with all repetitions", count_cell(len({method for _, _, method in means})))
     ]
     for protocol, title in PROTOCOLS.items():
-        reached = {key[2]: one.overall for key, one in found.items() if key[:2] == (protocol, "ndcg@5")}
+        reached = {key[2]: one.overall for key, one in means.items() if key[:2] == (protocol, "ndcg@5")}
         if reached:
             best = max(reached, key=lambda method: reached[method].difference)
             one = reached[best]
@@ -128,15 +130,15 @@ def _glance(found: dict[Key, Comparisons]) -> list[tuple[str, str]]:
 
 def _lacks(tables: Sequence[Mapping[str, Any]]) -> str:
     """Which methods have no intervals here, and why; nothing where all are finished."""
-    rows = [row for made in tables if made["title"] == UNFINISHED for row in made["rows"]]
+    rows = [row for table in tables if table["title"] == UNFINISHED for row in table["rows"]]
     named = "; ".join(f"{method}: {lacks}" for method, lacks in rows)
     return f"Not among the figures and intervals here, which need all repetitions: {named}." if named else ""
 
 
-def _quality_sections(found: dict[Key, Comparisons]) -> list[Section]:
+def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
     sections = []
     for protocol, title in PROTOCOLS.items():
-        mine = {key[1:]: one for key, one in found.items() if key[0] == protocol}
+        mine = {key[1:]: one for key, one in means.items() if key[0] == protocol}
         if mine:
             drawing = _drawing(protocol, title, mine)
             note = (
@@ -148,17 +150,17 @@ def _quality_sections(found: dict[Key, Comparisons]) -> list[Section]:
     return sections
 
 
-def _drawing(protocol: str, title: str, found: dict[tuple[str, str], Comparisons]) -> Drawing:
+def _drawing(protocol: str, title: str, means: dict[tuple[str, str], Comparisons]) -> Drawing:
     rows: dict[str, dict[str, Measured]] = {}
-    for (metric, method), one in found.items():
+    for (metric, method), one in means.items():
         each = Measured(one.overall.difference, one.overall.low, one.overall.high)
         rows.setdefault(method, {})[METRICS[metric]] = each
-    told = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
-    return Drawing(f"quality-{protocol}", title, told, lambda theme: measured(rows, title=title, theme=theme))
+    alt_text = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
+    return Drawing(f"quality-{protocol}", title, alt_text, lambda theme: measured(rows, title=title, theme=theme))
 
 
-def _means(found: dict[tuple[str, str], Comparisons], metric: str, title: str) -> Table:
-    mine = {method: one for (its, method), one in found.items() if its == metric}
+def _means(means: dict[tuple[str, str], Comparisons], metric: str, title: str) -> Table:
+    mine = {method: one for (its, method), one in means.items() if its == metric}
     behaviors = list(next(iter(mine.values())).behaviors)
     cells = {name: [*(one.behaviors[each] for each in behaviors), one.overall] for name, one in mine.items()}
     digits = 1 if max(line[-1].difference for line in cells.values()) > FINE else 2
@@ -175,19 +177,19 @@ def _ablation_section(path: Path, methods: set[str]) -> Section | None:
     """What attention and learned masks add, where the comparison has the variants without them."""
     if not methods.issuperset(VARIANTS):
         return None
-    found = [Ablation.read(path, VARIANTS, reference=VARIANTS[-1])]
-    told = "Recall@5 and NDCG@5 of MCNE-F, MCNE-A and MCNE on every behavior, and their differences with intervals."
-    drawing = Drawing("ablation", "ablation", told, lambda theme: draw(found, theme))
-    return Section("ablation", "Ablation", shown(drawing, caption(found)), (drawing,))
+    ablations = [Ablation.read(path, VARIANTS, reference=VARIANTS[-1])]
+    alt_text = "Recall@5 and NDCG@5 of MCNE-F, MCNE-A and MCNE on every behavior, and their differences with intervals."
+    drawing = Drawing("ablation", "ablation", alt_text, lambda theme: draw(ablations, theme))
+    return Section("ablation", "Ablation", shown(drawing, caption(ablations)), (drawing,))
 
 
-def _table(made: dict[str, Any]) -> Html:
-    best = frozenset((row, column) for row, column in made["best"])
-    texts = frozenset(at for at, head in enumerate(made["header"]) if head in TEXTS)
+def _table(table: dict[str, Any]) -> Html:
+    best = frozenset((row, column) for row, column in table["best"])
+    texts = frozenset(at for at, head in enumerate(table["header"]) if head in TEXTS)
     shown_table = Table(
-        made["title"], made["header"], made["rows"], best=best, text_columns=frozenset({0}) | texts
+        table["title"], table["header"], table["rows"], best=best, text_columns=frozenset({0}) | texts
     ).captioned()
-    return joined([shown_table, *([paragraph(made["note"], class_="soft")] if made["note"] else [])])
+    return joined([shown_table, *([paragraph(table["note"], class_="soft")] if table["note"] else [])])
 
 
 def _data_section(data: Path | None, fingerprint: str) -> Section:

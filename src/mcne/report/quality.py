@@ -52,10 +52,10 @@ class Quality:
 
     def measured(self, metric: str, name: str, behavior: str | None) -> Measured | None:
         """A mean of one behavior, or over all, with its interval; None without users."""
-        found = self.means.get((metric, name))
-        if found is None:
+        comparisons = self.means.get((metric, name))
+        if comparisons is None:
             return None
-        one = found.overall if behavior is None else found.behaviors.get(behavior)
+        one = comparisons.overall if behavior is None else comparisons.behaviors.get(behavior)
         return None if one is None else Measured(one.difference, one.low, one.high)
 
     @property
@@ -76,8 +76,8 @@ def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
                 raise
             remarks.append(f"{name} is left out: {error}")
     scores = {metric: {name: averaged([each], metric) for name, each in evaluations.items()} for metric in METRICS}
-    means = intervals({(metric, name): one for metric, found in scores.items() for name, one in found.items()})
-    tests = {metric: against(found) for metric, found in scores.items()}
+    means = intervals({(metric, name): one for metric, by_name in scores.items() for name, one in by_name.items()})
+    tests = {metric: against(by_name) for metric, by_name in scores.items()}
     return Quality({name: each.summary() for name, each in evaluations.items()}, means, tests, tuple(remarks))
 
 
@@ -91,8 +91,8 @@ def intervals(scores: Mapping[Key, UserScores]) -> dict[Key, Comparisons]:
     if not named or not named["0"].behaviors:
         return {}
     nothing = {name: replace(each, scores=np.zeros_like(each.scores)) for name, each in named["0"].behaviors.items()}
-    found = compare(UserScores(subject, nothing), named)
-    return {key: _turned(found[str(at)]) for at, key in enumerate(scores)}
+    comparisons = compare(UserScores(subject, nothing), named)
+    return {key: _turned(comparisons[str(at)]) for at, key in enumerate(scores)}
 
 
 def against(scores: Mapping[str, UserScores]) -> dict[str, Comparisons]:
@@ -138,14 +138,14 @@ def mean_name(behaviors: Iterable[str]) -> str:
 
 def best_cells(columns: Sequence[Sequence[float]]) -> frozenset[tuple[int, int]]:
     """Rows and columns, the first of which is the name's, of the highest means; all that are as high, and above 0."""
-    found = ((max(column), at, column) for at, column in enumerate(columns, start=1))
-    return frozenset((row, at) for top, at, column in found if top > 0 for row, v in enumerate(column) if v == top)
+    tops = ((max(column), at, column) for at, column in enumerate(columns, start=1))
+    return frozenset((row, at) for top, at, column in tops if top > 0 for row, v in enumerate(column) if v == top)
 
 
 def _others(run: Run) -> tuple[list[Run], list[str]]:
     """Finished runs in the same directory that were trained on the same split, and what is left out."""
     own = run.path.resolve()
-    found, remarks = [], []
+    others, remarks = [], []
     for path in sorted(own.parent.iterdir()):
         if path != own and (path / SPEC).is_file() and (path / RESULT).is_file():
             try:
@@ -154,10 +154,10 @@ def _others(run: Run) -> tuple[list[Run], list[str]]:
                 remarks.append(f"A run beside this one is left out: {error}")
                 continue
             if (other.spec.dataset, other.spec.split) == (run.spec.dataset, run.spec.split):
-                found.append(other)
-    if found[MOST_OTHERS:]:
-        remarks.append(f"Of {len(found)} runs beside this one, the first {MOST_OTHERS} by name are shown.")
-    return found[:MOST_OTHERS], remarks
+                others.append(other)
+    if others[MOST_OTHERS:]:
+        remarks.append(f"Of {len(others)} runs beside this one, the first {MOST_OTHERS} by name are shown.")
+    return others[:MOST_OTHERS], remarks
 
 
 def _named(runs: list[Run]) -> dict[str, Run]:
@@ -170,30 +170,30 @@ def _named(runs: list[Run]) -> dict[str, Run]:
     return dict(zip(names, runs, strict=True))
 
 
-def _turned(found: Comparisons) -> Comparisons:
+def _turned(comparisons: Comparisons) -> Comparisons:
     """The same comparisons from the other side."""
 
     def turn(one: Comparison) -> Comparison:
         return replace(one, difference=-one.difference, low=-one.high, high=-one.low)
 
-    return Comparisons(turn(found.overall), {name: turn(one) for name, one in found.behaviors.items()})
+    return Comparisons(turn(comparisons.overall), {name: turn(one) for name, one in comparisons.behaviors.items()})
 
 
 def _drawing(quality: Quality) -> Drawing:
-    found: dict[str, dict[str, Measured]] = {}
+    rows: dict[str, dict[str, Measured]] = {}
     for name in quality.summaries:
         each = {title: quality.measured(metric, name, None) for metric, title in METRICS.items()}
-        found[name] = {title: value for title, value in each.items() if value is not None}
-    told = "; ".join(
+        rows[name] = {title: value for title, value in each.items() if value is not None}
+    alt_text = "; ".join(
         f"{name}: " + ", ".join(f"{title} {100 * value.mean:.1f}" for title, value in values.items())
-        for name, values in found.items()
+        for name, values in rows.items()
     )
-    told = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {told}."
+    alt_text = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {alt_text}."
     return Drawing(
         "quality",
         "quality on the test part",
-        told,
-        lambda theme: measured(found, title="Quality on the test part", theme=theme),
+        alt_text,
+        lambda theme: measured(rows, title="Quality on the test part", theme=theme),
     )
 
 
@@ -205,9 +205,9 @@ def _means(quality: Quality, metric: str) -> Table:
         cells: list[str] = []
         for at, place in enumerate(places):
             mean = (summary["mean"] if place is None else summary["behaviors"][place])[metric]
-            found = quality.measured(metric, name, place)
+            interval = quality.measured(metric, name, place)
             columns[at].append(0.0 if mean is None else mean)
-            cells.append(percent_cell(mean) if found is None else interval_cell(mean, found.low, found.high))
+            cells.append(percent_cell(mean) if interval is None else interval_cell(mean, interval.low, interval.high))
         rows.append([name, *cells])
     best = best_cells(columns) if len(rows) > 1 else frozenset()
     head = ["method", *quality.behaviors, mean_name(quality.behaviors)]

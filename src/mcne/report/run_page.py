@@ -53,12 +53,12 @@ def report_of_run(
     """
     if data is not None:
         run = replace(run, places={**run.places, "dataset": str(data.absolute())})
-    held = run.data() if data is not None else _data(run)
-    quality = None if held is None else measure(run, *held)
+    loaded = run.data() if data is not None else _data(run)
+    quality = None if loaded is None else measure(run, *loaded)
     embeddings = run.embeddings if (run.path / EMBEDDINGS).exists() else None
     sections: list[Section | None] = [
-        Section("glance", "At a glance", _glance(run, held, quality)),
-        _data_section(run, held),
+        Section("glance", "At a glance", _glance(run, loaded, quality)),
+        _data_section(run, loaded),
         learning(run),
         _quality_section(run, quality),
     ]
@@ -70,11 +70,11 @@ def report_of_run(
         ]
     sections += [
         sensitivity(sweeps, dataset=run.spec.dataset),
-        Section("card", "Model card", model_card(run, embeddings, held)),
+        Section("card", "Model card", model_card(run, embeddings, loaded)),
         Section("settings", "Settings", settings_of(run)),
-        Section("origin", "Fingerprints and provenance", origin_of(run, None if held is None else held[0])),
+        Section("origin", "Fingerprints and provenance", origin_of(run, None if loaded is None else loaded[0])),
     ]
-    title = run.spec.method + ("" if held is None else f" on {held[0].name}")
+    title = run.spec.method + ("" if loaded is None else f" on {loaded[0].name}")
     about = f"A report of the run {run.path.resolve().name}. The page is one file: it needs no network and no script."
     return Report(title, about, tuple(section for section in sections if section is not None))
 
@@ -89,10 +89,10 @@ def _gone(run: Run) -> str:
     return f"The dataset is no longer in {place}, so this cannot be shown; put it back, or name its place by --data."
 
 
-def _data_section(run: Run, held: Data | None) -> Section:
-    if held is None:
+def _data_section(run: Run, loaded: Data | None) -> Section:
+    if loaded is None:
         return Section.lacking("data", "Data", _gone(run))
-    return Section("data", "Data", data_card(*held, split_name=run.places["split"]))
+    return Section("data", "Data", data_card(*loaded, split_name=run.places["split"]))
 
 
 def _quality_section(run: Run, quality: Quality | None) -> Section:
@@ -101,17 +101,17 @@ def _quality_section(run: Run, quality: Quality | None) -> Section:
     return Section("quality", "Quality", *shown_quality(quality))
 
 
-def _glance(run: Run, held: Data | None, quality: Quality | None) -> Html:
+def _glance(run: Run, loaded: Data | None, quality: Quality | None) -> Html:
     """The figures that most people look for."""
     pairs: list[tuple[str, str]] = [("method", run.spec.method)]
     if quality is not None:
         name = next(iter(quality.summaries))
         for metric, title in METRICS.items():
-            mean, found = quality.summaries[name]["mean"][metric], quality.measured(metric, name, None)
-            shown = percent_cell(mean) if found is None else interval_cell(mean, found.low, found.high)
+            mean, interval = quality.summaries[name]["mean"][metric], quality.measured(metric, name, None)
+            shown = percent_cell(mean) if interval is None else interval_cell(mean, interval.low, interval.high)
             pairs.append((f"{title} on test, percent", shown))
-    if held is not None:
-        pairs += [("users", count_cell(held[0].n_users)), ("behaviors", count_cell(len(held[0].behaviors)))]
+    if loaded is not None:
+        pairs += [("users", count_cell(loaded[0].n_users)), ("behaviors", count_cell(len(loaded[0].behaviors)))]
     validation = run.result["ndcg@5"]
     pairs += [
         ("NDCG@5 on validation, percent", percent_cell(validation)),

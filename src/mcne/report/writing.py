@@ -36,17 +36,17 @@ def report_of(
     """The report of a finished run, or of a comparison that has tables."""
     if (path / SPEC).is_file():
         return report_of_run(Run.open(path), data=data, sweeps=sweeps, with_map=with_map, kept_map=kept_map)
-    found = kinds_of(path) or kinds_of_results(path)
+    kinds = kinds_of(path) or kinds_of_results(path)
     for kind, step in SHOWN_BY.items():
-        if found == (kind,):
-            raise DataError(f"{path}: {named(*found)}, not a run or a comparison; {step.format(path=path)}")
+        if kinds == (kind,):
+            raise DataError(f"{path}: {named(*kinds)}, not a run or a comparison; {step.format(path=path)}")
     if is_comparison(path):
         if kept_map is not None:
             raise UsageError(f"{kept_map}: a comparison has no map; leave out --map")
         return report_of_comparison(path, data=data, sweeps=sweeps)
-    if found:
+    if kinds:
         raise DataError(
-            f"{path}: {named(*found)} without tables; write those of what a comparison has finished with mcne compare "
+            f"{path}: {named(*kinds)} without tables; write those of what a comparison has finished with mcne compare "
             "--table"
         )
     if not path.exists():
