@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,11 @@ from mcne.data.split import (
     Split,
     random_split,
     read_parts,
+    split_of,
     supplied_split,
     temporal_split,
 )
+from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
 
 FEW = settings(max_examples=60, deadline=None)
@@ -577,3 +580,18 @@ def test_all_splits_of_a_saved_dataset(tmp_path: Path) -> None:
     (tmp_path / "splits" / ".c.partial").mkdir()
     (tmp_path / "splits" / "notes.txt").touch()
     assert module.split_names(tmp_path) == ["a", "b"]
+
+
+# --- a named split, made on demand by whoever needs it first ---
+
+
+def test_many_that_need_one_split_at_once_get_the_same(tmp_path: Path) -> None:
+    data, _ = generate(SyntheticConfig(users=500, seed=1))
+    data.save(tmp_path / "data")
+
+    def ask(_: int) -> Split:
+        return split_of(tmp_path / "data", data, "random-3")
+
+    with ThreadPoolExecutor(8) as pool:
+        found = {split.fingerprint for split in pool.map(ask, range(16))}
+    assert found == {random_split(data, seed=3).fingerprint}
