@@ -107,20 +107,19 @@ class MCNE:
         """Train on the training part of ``split`` and keep the best epoch on its validation part.
 
         Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run stays
-        there, with its checkpoints, metrics and data, and ``resume`` goes on with one that was interrupted.
+        there, with its checkpoints, metrics and data, and ``resume`` continues an interrupted one.
         ``progress`` writes a line per epoch to stderr.
         """
         if not isinstance(data, SocialDataset):
             raise UsageError(f"fit takes a SocialDataset, not {type(data).__name__}; see SocialDataset.from_frames")
-        seed = _whole(self.seed)
-        parts = random_split(data, seed=seed) if split is None else split
+        parts = random_split(data, seed=_whole(self.seed)) if split is None else split
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
                 f"the split is of dataset {parts.dataset_fingerprint[:12]}, but this is {data.fingerprint[:12]}; "
                 "make one of this dataset"
             )
         with _directory(out) as path:
-            run = self._train(data, parts, path, seed=seed, keep=out is not None, resume=resume, progress=progress)
+            run = self._training(data, parts, keep=out is not None, progress=progress).run(path, resume=resume)
             if out is not None:
                 data.save(path / DATASET)
                 parts.save(path / DATASET / DIRECTORY / run.places["split"])
@@ -136,7 +135,7 @@ class MCNE:
         resume: bool = False,
         progress: bool = True,
     ) -> Self:
-        """Bring a new behavior of the same users: its masks and items learn, and all earlier answers stay as they are.
+        """Add a behavior of the same users: its masks and items learn, and all earlier answers stay the same.
 
         ``interactions`` are as in :meth:`SocialDataset.from_frames`, with the columns ``user_id`` and ``item_id``, and
         are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
@@ -144,7 +143,8 @@ class MCNE:
         from mcne.extend.alignment import beside
         from mcne.extend.transfer import transfer
 
-        trained, seed = self._fitted, _whole(self.seed)
+        trained = self._fitted
+        seed = _whole(self.seed)
         if not isinstance(name, str) or not name:
             raise UsageError(f"the new behavior's name: {name!r}; a text is needed, such as 'Sports'")
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=trained.data.name)
@@ -166,11 +166,11 @@ class MCNE:
         return self
 
     def embed_users(self, *, links: Any = None, history: Any = None, attributes: Any = None) -> ConditionalEmbeddings:
-        """The embeddings with users beside the trained ones who were unknown then, from whatever is told of each.
+        """The embeddings with additional users who were unknown in training, from whatever is known of each.
 
         ``links`` (``source_id, target_id``: a new user and a known one), ``history`` (``user_id, item_id, behavior``)
         and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
-        of them. Nothing is trained again: earlier vectors, masks and items keep their bytes, and so does this model.
+        of them. Nothing is trained again: earlier vectors, masks and items stay byte-identical, and so does this model.
         """
         from mcne.extend import embed_users
 
@@ -253,33 +253,32 @@ class MCNE:
             raise UsageError("this MCNE is not trained yet; call fit(data) first, or open a trained one with mcne.load")
         return self._trained
 
-    def _train(
-        self, data: SocialDataset, split: Split, path: Path, *, seed: int, keep: bool, resume: bool, progress: bool
-    ) -> training.Run:
+    def _training(self, data: SocialDataset, split: Split, *, keep: bool, progress: bool) -> training.Training:
         if self.initial not in (known := get_args(Initial)):
             raise UsageError(f"setting initial: {unknown('value', self.initial, known)}")
         is_paper = self.initial == "free"
-        method, others = "mcne" if is_paper else "mcne-plus", ("seed", "device", *(["initial"] if is_paper else []))
-        given = {name: value for name, value in self.get_params().items() if name not in others}
-        training.settings_of(method, given)  # a wrong one is a mistake even where it is not used
+        method = "mcne" if is_paper else "mcne-plus"
+        others = {"seed", "device"} | ({"initial"} if is_paper else set())
+        settings = {name: value for name, value in self.get_params().items() if name not in others}
+        training.settings_of(method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
         return training.Training(
             method,
             data,
             split,
-            settings=given if keep else given | {"checkpoint_seconds": NEVER},
-            seed=seed,
+            settings=settings if keep else settings | {"checkpoint_seconds": NEVER},
+            seed=_whole(self.seed),
             device=training.choose_device(self.device),
             places={"dataset": DATASET, "split": "fitted"},
             reporter=self._reporter(progress),
             reports_memory=progress,
-        ).run(path, resume=resume)
+        )
 
     def _schedule(self, *, keep: bool) -> dict[str, Any]:
         """How long and how carefully to train."""
         from mcne.models.settings import TrainingSettings
 
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
-        return given if keep else given | {"checkpoint_seconds": NEVER}
+        settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
+        return settings if keep else settings | {"checkpoint_seconds": NEVER}
 
     def _reporter(self, progress: bool) -> Reporter:
         from mcne.training.reporting import PlainReporter, SilentReporter

@@ -184,7 +184,7 @@ def test_settings_are_those_of_the_trained_network(base: ConditionalEmbeddings) 
 
 def test_embeddings_without_a_network(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     flat = dataclasses.replace(base, trunk=None, provenance={"method": "bpr"})
-    refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f and mcne-plus")
+    refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f, mcne-plus")
     assert base.trunk is not None
     older = dataclasses.replace(base, trunk=dataclasses.replace(base.trunk, combine=None))
     refused(older, whole, tmp_path / "b", ArtifactError, "do not keep the weights .* train them again")
@@ -200,7 +200,7 @@ def test_a_behavior_that_is_there_or_is_not(base: ConditionalEmbeddings, whole: 
 
 def test_nothing_is_ever_replaced(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("mine")
-    with pytest.raises(UsageError, match="holds something else"):
+    with pytest.raises(UsageError, match="is not empty and is not a run"):
         bring(base, whole, tmp_path)
     made = bring(base, whole, tmp_path / "run")
     before = files_of(made.path / "embeddings")

@@ -101,7 +101,8 @@ def test_who_is_told_twice() -> None:
 
 def test_methods_without_a_network(old: ConditionalEmbeddings) -> None:
     flat = replace(old, trunk=None, provenance={"method": "bpr"})
-    with pytest.raises(UsageError, match="'bpr' keeps no network that new users could be brought into; train mcne"):
+    message = "'bpr' keeps no network that could embed new users; train one of mcne, mcne-a, mcne-f, mcne-plus"
+    with pytest.raises(UsageError, match=message):
         embed_users(flat, **links((5, 0)))
 
 

@@ -17,7 +17,6 @@ from mcne.errors import UsageError
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
-    from mcne.data.trust import TrustStudy
 
 app = typer.Typer(help="Prepare, make, split, describe and export datasets.", no_args_is_help=True)
 prepare = typer.Typer(help="Make a dataset from raw files.", no_args_is_help=True)
@@ -49,9 +48,17 @@ def prepare_ciao(
     unverified: Unverified = False,
 ) -> None:
     """Ciao as the paper prepared it: Beauty, Books, Travel unless other categories are named."""
-    from mcne.data.trust import CIAO
+    from mcne.data import trust
 
-    _prepare_trust(CIAO, raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
+    dataset = trust.prepare(
+        trust.CIAO,
+        raw,
+        behaviors=_names(behaviors) or None,
+        extra_behaviors=_names(extra_behaviors),
+        timestamps=timestamps,
+        unverified=unverified,
+    )
+    _save(dataset, out)
 
 
 @prepare.command("epinions")
@@ -65,30 +72,13 @@ def prepare_epinions(
     aligned: Aligned = False,
 ) -> None:
     """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
-    from mcne.data.trust import EPINIONS
+    from mcne.data import trust
 
-    options = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned}
-    _prepare_trust(EPINIONS, raw, out, behaviors, extra_behaviors, **options)
-
-
-def _prepare_trust(
-    study: TrustStudy,
-    raw: Path,
-    out: Path,
-    behaviors: str | None,
-    extra: str,
-    *,
-    timestamps: bool,
-    unverified: bool,
-    aligned: bool = False,
-) -> None:
-    from mcne.data.trust import prepare as prepare_trust
-
-    dataset = prepare_trust(
-        study,
+    dataset = trust.prepare(
+        trust.EPINIONS,
         raw,
         behaviors=_names(behaviors) or None,
-        extra_behaviors=_names(extra),
+        extra_behaviors=_names(extra_behaviors),
         timestamps=timestamps,
         unverified=unverified,
         aligned=aligned,
@@ -187,15 +177,15 @@ def split(
         raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
     dataset = SocialDataset.load(data)
     if source:
-        made = splits.supplied_split(dataset, read_parts(dataset, source), seed=seed)
+        cut = splits.supplied_split(dataset, read_parts(dataset, source), seed=seed)
     else:
-        cut = splits.temporal_split if temporal else splits.random_split
-        made = cut(dataset, seed=seed, ratios=_ratios("70,10,20" if ratios is None else ratios))
-    fingerprint = made.save(data / splits.DIRECTORY / name)
+        make = splits.temporal_split if temporal else splits.random_split
+        cut = make(dataset, seed=seed, ratios=_ratios("70,10,20" if ratios is None else ratios))
+    fingerprint = cut.save(data / splits.DIRECTORY / name)
     for k, behavior in enumerate(dataset.behaviors):
-        sizes = ", ".join(f"{int((made.parts[k] == p).sum()):,} {part}" for p, part in enumerate(splits.PARTS))
+        sizes = ", ".join(f"{int((cut.parts[k] == p).sum()):,} {part}" for p, part in enumerate(splits.PARTS))
         typer.echo(f"{behavior.name}: {sizes}")
-    for note in made.notes:
+    for note in cut.notes:
         typer.echo(f"note: {note}")
     typer.echo(f"split {name} {fingerprint}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import shutil
@@ -18,6 +19,7 @@ import typer
 from mcne import __version__
 from mcne.cli.options import AsJson
 from mcne.cli.output import print_json, print_line
+from mcne.text import NO_VALUE
 
 if TYPE_CHECKING:
     from mcne.training.bench import Figure
@@ -90,7 +92,7 @@ def bench(
 
 def examine() -> dict[str, Any]:
     """Everything that is looked at, as plain data."""
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "mcne": __version__,
         "python": platform.python_version(),
         "executable": sys.executable,
@@ -102,7 +104,7 @@ def examine() -> dict[str, Any]:
         "torch": _torch(),
         "disk": {place: shutil.disk_usage(place).free for place in (str(Path.cwd()), tempfile.gettempdir())},
     }
-    return found | {"problems": list(_problems(found))}
+    return facts | {"problems": list(_problems(facts))}
 
 
 def _cores() -> int:
@@ -114,15 +116,13 @@ def _memory() -> dict[str, int | None]:
     """Bytes in all and still free for use, where the system says so."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        said = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
-        return {"total": said["MemTotal"], "available": said["MemAvailable"]}
+        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
+        return {"total": sizes["MemTotal"], "available": sizes["MemAvailable"]}
     except (OSError, KeyError, ValueError):
         return {"total": None, "available": None}
 
 
 def _version(package: str) -> str | None:
-    import importlib.metadata
-
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -154,32 +154,31 @@ def _torch() -> dict[str, Any]:
     }
 
 
-def _problems(found: Mapping[str, Any]) -> Iterator[str]:
+def _problems(facts: Mapping[str, Any]) -> Iterator[str]:
     """What stands in the way of a training here."""
     for name in CORE:
-        if found["packages"][name] is None:
+        if facts["packages"][name] is None:
             yield f"{name} is not installed: pip install {name}"
-    torch = found["torch"]
+    torch = facts["torch"]
     if "error" in torch:
         yield f"PyTorch cannot be imported: {torch['error']}"
-    elif torch["cuda"] and found["driver"] and not torch["gpus"]:  # such a build is the usual one, also without a GPU
+    elif torch["cuda"] and facts["driver"] and not torch["gpus"]:  # such a build is the usual one, also without a GPU
         yield "a CUDA build of PyTorch and a driver, but no GPU in sight: look at the driver with nvidia-smi"
-    elif torch["threads"] > found["cores"]:
-        yield f"PyTorch uses {torch['threads']} threads on {found['cores']} cores: set OMP_NUM_THREADS={found['cores']}"
-    for place, free in found["disk"].items():
+    elif torch["threads"] > facts["cores"]:
+        yield f"PyTorch uses {torch['threads']} threads on {facts['cores']} cores: set OMP_NUM_THREADS={facts['cores']}"
+    for place, free in facts["disk"].items():
         if free < 1 << 30:
             yield f"less than 1 GiB free in {place}"
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    packages, torch, memory = found["packages"], found["torch"], found["memory"]
-    yield "mcne", f"{found['mcne']}, Python {found['python']} ({found['executable']})"
-    yield "machine", found["platform"]
-    if memory["total"] is not None:
-        of = f"{_gib(memory['available'])} of {_gib(memory['total'])} memory available"
-        yield "", f"{found['cores']} cores, {of}"
-    else:
-        yield "", f"{found['cores']} cores"
+def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    packages = facts["packages"]
+    torch = facts["torch"]
+    memory = facts["memory"]
+    yield "mcne", f"{facts['mcne']}, Python {facts['python']} ({facts['executable']})"
+    yield "machine", facts["platform"]
+    available = f", {_gib(memory['available'])} of {_gib(memory['total'])} memory available" if memory["total"] else ""
+    yield "", f"{facts['cores']} cores{available}"
     if "error" not in torch:
         build = f"CUDA {torch['cuda']}" if torch["cuda"] else "CPU build"
         yield "torch", f"{torch['version']} ({build}), {', '.join(torch['gpus']) or 'no GPU'}"
@@ -188,7 +187,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "packages", ", ".join(f"{name} {packages[name] or 'MISSING'}" for name in CORE if name != "torch")
     for name, use in OPTIONAL.items():
         yield "" if name != next(iter(OPTIONAL)) else "optional", f"{name} {packages[name] or f'not installed ({use})'}"
-    yield "disk", "; ".join(f"{_gib(free)} free in {place}" for place, free in found["disk"].items())
+    yield "disk", "; ".join(f"{_gib(free)} free in {place}" for place, free in facts["disk"].items())
 
 
 def _gib(size: int) -> str:
@@ -197,7 +196,7 @@ def _gib(size: int) -> str:
 
 def _row(figure: Figure) -> str:
     """A line of the table, and one with the numbers behind it."""
-    ratio = "–" if figure.value is None else f"{figure.value:.3g} {figure.unit}"
+    ratio = NO_VALUE if figure.value is None else f"{figure.value:.3g} {figure.unit}"
     asked = "" if figure.at_most is None else f"at most {figure.at_most:g}"
     shown = f"{figure.key:16} {ratio:>9}  {asked:13} {figure.verdict:9} against {figure.against}"
     return f"{shown}\n{'':16} {figure.detail}"

@@ -88,7 +88,7 @@ def main() -> None:
     except OSError as error:  # whatever nobody foresaw: a directory without permission, a log on a full disk
         place = f"{error.filename}: " if error.filename else ""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            _end(f"error: {place}{error.strerror}; free some space, then go on", DiskError.exit_code)
+            _end(f"error: {place}{error.strerror}; free some disk space, then run again", DiskError.exit_code)
         _end(f"error: {place}{error.strerror or error}; check the path and its permissions", DataError.exit_code)
 
 

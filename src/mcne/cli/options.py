@@ -15,6 +15,15 @@ METHODS_EPILOG = "\n\n".join(["Methods:", *(f"{name}: {method.summary}" for name
 
 ThemeName = Literal["light", "dark"]
 
+
+def _checked_figure(path: Path) -> Path:
+    """Refuse a file that no figure can be written to, before a long computation."""
+    from mcne.plots.style import check_place
+
+    check_place(path)
+    return path
+
+
 # What to read
 
 RunPath = Annotated[Path, typer.Argument(help="A finished run, or saved embeddings.", metavar="RUN")]
@@ -46,6 +55,6 @@ TableOnly = Annotated[bool, typer.Option("--table", help="Train nothing; write t
 
 RunOut = Annotated[Path, typer.Option("--out", help="The run's directory; existing files are never replaced.")]
 StudyOut = Annotated[Path, typer.Option("--out", help="The study's directory; what is finished there is kept.")]
-FigureOut = Annotated[Path, typer.Option("--out", help="A new file: .png, .svg or .pdf.")]
+FigureOut = Annotated[Path, typer.Option("--out", help="A new file: .png, .svg or .pdf.", callback=_checked_figure)]
 Theme = Annotated[ThemeName, typer.Option("--theme", help="The background that the figure is drawn for.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

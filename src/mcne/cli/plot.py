@@ -1,6 +1,6 @@
 """``mcne plot …``: figures drawn from saved results, without torch.
 
-Every command checks ``--out`` before it computes anything, then draws the figure, and prints its numbers.
+``--out`` is checked before anything is computed; then a command draws the figure and prints its numbers.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def masks(
 ) -> None:
     """The masks: the last level per behavior, density, overlap against chance, and how they were learned."""
     from mcne.plots.masks import draw_masks
-    from mcne.plots.style import check_place
 
-    check_place(out)
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
     _draw(lambda: draw_masks(numbers, theme=theme, beside=other), out, theme)
@@ -76,9 +74,7 @@ def map_users(
     from mcne.analysis.maps import conditional_map
     from mcne.api import load
     from mcne.plots.maps import draw_map
-    from mcne.plots.style import check_place
 
-    check_place(out)
     layout: Layout = "aligned" if aligned else "together"
     if run.is_file():
         if users is not None or seed is not None or aligned:
@@ -105,9 +101,7 @@ def curves(
 ) -> None:
     """Learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch."""
     from mcne.plots.curves import draw_curves
-    from mcne.plots.style import check_place
 
-    check_place(out)
     all_curves = _curves(runs)
     _draw(lambda: draw_curves(all_curves, theme=theme), out, theme)
     if as_json:
@@ -130,9 +124,7 @@ def plot_sweep(
 ) -> None:
     """Quality on every behavior and seconds per epoch, over the values of a sweep."""
     from mcne.plots import sweep as figure
-    from mcne.plots.style import check_place
 
-    check_place(out)
     results = figure.read(directory)
     _draw(lambda: figure.draw(results, theme), out, theme)
     if as_json:
@@ -156,9 +148,7 @@ def plot_ablation(
 ) -> None:
     """Variants of a method side by side, and how far each is from the whole, with its chance."""
     from mcne.plots import ablation as figure
-    from mcne.plots.style import check_place
 
-    check_place(out)
     names = re.split(r",(?! )", rows)  # a row's own name may have a comma with a space
     against = names[-1] if reference is None else reference
     figure.check_rows(names, against)
@@ -181,9 +171,7 @@ def plot_structure(
 ) -> None:
     """How well held-out links are told from other pairs, by method and behavior."""
     from mcne.plots.structure import draw_structure, read
-    from mcne.plots.style import check_place
 
-    check_place(out)
     results = read(directory)
     _draw(lambda: draw_structure(results, theme=theme), out, theme)
     if as_json:
@@ -220,9 +208,7 @@ def attention(
     """
     from mcne.analysis.attention import read_attention
     from mcne.plots.attention import draw_attention
-    from mcne.plots.style import check_place
 
-    check_place(out)
     if run.is_file():
         if (user, other, draws, seed) != (None,) * 4:
             raise UsageError(

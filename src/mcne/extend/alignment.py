@@ -14,8 +14,12 @@ from mcne.data.negatives import Negatives
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import DataError, UsageError
+from mcne.models.registry import METHODS
 
 N_SHOWN = 5
+"""Offenders that a message names."""
+EXTENDABLE = ", ".join(name for name, each in METHODS.items() if each.takes_new_users)
+"""The methods whose networks can get new behaviors and new users."""
 
 
 def aligned(
@@ -26,16 +30,16 @@ def aligned(
     Nothing is dropped: a user with records whom ``base`` does not know is refused. Users and links of the dataset that
     have no records of the behavior have no part in this.
     """
-    found = dataset.behavior(behavior)
+    new = dataset.behavior(behavior)
     if behavior in base.behavior_names:
         raise UsageError(
             f"behavior {behavior!r} is there already ({', '.join(base.behavior_names)}); what was learned is never "
             "changed: give the new one another name, or train anew with all records"
         )
-    rows = _rows(base, dataset, found)
-    order = np.lexsort((found.item, rows[found.user]))
-    times = None if found.timestamp is None else found.timestamp[order]
-    moved = Behavior(behavior, found.items, rows[found.user][order], found.item[order], times)
+    rows = _rows(base, dataset, new)
+    order = np.lexsort((new.item, rows[new.user]))
+    times = None if new.timestamp is None else new.timestamp[order]
+    moved = Behavior(behavior, new.items, rows[new.user][order], new.item[order], times)
     _refuse_known_records(base, moved)
     own = SocialDataset(dataset.name, base.users, base.graph, (moved,))
     one = split.only(dataset.behavior_names.index(behavior), own)
@@ -62,15 +66,15 @@ def beside(dataset: SocialDataset, split: Split, added: SocialDataset, parts: Sp
 
 def shared_items(base: ConditionalEmbeddings, behavior: Behavior) -> list[str]:
     """What to know where a new behavior has item ids that others have too: every behavior has a catalog of its own."""
-    said = []
+    notes = []
     for space in base.spaces:
         known = int(np.count_nonzero(space.items.rows(behavior.items.arrow()) >= 0))
         if known:
-            said.append(
+            notes.append(
                 f"{known:,} of the {behavior.n_items:,} item ids of {behavior.name} are also items of {space.name}: "
                 "they get vectors of their own"
             )
-    return said
+    return notes
 
 
 def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavior) -> NDArray[np.int32]:

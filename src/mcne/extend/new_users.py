@@ -20,6 +20,7 @@ from mcne.data.ids import Ids, encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
+from mcne.extend.alignment import EXTENDABLE
 from mcne.extend.network import Friends, FrozenNetwork
 from mcne.extend.tables import NewUsers, Pairs
 from mcne.models.tables import take
@@ -149,8 +150,7 @@ def _trunk(embeddings: ConditionalEmbeddings) -> Trunk:
     trunk = embeddings.trunk
     if trunk is None:
         raise UsageError(
-            f"{embeddings.method!r} keeps no network that new users could be brought into; train mcne, mcne-a, mcne-f "
-            "or mcne-plus"
+            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
         )
     if trunk.combine is None:
         raise UsageError(

@@ -16,7 +16,7 @@ from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import ArtifactError, UsageError
-from mcne.extend.alignment import aligned, shared_items
+from mcne.extend.alignment import EXTENDABLE, aligned, shared_items
 from mcne.extend.learner import Transfer, TransferConfig
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, estimate_transfer
@@ -119,8 +119,8 @@ def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
     """The network to bring a behavior to; embeddings without one are refused."""
     if base.trunk is None:
         raise UsageError(
-            f"{base.method!r} has no layers that masks could be put on; a behavior can be brought to mcne, mcne-a, "
-            "mcne-f and mcne-plus: train one of them, or train anew with all behaviors"
+            f"{base.method!r} has no layers that masks could be put on; train one of {EXTENDABLE}, or "
+            "train again with all behaviors"
         )
     if base.trunk.combine is None:
         raise ArtifactError(
