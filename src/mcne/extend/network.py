@@ -1,4 +1,4 @@
-"""The trained network as users hear it who came after the training: all is fixed but the vectors they start from."""
+"""The trained network for users who came after the training: all is fixed but the vectors they start from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcne.models.tables import take
 
 @dataclass(frozen=True, eq=False)
 class Friends:
-    """Whom each of n new users is linked to; what one user hears of them adds up to 1."""
+    """Whom each of n new users is linked to; the shares of one user's friends add up to 1."""
 
     receiver: NDArray[np.int64]  # [E] new users, never decreasing
     sender: NDArray[np.int64]  # [E] rows of known users
@@ -56,12 +56,12 @@ class FrozenNetwork:
         levels = [initial]
         for k, layer in enumerate(self._layers):
             own = levels[-1]
-            received = torch.cat([self._hear(layer, own), own], dim=1) @ layer.combine.T
+            received = torch.cat([self._mean_message(layer, own), own], dim=1) @ layer.combine.T
             is_active = self._last_activation or k < len(self._layers) - 1
             levels.append(torch.relu(received) if is_active else received)
         return levels
 
-    def _hear(self, layer: _Layer, own: Tensor) -> Tensor:
+    def _mean_message(self, layer: _Layer, own: Tensor) -> Tensor:
         """The mean of the messages to each new user, [n, d]; 0 without friends."""
         gates = self._gates(layer, own)  # [E, d]
         sent = take(own, self._receiver) if self._is_literal else take(layer.sent, self._sender)

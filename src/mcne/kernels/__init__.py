@@ -1,1 +1,1 @@
-"""The edge computation of message passing, the only part whose cost grows with the number of links."""
+"""What a step computes per edge, triple and row, by the fastest backend for the device."""

@@ -50,16 +50,16 @@ def weighed(rows: Tensor, weights: Tensor, bias: Tensor | None = None) -> Tensor
     """``rows @ weights.T + bias`` on any device: of ``rows`` [n, d], ``weights`` [o, d] and ``bias`` [o], [n, o]."""
     if rows.device.type != "cpu":
         return functional.linear(rows, weights, bias)
-    found: Tensor = _Weighed.apply(rows, weights, bias)  # type: ignore[no-untyped-call] # as PyTorch declares it
-    return found
+    product_of_rows: Tensor = _Weighed.apply(rows, weights, bias)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return product_of_rows
 
 
 def gated(rows: Tensor, gate: Tensor) -> Tensor:
     """``rows * gate`` on any device: of ``rows`` [n, d] and a ``gate`` [d], [n, d]."""
     if rows.device.type != "cpu":
         return rows * gate
-    found: Tensor = _Gated.apply(rows, gate)  # type: ignore[no-untyped-call] # as PyTorch declares it
-    return found
+    masked: Tensor = _Gated.apply(rows, gate)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return masked
 
 
 class _Weighed(torch.autograd.Function):

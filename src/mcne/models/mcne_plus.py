@@ -33,7 +33,7 @@ class MCNEPlusConfig(MCNEConfig):
 class MCNEPlus(MCNE):
     """``u⁰_i = Σ_f x_if w_f (+ v_i)`` over the features of a user's attributes, unknown values being features too.
 
-    Whoever is unknown in training has a start then, by attributes alone. Steps are never drawn on a GPU.
+    So users who are unknown in training can start from their attributes. Steps are never drawn on a GPU.
     """
 
     config: MCNEPlusConfig
@@ -45,7 +45,7 @@ class MCNEPlus(MCNE):
         super().__init__(data, config, seed=seed, device=device)
         stream = Stream(seed, "initialize", "attributes")
         weights = normal_table(self._encoding.size, config.widths[0], std=INIT_STD, stream=stream)
-        weights[self._encoding.unknown] = 0  # of what training never meets nothing shall follow
+        weights[self._encoding.unknown] = 0  # values that training never meets add nothing
         self.network.register_parameter("attributes", nn.Parameter(weights.to(device)))
         self.adam = DenseAdam(
             self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
@@ -56,24 +56,24 @@ class MCNEPlus(MCNE):
         return super().user_tables() if self.config.initial == "both" else {}
 
     def initial(self, users: Tensor) -> Tensor:
-        """What attributes add up to, and the free vectors, which learn in this step."""
+        """The sum over attributes, plus the free vectors, which learn in this step."""
         projected = self._project(users)
         return projected + super().initial(users) if self.config.initial == "both" else projected
 
     @torch.no_grad()
     def all_initial(self, *, for_good: bool = False) -> Tensor:
-        """The same of all users, some at a time; made anew, so it never changes."""
-        made = new_table(self.data.n_users, self.config.widths[0], device=self.device, lasts=False)
-        for rows in torch.split(torch.arange(len(made), device=self.device), USERS_AT_ONCE):
-            made[rows] = self._project(rows)
-        return made.add_(super().all_initial()) if self.config.initial == "both" else made
+        """The same for all users, some at a time; a new table, so it never changes."""
+        vectors = new_table(self.data.n_users, self.config.widths[0], device=self.device, lasts=False)
+        for rows in torch.split(torch.arange(len(vectors), device=self.device), USERS_AT_ONCE):
+            vectors[rows] = self._project(rows)
+        return vectors.add_(super().all_initial()) if self.config.initial == "both" else vectors
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact, with what new users start from."""
-        made = super().embeddings(dataset, provenance)
-        assert made.trunk is not None
+        artifact = super().embeddings(dataset, provenance)
+        assert artifact.trunk is not None
         profile = Profile.of(self._encoding, to_numpy(self._weights).copy(), self.data.attributes)
-        return dataclasses.replace(made, trunk=dataclasses.replace(made.trunk, profile=profile))
+        return dataclasses.replace(artifact, trunk=dataclasses.replace(artifact.trunk, profile=profile))
 
     @property
     def _weights(self) -> Tensor:
@@ -89,5 +89,5 @@ class MCNEPlus(MCNE):
 
     @property
     def may_draw_on_gpu(self) -> bool:
-        """Never: rows of steps drawn there may be nobody's, whose attributes no sum can take."""
+        """Never: such steps may have rows that are nobody's, who has no attributes to sum up."""
         return False

@@ -1,6 +1,6 @@
 """Variants of MCNE: what attention, masks that learn, masks at all, and their being binary are worth.
 
-Wherever they are not told apart below, all numbers start where MCNE's start.
+Everything that a variant does not change starts from the same numbers as in MCNE.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Neighborhoods:
     """The triples of all behaviors and the neighborhood of their users, step by step.
 
     ``device_sampler`` draws them on a GPU. There is none where ``may_draw_on_gpu`` forbids it, where behaviors are
-    ranked apart, where no neighbors are drawn, or where a kernel takes neither as many of them nor the ``widest`` row.
+    ranked apart, where no neighbors are drawn, or where kernels cannot hold as many of them or the ``widest`` row.
     """
 
     def __init__(
@@ -113,8 +113,10 @@ class NeighborhoodSteps:
 
 
 def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple[TensorHop, ...]:
-    """The hops of a neighborhood that was drawn on the host; on a GPU grouped by sender, if a kernel takes as many
-    edges and the ``widest`` row."""
+    """The hops of a neighborhood that was drawn on the host.
+
+    On a GPU they are grouped by sender, unless its kernels cannot hold as many edges or the ``widest`` row.
+    """
     hops = list[TensorHop]()
     n_below = len(around.users)
     for hop in around.hops:
@@ -129,7 +131,7 @@ def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple
 
 
 def hop_of(hop: Hop, device: torch.device, *, by_sender_of: int | None = None) -> TensorHop:
-    """A hop that was drawn on the host, grouped by sender if told of how many users the level below is."""
+    """A hop that was drawn on the host; grouped by sender if ``by_sender_of`` is the number of users below it."""
     arrays = [hop.receiver, hop.sender, hop.has_neighbors]
     if by_sender_of is not None:
         senders = np.where(hop.has_neighbors[:, None], hop.sender, by_sender_of)

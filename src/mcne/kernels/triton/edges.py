@@ -117,7 +117,7 @@ def backward_of_logits(
     block_b: tl.constexpr,
     block_d: tl.constexpr,
 ):
-    """How the weights of a receiver's edges should have been, before the softmax."""
+    """The gradient of the weights of a receiver's edges, before the softmax."""
     r = tl.program_id(0).to(tl.int64)
     s, b, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_d)
     is_d, is_s = d < n_d, s < n_s
@@ -155,19 +155,19 @@ def backward_by_receiver(
     block_s: tl.constexpr,
     block_t: tl.constexpr,
 ):
-    """What edges say of the projections of their receivers, and of the score."""
+    """The gradients of the receivers' projections, and of the score."""
     piece = tl.program_id(0).to(tl.int64)
     s, t = tl.arange(0, block_s), tl.arange(0, block_t)
     is_t, is_s = t < n_t, s < n_s
     scores, total = tl.load(score + t, mask=is_t, other=0.0), tl.zeros((block_t,), tl.float32)
     for r in range(piece, n, tl.num_programs(0)):
-        is_heard = tl.load(has_neighbors + r)
-        is_edge = is_s & is_heard
+        is_receiving = tl.load(has_neighbors + r)
+        is_edge = is_s & is_receiving
         both = is_edge[:, None] & is_t[None, :]
         j = tl.load(sender + r * n_s + s, mask=is_edge, other=0).to(tl.int64)
         for c in range(n_b):
             through = tl.zeros((block_t,), tl.float32)
-            if is_heard:
+            if is_receiving:
                 step = tl.load(of_logits + (r * n_s + s) * n_b + c, mask=is_edge, other=0.0)  # [S]
                 own = tl.load(here + r * row_here + c * n_t + t, mask=is_t, other=0.0)
                 theirs = tl.load(near + (j * row_near + c * n_t)[:, None] + t[None, :], mask=both, other=0.0)
@@ -207,7 +207,7 @@ def backward_by_sender(
     block_i: tl.constexpr,  # and of the projections for a behavior
     block_t: tl.constexpr,
 ):
-    """What edges say of their senders: some programs take columns of the vector, and others a behavior's projection."""
+    """The gradients of the senders: some programs take columns of the vector, others a behavior's projection."""
     j, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     some, last = tl.load(start + j), tl.load(stop + j)
     n_parts: tl.constexpr = (n_d + block_c - 1) // block_c
@@ -224,11 +224,11 @@ def backward_by_sender(
             is_edge = edge < n_edges
             weight = tl.load(weights + edge[:, None] * n_b + b[None, :], mask=is_edge[:, None] & is_b, other=0.0)
             at = (edge // n_s * row_gradient)[:, None] + d[None, :]
-            given = tl.load(gradient + at, mask=is_edge[:, None] & is_d[None, :], other=0.0)
+            upstream = tl.load(gradient + at, mask=is_edge[:, None] & is_d[None, :], other=0.0)
             for c in range(n_b):
                 of_behavior = tl.sum(tl.where(b[None, :] == c, weight, 0.0), axis=1)  # [E]
                 mask = tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
-                total += tl.sum(of_behavior[:, None] * given, axis=0) * mask
+                total += tl.sum(of_behavior[:, None] * upstream, axis=0) * mask
             edge = following
         kept = tl.load(of_own + own * row_gradient + d, mask=is_d & (own >= 0), other=0.0)
         tl.store(of_vectors + j * n_d + d, total / n_s + kept, mask=is_d)
@@ -242,8 +242,8 @@ def backward_by_sender(
             some += block_i
             next_one = tl.load(order + some + i, mask=some + i < last, other=n_edges).to(tl.int64)
             is_place = place < n_edges
-            there = (place // n_s * row_here)[:, None] + q[None, :]
-            theirs = tl.load(here + there, mask=is_place[:, None] & is_q[None, :], other=0.0)
+            their_row = (place // n_s * row_here)[:, None] + q[None, :]
+            theirs = tl.load(here + their_row, mask=is_place[:, None] & is_q[None, :], other=0.0)
             step = tl.load(of_logits + place * n_b + part - n_parts, mask=is_place, other=0.0)
             through += tl.sum(tl.where(theirs + mine[None, :] > 0, step[:, None], 0.0), axis=0)
             place = next_one
@@ -265,7 +265,7 @@ def backward_of_masks(
     block_r: tl.constexpr,
     block_d: tl.constexpr,
 ):
-    """What edges say of a mask: some receivers at a time."""
+    """The gradient of a mask: some receivers at a time."""
     piece, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
     i, d = tl.arange(0, block_r), tl.arange(0, block_d)
     is_d = d < n_d

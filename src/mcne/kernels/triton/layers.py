@@ -25,7 +25,7 @@ from mcne.kernels.triton.edges import COLUMNS_AT_ONCE, NUMBERS_AT_ONCE
 from mcne.kernels.triton.rows import gather
 
 RECEIVERS_AT_ONCE, MASK_PIECES, SCORE_PIECES = 16, 132, 1024
-"""What masks and scores hear of all receivers is summed up in so many pieces."""
+"""The gradients of masks and scores are summed up over all receivers in so many pieces."""
 
 NUMBERS_PER_WARP, PROJECTED_PER_WARP = 1024, 2048
 """Of a receiver's edges: with more, a program takes so many registers that few run at once."""
@@ -52,8 +52,8 @@ class Edges:
         return self.sender.shape[1], len(self.masks), len(self.score), self.masks.shape[1]
 
     def send(self, messages: Tensor) -> tuple[Tensor, Tensor]:
-        """Write what receivers hear, [n, D], whose rows may be apart; returns how they weigh behaviors, [n, S, B], and
-        what they would hear of each, [n, B, D]."""
+        """Write what receivers get, [n, D], whose rows may be apart; returns the weights of behaviors, [n, S, B], and
+        the sums of what each behavior adds, [n, B, D]."""
         (n_s, n_b, _, n_d), n = self.sizes, len(self.here)
         weights, sums = self.vectors.new_empty(n, n_s, n_b), self.vectors.new_empty(n, n_b, n_d)
         along_edges.forward[(n,)](

@@ -1,7 +1,7 @@
 """The triples of all behaviors ranked by masked inner products at once, for NVIDIA GPUs.
 
-Scores in one kernel; of the gradient, what each triple says of its user in one, and then what users, items and masks
-hear of all triples that they are part of in one each. Nothing is added to by two programs.
+Scores take one kernel. The gradient takes one for each triple's user, and then one each to sum up over the triples of
+users, items and masks. Nothing is added to by two programs.
 
 Legend: n users, m items, T triples (b of each behavior, one behavior after the other), N negatives each, C behaviors,
 D width.
@@ -23,7 +23,7 @@ AT_ONCE = 16
 """Triples of a user or an item."""
 
 COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
-"""What masks and behaviors hear of all triples is summed up by few programs, and so much at a time."""
+"""Sums over all triples, for masks and behaviors, are left to few programs that take so much at a time."""
 
 
 @triton.jit
@@ -122,9 +122,9 @@ def _of_triples(
     scored = tl.load(item + i * (n_n + 1) + s, mask=is_s, other=0)
     step = tl.load(steps + i * (n_n + 1) + s, mask=is_s, other=0.0)
     vectors = tl.load(items + scored[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
-    found = tl.load(of_ranking + behavior) * tl.sum(step[:, None] * vectors, axis=0)
-    found += tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior) * own
-    tl.store(of_own + i * n_d + d, found, mask=is_d)
+    gradient = tl.load(of_ranking + behavior) * tl.sum(step[:, None] * vectors, axis=0)
+    gradient += tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior) * own
+    tl.store(of_own + i * n_d + d, gradient, mask=is_d)
 
 
 @triton.jit
@@ -151,10 +151,10 @@ def _of_users(
         is_here = some + i < last
         triple = tl.load(order + some + i, mask=is_here, other=0)
         both = is_here[:, None] & is_d[None, :]
-        found = tl.load(of_own + triple[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        gradient = tl.load(of_own + triple[:, None] * n_d + d[None, :], mask=both, other=0.0)
         if has_masks:
-            found *= tl.load(masks + (triple // per_behavior)[:, None] * n_d + d[None, :], mask=both, other=0.0)
-        total += tl.sum(found, axis=0)
+            gradient *= tl.load(masks + (triple // per_behavior)[:, None] * n_d + d[None, :], mask=both, other=0.0)
+        total += tl.sum(gradient, axis=0)
         some += block_i
     tl.store(of_users + row * n_d + d, total, mask=is_d)
 
@@ -266,12 +266,12 @@ class Rank(torch.autograd.Function):
         users, masks, items, bias, steps = ctx.saved_tensors
         triples, (n_n, n_d), (has_masks, has_bias) = ctx.triples, ctx.sizes, ctx.has
         user, item, by_user, by_item = triples.user, triples.item, triples.by_user, triples.by_item
-        some, given = users if masks is None else masks, [each.contiguous() for each in gradients]
+        some, upstream = users if masks is None else masks, [each.contiguous() for each in gradients]
         counts = (len(user) // triples.per_behavior, triples.per_behavior)
         of_own, of_users, of_items = users.new_empty(len(user), n_d), torch.empty_like(users), torch.empty_like(items)
         of_bias = None if bias is None else torch.empty_like(bias)
         _of_triples[(len(user),)](
-            *(users, some, items, user, item, steps, *given, of_own, *counts, has_masks),
+            *(users, some, items, user, item, steps, *upstream, of_own, *counts, has_masks),
             *(n_n, n_d, block(n_n + 1), block(n_d)),
         )
         blocks = (max(1, min(AT_ONCE, MOST_NUMBERS // block(n_d))), block(n_d))
@@ -279,7 +279,7 @@ class Rank(torch.autograd.Function):
             *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, *blocks)
         )
         _of_items[(len(items),)](
-            *(users, some, items, items if bias is None else bias, user, steps, *given),
+            *(users, some, items, items if bias is None else bias, user, steps, *upstream),
             *(by_item.order, by_item.start, by_item.stop, of_items, items if of_bias is None else of_bias),
             *(*counts, has_masks, has_bias, n_n, n_d, *blocks),
         )
