@@ -22,7 +22,7 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.ranking import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.transfer import Counted, settings_of, transfer
+from mcne.extend.transfer import ParameterCounts, settings_of, transfer
 from mcne.training.journal import METRICS, RunJournal
 from mcne.training.loop import Position
 from mcne.training.reporting import SilentReporter
@@ -95,12 +95,12 @@ def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
 
 def test_what_was_trained_is_counted(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     made = bring(base, whole, tmp_path / "run")
-    counted, items = Counted.of(made), whole[0].behavior(NEW).n_items * 5
+    counted, items = ParameterCounts.of(made), whole[0].behavior(NEW).n_items * 5
     assert (counted.masks, counted.items) == (8 + 6 + 5, items)
     assert made.result["parameters"] == counted.masks + counted.items
     assert f"trained {items + 19:,} numbers: 19 of masks and {items:,} of new items" in str(counted)
     fixed = bring(base, whole, tmp_path / "fixed", control="random-masks")
-    assert (Counted.of(fixed).masks, fixed.result["parameters"]) == (0, items)
+    assert (ParameterCounts.of(fixed).masks, fixed.result["parameters"]) == (0, items)
 
 
 def test_the_masks_of_every_level_are_told(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError
-from mcne.extend.held_out import HeldOut, hold_out
+from mcne.studies.held_out import HeldOut, hold_out
 from mcne.studies.new_users import known_of
 
 

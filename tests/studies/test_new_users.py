@@ -20,7 +20,7 @@ from mcne.data.ids import Ids
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.held_out import hold_out
+from mcne.studies.held_out import hold_out
 from mcne.studies.new_users import SUMMARY, Trial, _popularity, summarize
 from mcne.training import Run
 from mcne.training.reporting import Reporter, SilentReporter

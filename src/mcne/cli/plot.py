@@ -50,9 +50,9 @@ def masks(
     _draw(lambda: draw_masks(numbers, theme=theme, beside=other), out, theme)
     if as_json:
         print_json(numbers.to_json() | ({} if other is None else {"beside": other.to_json()}))
-        return
-    _show_masks(numbers)
-    typer.echo(f"saved {out}")
+    else:
+        _show_masks(numbers)
+        typer.echo(f"saved {out}")
 
 
 @app.command("map")
@@ -129,8 +129,8 @@ def plot_sweep(
     _draw(lambda: figure.draw(results, theme), out, theme)
     if as_json:
         print_json(results)
-        return
-    typer.echo(f"{figure.caption(results)}\nsaved {out}")
+    else:
+        typer.echo(f"{figure.caption(results)}\nsaved {out}")
 
 
 @app.command("ablation")
@@ -176,8 +176,8 @@ def plot_structure(
     _draw(lambda: draw_structure(results, theme=theme), out, theme)
     if as_json:
         print_json(results)
-        return
-    typer.echo(f"saved {out}")
+    else:
+        typer.echo(f"saved {out}")
 
 
 @app.command()

@@ -124,7 +124,7 @@ def transfer(
             reporter=reporter,
         )
     typer.echo(outcome(extended))
-    typer.echo(str(transfers.Counted.of(extended)))
+    typer.echo(str(transfers.ParameterCounts.of(extended)))
     typer.echo(f"saved {out} {extended.fingerprint}")
 
 

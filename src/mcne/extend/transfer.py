@@ -33,7 +33,7 @@ DATASET, FIRST = "data", "items"
 
 
 @dataclass(frozen=True)
-class Counted:
+class ParameterCounts:
     """The numbers that a transfer trained, and those it left as they were."""
 
     masks: int
@@ -41,7 +41,7 @@ class Counted:
     frozen: int
 
     @classmethod
-    def of(cls, run: Run) -> Counted:
+    def of(cls, run: Run) -> ParameterCounts:
         """Of a finished run, with the items that came before its masks."""
         embeddings, trunk = run.embeddings, run.embeddings.trunk
         assert trunk is not None

@@ -18,12 +18,12 @@ from mcne.data.split import DIRECTORY, TRAIN, Split
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.held_out import HeldOut, hold_out
 from mcne.extend.new_users import embed_users
 from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, refusal
 from mcne.studies import engine
 from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Spread, Task
+from mcne.studies.held_out import HeldOut, hold_out
 
 if TYPE_CHECKING:
     import torch

@@ -298,7 +298,7 @@ def _measured(
     training: TransferTraining, run: Run, directory: Path, dataset: SocialDataset, split: Split
 ) -> dict[str, Any]:
     """The new behavior's test part, and what was trained for it; the rank of every item is kept in a file beside."""
-    from mcne.extend.transfer import Counted
+    from mcne.extend.transfer import ParameterCounts
 
     evaluation = evaluate(run.scorer(dataset, split), dataset, split, protocol=PROTOCOL)
     behavior = evaluation.behaviors[training.behavior]
@@ -309,5 +309,5 @@ def _measured(
         PROTOCOL: behavior.ranks.astype(np.int32),
     }
     write_parquet(directory / RANKS, pa.table(columns))
-    counted = asdict(Counted.of(run)) if training.way.is_transfer else None
+    counted = asdict(ParameterCounts.of(run)) if training.way.is_transfer else None
     return {"test": evaluation.summary()["behaviors"][training.behavior], "counted": counted}
