@@ -16,8 +16,8 @@ from tests.studies.small_plan import PLAN, opened
 
 from mcne.evaluation import significance
 from mcne.studies.comparison import Comparison
-from mcne.studies.comparison_tables import Row, Spread, _chance, summarize, tables, write
-from mcne.text import Table, html_page
+from mcne.studies.comparison_tables import Row, Spread, summarize, tables, write
+from mcne.text import Table, html_page, p_value
 
 
 def row_of(comparison: Comparison, name: str) -> Row:
@@ -129,8 +129,10 @@ def test_tests_name_their_family_and_never_say_that_p_is_zero(finished: Comparis
     assert "Holm's correction is over the 1 methods of this table" in table.note
     test = next(iter(summarize(finished).tests("sampled", "ndcg@5").values())).overall
     lowest = 2 / (1 + significance.RESAMPLES)
-    assert _chance(replace(test, p=lowest, adjusted_p=20 * lowest)) == "< 0.0040"
-    assert _chance(replace(test, p=2 * lowest, adjusted_p=0.004)) == "0.0040"
+    bound = replace(test, p=lowest, adjusted_p=20 * lowest)
+    assert p_value(bound.adjusted_p, is_bound=bound.is_bound) == "< 0.0040"
+    known = replace(test, p=2 * lowest, adjusted_p=0.004)
+    assert p_value(known.adjusted_p, is_bound=known.is_bound) == "0.0040"
 
 
 def test_the_reference_must_be_finished_for_tests(finished: Comparison, plan: Path, data: Path, tmp_path: Path) -> None:

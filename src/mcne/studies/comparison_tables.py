@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from mcne.evaluation.slices import SLICES
 from mcne.files import locked, write_parquet
 from mcne.studies.comparison import Candidate, Comparison, Plan, read_evaluation
 from mcne.studies.engine import Result, Spread, percent, write_results
-from mcne.text import NO_VALUE, Table, html_page, markdown_page, signed_interval, signed_percent
+from mcne.text import NO_VALUE, Table, html_page, markdown_page, p_value, signed_interval, signed_percent
 
 PROTOCOL_TITLES = {
     "sampled": "Against 100 random items of the behavior (the paper's protocol)",
@@ -351,7 +350,8 @@ def _tests(summary: Summary, protocol: str) -> list[Table]:
             effect = NO_VALUE if test.effect_size is None else f"{test.effect_size:+.2f}"
             share = f"{100 * test.better:.0f} / {100 * test.worse:.0f}"
             interval = signed_interval(test.low, test.high)
-            rows.append((rival, metric, signed_percent(test.difference), interval, _chance(test), effect, share))
+            chance = p_value(test.adjusted_p, is_bound=test.is_bound)
+            rows.append((rival, metric, signed_percent(test.difference), interval, chance, effect, share))
     if not rows:
         return []
     header = ("rival", "metric", f"{reference} better by", "95 % interval", "p after Holm", "d", "users better / worse")
@@ -361,13 +361,6 @@ def _tests(summary: Summary, protocol: str) -> list[Table]:
         "differences."
     )
     return [Table(f"{PROTOCOL_TITLES[protocol]}: {reference} against the others", header, tuple(rows), note=note)]
-
-
-def _chance(test: significance.Comparison) -> str:
-    """The corrected p; if no resample was on the other side, all that is known is that it is lower."""
-    if round(test.p * (1 + RESAMPLES)) <= 2:  # twice the observed difference, which counts as one
-        return f"< {math.ceil(test.adjusted_p * 10_000) / 10_000:.4f}"
-    return f"{test.adjusted_p:.4f}"
 
 
 def _costs(summary: Summary) -> Table:
