@@ -14,7 +14,7 @@ os.environ |= {**ENVIRONMENT, **os.environ}  # as the command line does
 from benchmarks import curves, history
 from benchmarks.registry import MEASUREMENTS
 from mcne.errors import UsageError
-from mcne.training.bench import Figure, Measurement, choose, machine
+from mcne_bench.figures import Figure, Measurement, choose, machine
 
 
 def main() -> None:

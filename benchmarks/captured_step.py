@@ -14,7 +14,7 @@ from mcne.data.split import random_split
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.models.mcne_variants import MCNEA, MCNEF
-from mcne.training.bench import GPU_STEPS, NotMeasuredError, gpu, launched_and_replayed
+from mcne_bench.figures import GPU_STEPS, NotMeasuredError, gpu, launched_and_replayed
 
 
 def main() -> None:

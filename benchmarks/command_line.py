@@ -6,7 +6,7 @@ import subprocess
 import sys
 from functools import partial
 
-from mcne.training.bench import Contender, Taken, medians
+from mcne_bench.figures import Contender, Taken, medians
 
 ROUNDS = 15
 

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from mcne.randomness import Stream
-from mcne.training.bench import Taken
+from mcne_bench.figures import Taken
 
 INTERACTIONS, LINKS = 10_000_000, 20_000_000
 USERS, ITEMS = 2_000_000, 1_000_000

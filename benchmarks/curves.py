@@ -16,7 +16,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.plots.style import styled, to_svg
-from mcne.training.bench import CIAO_SIZED, Contender, all_for_training, machine, medians, stepping
+from mcne_bench.figures import CIAO_SIZED, Contender, all_for_training, machine, medians, stepping
 
 USERS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 BATCHES = (32, 64, 128, 256, 512)

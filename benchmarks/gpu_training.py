@@ -9,9 +9,9 @@ from typing import Any
 from benchmarks.raw import ciao
 from benchmarks.temporary_run import temporary_run
 from mcne.data.split import random_split
-from mcne.training.bench import Taken, gpu
 from mcne.training.loop import Record
 from mcne.training.reporting import SilentReporter
+from mcne_bench.figures import Taken, gpu
 
 WARM_UP = 2
 """Epochs of a training before the one that is timed: in them kernels are compiled."""

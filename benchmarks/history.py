@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mcne.training.bench import Figure
+from mcne_bench.figures import Figure
 
 RESULTS = Path("bench-results")
 SHOWN = 8

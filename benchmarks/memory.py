@@ -16,7 +16,7 @@ from benchmarks.history import line
 from mcne.data.split import DIRECTORY, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.text import human_bytes
-from mcne.training.bench import Figure
+from mcne_bench.figures import Figure
 
 USERS = 1_000_000
 AT_MOST = 2.2

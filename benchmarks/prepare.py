@@ -9,7 +9,7 @@ from scipy.io import loadmat
 
 from benchmarks.raw import raw_files
 from mcne.data.trust import EPINIONS, prepare
-from mcne.training.bench import Contender, Taken, medians
+from mcne_bench.figures import Contender, Taken, medians
 
 ROUNDS = 11
 FILES = ("rating.mat", "trustnetwork.mat")

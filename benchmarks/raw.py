@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.trust import CIAO, prepare
-from mcne.training.bench import NotMeasuredError
+from mcne_bench.figures import NotMeasuredError
 
 
 def raw_files(name: str) -> Path:

@@ -13,7 +13,7 @@ from benchmarks.rivals.node2vec import against_pecanpy
 from benchmarks.rivals.sage import against_sage, against_sparse_sage
 from benchmarks.rivals.search import against_faiss
 from benchmarks.step import against_smaller, against_smaller_dense, per_part_against_ciao
-from mcne.training.bench import Measurement, Taken, measurements
+from mcne_bench.figures import Measurement, Taken, measurements
 
 
 def _memory() -> Taken:

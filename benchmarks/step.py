@@ -11,7 +11,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.mcne import MCNE
 from mcne.models.neighborhoods import Batch
-from mcne.training.bench import Contender, Taken, all_for_training, medians, paper_model
+from mcne_bench.figures import Contender, Taken, all_for_training, medians, paper_model
 
 ROUNDS, WARM_UP = 15, 3
 SMALL, LARGE = 100_000, 1_000_000

@@ -26,7 +26,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.bpr import BPR, BPRBatch, BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.ranking import examples
-from mcne.training.bench import Contender, Taken, medians
+from mcne_bench.figures import Contender, Taken, medians
 
 WIDTH = 64
 CORES = 2

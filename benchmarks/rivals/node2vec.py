@@ -25,7 +25,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import TrainingData
 from mcne.models.node2vec import Node2vec, Node2vecConfig, Walks
 from mcne.models.skip_gram import NetworkBatch
-from mcne.training.bench import Contender, Taken, medians
+from mcne_bench.figures import Contender, Taken, medians
 
 CORES = 2
 ROUNDS = 5

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.rivals.environment import python_with
-from mcne.training.bench import NotMeasuredError
+from mcne_bench.figures import NotMeasuredError
 
 HERE = Path(__file__).resolve().parent
 

@@ -18,7 +18,7 @@ from benchmarks.raw import ciao
 from benchmarks.rivals.process import Rival
 from mcne.models.mcne import MCNE
 from mcne.models.neighborhoods import Batch
-from mcne.training.bench import Contender, Taken, all_for_training, medians, paper_model
+from mcne_bench.figures import Contender, Taken, all_for_training, medians, paper_model
 
 BATCHES = 8
 

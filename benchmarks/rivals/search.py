@@ -13,7 +13,7 @@ from benchmarks.raw import ciao
 from benchmarks.rivals.process import Rival
 from mcne.data.split import random_split
 from mcne.evaluation.protocol import evaluate
-from mcne.training.bench import (
+from mcne_bench.figures import (
     BEST,
     Contender,
     Scored,

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from mcne.cli.main import main
-from mcne.training import bench
-from mcne.training.bench import Measurement, NotMeasuredError, Taken
+from mcne_bench import figures
+from mcne_bench.figures import Measurement, NotMeasuredError, Taken
 
 
 def not_here() -> Taken:
@@ -23,7 +23,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         Measurement("step.plain", "step", "plain operations", 1, lambda: Taken(0.25, "1 ms against 4 ms")),
         Measurement("gpu.step", "step on a GPU", "launches", 1, not_here),
     ]
-    monkeypatch.setattr(bench, "for_users", lambda: made)
+    monkeypatch.setattr(figures, "for_users", lambda: made)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

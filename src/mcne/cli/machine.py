@@ -22,7 +22,7 @@ from mcne.cli.output import print_json, print_line
 from mcne.text import NO_VALUE
 
 if TYPE_CHECKING:
-    from mcne.training.bench import Figure
+    from mcne_bench.figures import Figure
 
 CORE = ("numpy", "scipy", "pyarrow", "torch", "rich", "typer")
 OPTIONAL = {
@@ -69,7 +69,7 @@ def bench(
 
     On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
     """
-    from mcne.training.bench import choose, for_users, machine
+    from mcne_bench.figures import choose, for_users, machine
 
     benchmarks = choose(for_users(), figures or [])
     if only_list:

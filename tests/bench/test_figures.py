@@ -18,7 +18,7 @@ from mcne.kernels.backend import backend_for
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.models.neighborhoods import Batch
-from mcne.training.bench import (
+from mcne_bench.figures import (
     BEST,
     Contender,
     Figure,
@@ -36,7 +36,7 @@ from mcne.training.bench import (
     scored,
     stepping,
 )
-from mcne.training.literal import LiteralStep
+from mcne_bench.literal import LiteralStep
 
 
 def measurement(key: str, take: Callable[[], Taken] = lambda: Taken(1.0, "")) -> Measurement:
@@ -209,7 +209,7 @@ def test_the_floor_multiplies_what_evaluation_scores(has_bias: bool) -> None:
 
 
 def test_both_find_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcne.training.bench.FULL_AT_ONCE", 1000)  # several parts
+    monkeypatch.setattr("mcne_bench.figures.FULL_AT_ONCE", 1000)  # several parts
     random = np.random.default_rng(0)
     users, items = (random.standard_normal((n, 5), dtype=np.float32) for n in (37, 300))
     expected = np.sort(np.argsort(-(users @ items.T), axis=1)[:, :BEST], axis=1)

@@ -38,7 +38,7 @@ from mcne.models.bpr import BPR, BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.training.gpu import CapturedSteps
-from mcne.training.literal import LiteralStep
+from mcne_bench.literal import LiteralStep
 
 CIAO_SIZED = SyntheticConfig(
     users=4321, behaviors=3, items_per_behavior=26_000, links_per_user=20.5, records_per_user=6.5
@@ -47,8 +47,8 @@ CIAO_SIZED = SyntheticConfig(
 LIBRARIES = ("numba", "numpy", "scipy", "torch", "triton")
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 CPU = torch.device("cpu")
-WIDTH, EPOCHS = 100, 3
-"""Of the vectors that are ranked."""
+WIDTH = 100  # of the vectors that are ranked
+EPOCHS = 3
 BEST = max(CUTOFFS)
 DRAWN_AT_ONCE = 64
 """Users whose items' vectors a core's cache holds."""

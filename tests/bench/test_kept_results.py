@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from tests.plots.figure_parts import x_of, y_of
 
 from mcne.plots.style import styled, to_svg
-from mcne.training.bench import Figure
+from mcne_bench.figures import Figure
 
 
 def figure(value: float | None) -> Figure:
