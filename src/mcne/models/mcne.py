@@ -310,9 +310,8 @@ class MCNE(NeighborhoodSteps, NetworkLearner):
         _, *between, last = self.levels()
         levels = [self.all_initial(for_good=True), *between]
         trunk = trunk_of(self.network, levels, weighted=self.config.weighted_neighbors)
-        masks = trunk.masks[-1][:-1]
         return self.items.embeddings(
-            self.tables.tables, last, dataset=dataset, provenance=provenance, masks=masks, trunk=trunk
+            self.tables.tables, last, dataset=dataset, provenance=provenance, masks=trunk.masks[-1][:-1], trunk=trunk
         )
 
     def memory(self) -> dict[str, Tensor]:
