@@ -153,7 +153,8 @@ def likeness(graph: Graph, behavior: Behavior, *, most_links: int = MOST_LINKS) 
     apart = -(-int((records[source] + records[target]).sum()) // MOST_RECORDS)
     source, target = source[::apart], target[::apart]
     cosines = _cosines(behavior, records, source, target)
-    sharing, error = int(np.count_nonzero(cosines)), _standard_error(cosines, source, target)
+    sharing = int(np.count_nonzero(cosines))
+    error = _standard_error(cosines, source, target)
     chance = _chance(behavior, records, ends)
     return Likeness(n_links, len(cosines), sharing, float(cosines.mean()), chance, error)
 

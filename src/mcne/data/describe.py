@@ -56,7 +56,8 @@ def distribution(counts: NDArray[Any]) -> dict[str, Any]:
 
 def _behavior(behavior: Behavior, graph: Graph) -> dict[str, Any]:
     records = np.bincount(behavior.user, minlength=graph.n_users)
-    popularity, alike = behavior.popularity(), likeness(graph, behavior)
+    popularity = behavior.popularity()
+    alike = likeness(graph, behavior)
     return {
         "name": behavior.name,
         "items": behavior.n_items,

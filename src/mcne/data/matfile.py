@@ -145,7 +145,8 @@ def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
         raise struct.error(f"values of unknown type {kind}")
     stored = np.dtype(variable.order + STORED[kind])
     if min(variable.dims) < 0 or math.prod(variable.dims) * stored.itemsize != len(data):
-        shape, size = "×".join(map(str, variable.dims)), human_bytes(len(data))
+        shape = "×".join(map(str, variable.dims))
+        size = human_bytes(len(data))
         raise DataError(
             f"{path}: {name!r} announces {shape} values of {stored.itemsize} bytes in {size}; download it again"
         )

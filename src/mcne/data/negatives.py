@@ -73,7 +73,8 @@ def _draw(
     stream: Stream,
 ) -> None:
     """Fill the rows of ``drawn``."""
-    count, n_items = drawn.shape[1], len(weights)
+    count = drawn.shape[1]
+    n_items = len(weights)
     if not len(tickets):
         return
     available = int(np.count_nonzero(weights)) - _seen_with_weight(users, seen, weights)

@@ -281,7 +281,8 @@ class TextFile:
 
 def open_text(path: Path) -> TextFile:
     """Look at the header of a delimited text file."""
-    delimiter, quoted = DELIMITERS[_suffix(path)], _suffix(path) not in ATOMIC_SUFFIXES
+    delimiter = DELIMITERS[_suffix(path)]
+    quoted = _suffix(path) not in ATOMIC_SUFFIXES
     try:
         with _open(path) as file:
             reader = _reader(file, delimiter, quoted)

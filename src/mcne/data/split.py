@@ -124,7 +124,8 @@ def random_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] =
 def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] = DEFAULT_RATIOS) -> Split:
     """The earliest interactions of a behavior train, the latest test; those of one moment are ordered by chance."""
     bounds = _bounds(ratios)
-    parts, notes = [], []
+    parts = []
+    notes = []
     for behavior in dataset.behaviors:
         if behavior.timestamp is None:
             raise DataError(
@@ -157,7 +158,8 @@ def split_names(directory: Path) -> list[str]:
 
 def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     """A split kept with a dataset; ``random-N`` is made with seed N if it does not exist yet."""
-    kept, names = data / DIRECTORY, split_names(data)
+    kept = data / DIRECTORY
+    names = split_names(data)
     kind, _, number = name.rpartition("-")
     if name not in names:
         if kind != "random" or not number.isdecimal():
@@ -242,7 +244,8 @@ def _finish(
 
 
 def _short(drawn: Negatives, what: str) -> str:
-    fewest, usual = int((drawn.items >= 0).sum(axis=1).min()), drawn.items.shape[1]
+    fewest = int((drawn.items >= 0).sum(axis=1).min())
+    usual = drawn.items.shape[1]
     users = f"{drawn.n_short:,} of {len(drawn.users):,} users"
     return f"{users} have fewer than {usual} {what}, as few as {fewest}: no more can be drawn for them"
 
@@ -280,7 +283,8 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
     for behavior, part in zip(dataset.behaviors, parts, strict=True):
         missing = np.flatnonzero(part == UNASSIGNED)
         if len(missing):
-            user, item = dataset.users[int(behavior.user[missing[0]])], behavior.items[int(behavior.item[missing[0]])]
+            user = dataset.users[int(behavior.user[missing[0]])]
+            item = behavior.items[int(behavior.item[missing[0]])]
             raise DataError(
                 f"{directory}: {len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the "
                 f"first user {user!r} with item {item!r}; list every interaction of the dataset once"

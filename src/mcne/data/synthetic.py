@@ -160,7 +160,8 @@ class Catalog:
     def pools(self) -> Pools:
         """The pools that records are drawn from, numbered by :func:`pool_number`."""
         family, own = self.levels[self.ranking].astype(np.int64).T
-        members, sizes = [], np.zeros(self.n_levels**2 + 2 * self.n_levels + 1, dtype=np.int64)
+        members = []
+        sizes = np.zeros(self.n_levels**2 + 2 * self.n_levels + 1, dtype=np.int64)
         for kind in range(len(POOL_KINDS)):
             pool = pool_number(kind, family, own, n_levels=self.n_levels)
             members.append(self.ranking[np.argsort(pool, kind="stable")])
@@ -380,7 +381,8 @@ def _records(
     config: SyntheticConfig, planted: Planted, k: int, counts: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Users and catalog rows of the distinct records, by user and then by item."""
-    pools, tastes = planted.catalogs[k].pools(), planted.tastes(k)
+    pools = planted.catalogs[k].pools()
+    tastes = planted.tastes(k)
     kinds, ranks = (Stream(config.seed, "synthetic", what, k) for what in ("pools", "ranks"))
     users, items = [], []
     for start in range(0, config.users, USERS_AT_ONCE):

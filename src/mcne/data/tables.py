@@ -165,7 +165,8 @@ def _refuse_missing(table: RawTable, column: str) -> None:
         if pc.any(blank).as_py():
             missing = np.asarray(blank)[np.asarray(values.indices)]
     if missing.any():
-        place, count = table.locate(int(np.argmax(missing)), column), int(missing.sum())
+        place = table.locate(int(np.argmax(missing)), column)
+        count = int(missing.sum())
         raise DataError(f"{place}: a missing value ({count:,} in all); every row needs one: fill or remove it")
 
 

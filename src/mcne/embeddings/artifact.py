@@ -295,7 +295,8 @@ class ConditionalEmbeddings:
     def load(cls, path: str | Path, *, verify: bool = True) -> ConditionalEmbeddings:
         """Open a saved artifact, memory-mapped; ``verify`` checks every byte against its sha256."""
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
-        arrays, trunk = saved.arrays, saved.meta["trunk"]
+        arrays = saved.arrays
+        trunk = saved.meta["trunk"]
         embeddings = cls(
             Ids.from_arrays(arrays, "users"),
             arrays["vectors"],
@@ -357,7 +358,8 @@ def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str
     Scores and similarities on a behavior are those of its part; the whole vector is all of them together.
     """
     starts = np.cumsum([0, *(part.width for part in parts)])
-    width, spaces = int(starts[-1]), []
+    width = int(starts[-1])
+    spaces = []
     for part, start in zip(parts, starts.tolist(), strict=False):
         (space,) = part.spaces
         mask = np.zeros(width, dtype=bool)

@@ -54,7 +54,8 @@ def file_names(behaviors: Sequence[str]) -> list[str]:
     taken: set[str] = set()
     for behavior in behaviors:
         plain = re.sub(r"[^\w.-]+", "_", behavior)[:NAME_LENGTH]
-        name, number = plain, 1
+        name = plain
+        number = 1
         while name.casefold() in taken:
             number += 1
             name = f"{plain}-{number}"

@@ -203,9 +203,11 @@ def _compare(
         pair = np.where(inside, starts[rows, None] + place, 0)
         own = np.where(inside, item[pair], -1)
         if task.protocol == "full":
-            scores, column = catalog_scores(task, users[rows]), own
+            scores = catalog_scores(task, users[rows])
+            column = own
         else:
-            scores, column = _list_scores(task, users[rows], rows=rows, own=own), np.broadcast_to(place, own.shape)
+            scores = _list_scores(task, users[rows], rows=rows, own=own)
+            column = np.broadcast_to(place, own.shape)
         for j in place.tolist():
             n = np.count_nonzero(inside[:, j])  # users with more than j items come first
             mine = scores[np.arange(n), column[:n, j], None]

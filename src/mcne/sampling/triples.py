@@ -93,7 +93,8 @@ class Positives:
         size = self.sizes[behavior]
         if not size:
             return np.zeros(0, dtype=np.int64)
-        start, length = step * self.batch_size, _cycles(size) * size
+        start = step * self.batch_size
+        length = _cycles(size) * size
         stop = min(start + self.batch_size, max(self.sizes))
         rows = np.empty(max(0, stop - start), dtype=np.int64)
         for block in range(start // length, -(-stop // length)):

@@ -55,7 +55,8 @@ def most_visited(graph: Graph, *, size: int, walks: int, length: int, restart: f
     A walk takes at most ``length`` steps to a uniform neighbor, and before each but the first it ends with
     probability ``restart``. Coming back to the start is no visit. Equally visited nodes are ordered at random.
     """
-    walker, starts = Walker(graph), np.flatnonzero(graph.degrees)
+    walker = Walker(graph)
+    starts = np.flatnonzero(graph.degrees)
     node = np.repeat(np.arange(graph.n_users, dtype=np.int64)[:, None], size, axis=1)
     share = np.zeros(node.shape, dtype=np.float32)
     for piece in range(-(-len(starts) // NODES_AT_ONCE)):

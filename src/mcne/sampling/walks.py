@@ -67,7 +67,8 @@ class Walker:
         others = (high - low) - (above - below)  # the weight of all links but the one back
         limit = max(1.0, 1 / self._q)
         share_back = (above - below) / self._p / ((above - below) / self._p + others * limit)
-        taken, left = back.copy(), np.arange(len(came))
+        taken = back.copy()
+        left = np.arange(len(came))
         while len(left):
             returns, which, accept = stream.uniform((3, len(left)))
             goes_on = returns >= share_back[left]
@@ -111,8 +112,12 @@ class WalkCorpus:
         self, walker: Walker, users: NDArray[Any], *, walks_per_node: int, length: int, batch_size: int, seed: int
     ) -> None:
         """Take the users to start from, each of whom must have a neighbor."""
-        self._walker, self._users = walker, users
-        self._walks_per_node, self._length, self._batch_size, self._seed = walks_per_node, length, batch_size, seed
+        self._walker = walker
+        self._users = users
+        self._walks_per_node = walks_per_node
+        self._length = length
+        self._batch_size = batch_size
+        self._seed = seed
         self._order = lru_cache(maxsize=2)(self._shuffle)
         self._block = lru_cache(maxsize=8)(self._draw)
 
