@@ -595,7 +595,7 @@ def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch)
     now, compiling = iter((1000.0, 1009.5, 1010.0)), CompileClock()
     monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
     monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
-    monkeypatch.setattr("mcne.kernels.compilation.perf_counter", lambda: 1009.0)
+    monkeypatch.setattr("mcne.kernels.compilation.time", SimpleNamespace(perf_counter=lambda: 1009.0))
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=80, height=30, color_system=None)
     with training_progress("mcne", 1, console=console) as reporter:

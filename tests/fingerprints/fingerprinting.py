@@ -86,6 +86,7 @@ def mcne(*args: object, code: int = 0, stopped_at: str | None = None) -> str:
     from mcne.cli.main import main
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    now = time.perf_counter()
     out, err = _Stopping(stopped_at), io.StringIO()
     left: str | int | None = None
     try:
@@ -95,7 +96,7 @@ def mcne(*args: object, code: int = 0, stopped_at: str | None = None) -> str:
             patch.object(sys, "argv", ["mcne", *map(str, args)]),
             patch.object(os, "cpu_count", lambda: 1),
             patch.object(os, "fsync", lambda _descriptor: None),
-            patch.object(time, "perf_counter", lambda: 0.0),
+            patch.object(time, "perf_counter", lambda: now),
             patch.dict(os.environ, {"COLUMNS": "120"}),
         ):
             main()

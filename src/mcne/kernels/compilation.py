@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import cache, partial
 from threading import Lock
-from time import perf_counter
 from typing import Any
 
 Function = Callable[..., Any]
@@ -28,26 +28,26 @@ class CompileClock:
         """Something is being compiled from now on."""
         with self._lock:
             if not self._under_way:
-                self._began = perf_counter()
+                self._began = time.perf_counter()
             self._under_way += 1
 
     def stop(self) -> None:
         """It is compiled, or has failed; ignored if its start was missed."""
         with self._lock:
             if self._under_way == 1:
-                self._spans.append((self._began, perf_counter()))
+                self._spans.append((self._began, time.perf_counter()))
             self._under_way = max(0, self._under_way - 1)
 
     def add(self, seconds: float) -> None:
         """A compilation of this length has just ended."""
-        now = perf_counter()
+        now = time.perf_counter()
         with self._lock:
             self._spans.append((now - seconds, now))
 
     def since(self, moment: float) -> float:
         """Seconds of compiling after a moment of :func:`time.perf_counter`, including what is under way."""
         with self._lock:
-            spans = self._spans + ([(self._began, perf_counter())] if self._under_way else [])
+            spans = self._spans + ([(self._began, time.perf_counter())] if self._under_way else [])
         seconds, counted_to = 0.0, moment
         for start, stop in sorted(spans):
             if stop > counted_to:

@@ -183,7 +183,7 @@ METHODS = {
     "mcne": Entry(
         "mcne.MCNE",
         "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, make "
-        "one vector per user, of which a learned binary mask per behavior picks the dimensions that count.",
+        "one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
         "Wang et al. 2019",
         ("links", "behaviors"),
         memory="network",
