@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ SHAPES = {  # senders, receivers, width, neighbors, behaviors, attention width
     "as on Ciao": (300, 90, 256, 20, 4, 64),
     "repeated neighbors": (2, 50, 8, 20, 3, 4),
 }
-Inputs = tuple[list[Tensor], dict[str, Tensor]]
+Inputs = tuple[list[Tensor], dict[str, Any]]  # those with a gradient, and keyword arguments of the function under test
 
 
 def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -> Inputs:
@@ -43,7 +44,7 @@ def inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -
     return [tensor.requires_grad_() for tensor in tensors], {"sender": sender, "has_neighbors": has_neighbors}
 
 
-def with_gradients(function: object, given: Inputs) -> list[Tensor]:
+def with_gradients(function: Callable[..., Tensor], given: Inputs) -> list[Tensor]:
     tensors, at = given
     messages = function(*tensors, **at)
     into = torch.linspace(-1, 2, messages.numel(), dtype=messages.dtype, device=messages.device).view_as(messages)
@@ -77,9 +78,7 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def layer_inputs(
-    shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True
-) -> tuple[list[Tensor], dict[str, TensorHop]]:
+def layer_inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -> Inputs:
     """Vectors, masks and weights of a layer, and a hop; a user may be a receiver twice."""
     senders, receivers, width, _, _, depth = shape
     (vectors, _, _, score, masks), at = inputs(shape, dtype, binary=binary)
@@ -98,7 +97,8 @@ def layer(vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combin
         *sizes, attention_width=len(score), attention=True, message="neighbor", stream=Stream(0, "layer")
     )
     weights = {"project": project, "score": score, "combine": combine}
-    return torch.func.functional_call(made, weights, (vectors, masks, hop))
+    received: Tensor = torch.func.functional_call(made, weights, (vectors, masks, hop))
+    return received
 
 
 def plain_layer(
@@ -111,7 +111,7 @@ def plain_layer(
     return torch.cat([messages, own], dim=1) @ combine.T
 
 
-def both(tensors: list[Tensor], at: dict[str, TensorHop]) -> Iterator[tuple[Tensor, Tensor]]:
+def both(tensors: list[Tensor], at: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor]]:
     """What a layer gives, and the gradients of its inputs: ours, and those of the equations in double precision."""
     ours = [tensor.detach().clone().requires_grad_() for tensor in tensors]
     exact = [tensor.detach().double().requires_grad_() for tensor in tensors]
@@ -119,7 +119,7 @@ def both(tensors: list[Tensor], at: dict[str, TensorHop]) -> Iterator[tuple[Tens
     return zip(with_gradients(layer, (ours, at)), with_gradients(plain_layer, (exact, at)), strict=True)
 
 
-def assert_plain(tensors: list[Tensor], at: dict[str, TensorHop], tolerance: float) -> None:
+def assert_plain(tensors: list[Tensor], at: dict[str, Any], tolerance: float) -> None:
     for ours, wanted in both(tensors, at):
         assert ours.dtype == tensors[0].dtype
         bound = tolerance * max(1.0, wanted.abs().max().item())
@@ -135,7 +135,7 @@ def test_compiled_is_plain(shape: tuple[int, ...], dtype: torch.dtype, tolerance
 
 
 @st.composite
-def hops(draw: st.DrawFn) -> tuple[list[Tensor], dict[str, TensorHop]]:
+def hops(draw: st.DrawFn) -> Inputs:
     """Inputs of a layer of any shape, where a user may be heard or hear several times, or not at all.
 
     They are small multiples of a power of two: what goes into a ReLU is exact, and its sign in any precision the same.
@@ -153,9 +153,7 @@ def hops(draw: st.DrawFn) -> tuple[list[Tensor], dict[str, TensorHop]]:
 
 @given(hops(), st.sampled_from([(torch.float64, 1e-12), (torch.float32, 3e-5)]))
 @settings(deadline=None, max_examples=60)
-def test_compiled_is_plain_in_any_shape(
-    given_hop: tuple[list[Tensor], dict[str, TensorHop]], precision: tuple[torch.dtype, float]
-) -> None:
+def test_compiled_is_plain_in_any_shape(given_hop: Inputs, precision: tuple[torch.dtype, float]) -> None:
     (tensors, at), (dtype, tolerance) = given_hop, precision
     assert_plain([tensor.to(dtype) for tensor in tensors], at, tolerance)
 
@@ -235,15 +233,15 @@ def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
 
 
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensors, at = layer_inputs(SHAPES["small"], torch.float32)
+    (vectors, masks, project, score, combine), at = layer_inputs(SHAPES["small"], torch.float32)
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(backend, "_warned", set())
     backend.has_numba.cache_clear()
     try:
         with pytest.warns(UserWarning, match="slower without numba"):
-            ours = layer(*tensors, **at)
-        assert torch.equal(layer(*tensors, **at), ours)
-        torch.testing.assert_close(plain_layer(*tensors, **at), ours)
+            ours = layer(vectors, masks, project, score, combine, **at)
+        assert torch.equal(layer(vectors, masks, project, score, combine, **at), ours)
+        torch.testing.assert_close(plain_layer(vectors, masks, project, score, combine, **at), ours)
     finally:
         backend.has_numba.cache_clear()
 
@@ -275,7 +273,7 @@ def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
     for count in (1, 2, 5):
         torch.set_num_threads(count)
         found.append(torch.zeros(20, 7, dtype=dtype))
-        aggregate_all(*given, found[-1])
+        aggregate_all(*(*given, found[-1]))
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
     monkeypatch.setattr(backend, "has_numba", lambda: False)

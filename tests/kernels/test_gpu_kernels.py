@@ -11,7 +11,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.test_edges import SHAPES, inputs, plain, plainly_aggregate_all, scaled, with_gradients, written
+from tests.kernels.test_edges import (
+    SHAPES,
+    Inputs,
+    inputs,
+    plain,
+    plainly_aggregate_all,
+    scaled,
+    with_gradients,
+    written,
+)
+from tests.values import not_none
 from torch import Tensor
 
 from mcne.kernels import backend
@@ -38,7 +48,7 @@ GPU = torch.device("cuda" if HAS_GPU else "cpu")
 SMALL = SHAPES | ({} if HAS_GPU else {"as on Ciao": (60, 15, 256, 20, 4, 64), "64 behaviors": (6, 3, 9, 4, 64, 6)})
 
 
-def on_gpu(given: tuple[list[Tensor], dict[str, Tensor]]) -> tuple[list[Tensor], dict[str, object]]:
+def on_gpu(given: Inputs) -> Inputs:
     """The same on the GPU, with the edges that are heard grouped by sender."""
     tensors, at = given
     none = len(tensors[0])
@@ -73,7 +83,8 @@ class SendAndReceive(torch.autograd.Function):
 
 
 def kernel(*tensors: Tensor, sender: Tensor, has_neighbors: Tensor, groups: object) -> Tensor:
-    return SendAndReceive.apply(*tensors, sender, has_neighbors, groups)
+    messages: Tensor = SendAndReceive.apply(*tensors, sender, has_neighbors, groups)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    return messages
 
 
 def close(ours: Tensor, wanted: Tensor, tolerance: float) -> None:
@@ -100,18 +111,21 @@ def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
     n, stream = m if is_of_all else m // 2, Stream(sum(sizes), "layer")
     layer = MessageLayer(d_in, d_out, attention_width=n_t, attention=True, message="neighbor", stream=stream)
     random = torch.Generator().manual_seed(sum(sizes))
-    weights = [torch.randn(each.shape, generator=random) for each in (layer.project, layer.score, layer.combine)]
+    parameters = [not_none(each) for each in (layer.project, layer.score, layer.combine)]
+    weights = [torch.randn(each.shape, generator=random) for each in parameters]
     given = [torch.randn(m, d_in, generator=random), torch.rand(n_b, d_in, generator=random), *weights]
     receiver = torch.arange(m) if is_of_all else torch.randperm(m, generator=random)[:n]
     sender, heard = torch.randint(m, (n, n_s), generator=random), torch.rand(n, generator=random) < 0.7
     keys = torch.cat([torch.where(heard[:, None], sender, m).flatten(), receiver]).to(GPU)
     order, start, stop = (torch.from_numpy(each).to(GPU) for each in group_places(keys.cpu().numpy(), m + 1))
-    hop = TensorHop(*(each.to(GPU) for each in (receiver, sender, heard)), Groups(order, start, stop), is_of_all)
+    groups = Groups(order, start, stop)
+    hop = TensorHop(receiver.to(GPU), sender.to(GPU), heard.to(GPU), groups, is_of_all)
 
     def plainly(vectors: Tensor, masks: Tensor, *weights: Tensor) -> Tensor:
         named = dict(zip(("project", "score", "combine"), weights, strict=True))
         plain_hop = TensorHop(receiver, sender, heard)
-        return torch.func.functional_call(layer.double(), named, (vectors, masks, plain_hop))
+        received: Tensor = torch.func.functional_call(layer.double(), named, (vectors, masks, plain_hop))
+        return received
 
     exact = with_gradients(plainly, ([each.double().requires_grad_() for each in given], {}))
     ours = with_gradients(aggregate, ([each.to(GPU).requires_grad_() for each in given], {"hop": hop}))
@@ -163,7 +177,12 @@ def test_the_mean_of_neighbors(shape: tuple[int, ...]) -> None:
         lambda each: vectors[at["sender"]].mean(dim=1) * at["has_neighbors"][:, None] + 0 * each.sum(), ([vectors], {})
     )
     (moved, *_), where = on_gpu((tensors, at))
-    found = with_gradients(lambda each: Mean.apply(each, *where.values()), ([moved], {}))
+
+    def mean(each: Tensor) -> Tensor:
+        means: Tensor = Mean.apply(each, *where.values())  # type: ignore[no-untyped-call] # as PyTorch declares it
+        return means
+
+    found = with_gradients(mean, ([moved], {}))
     for ours, wanted in zip(found, exact, strict=True):
         close(ours, wanted, 1e-5)
 
@@ -175,13 +194,13 @@ def test_the_receivers_of_a_hop(heard_of: list[int], users: list[int], n: int) -
     below = distinct(keys, most=10, none=10)
     vectors = torch.randn(10, 3, device=GPU, requires_grad=True)
     receiver = below.rows[len(heard_of) :]
-    own = Receivers.apply(vectors, receiver, below.groups, len(heard_of))
+    own: Tensor = Receivers.apply(vectors, receiver, below.groups, len(heard_of))  # type: ignore[no-untyped-call] # as PyTorch declares it
     assert torch.equal(own, vectors[receiver])
     gradient = torch.randn(n, 3, device=GPU)
-    own.backward(gradient)
+    torch.autograd.backward(own, gradient)
     wanted = torch.zeros(10, 3, device=GPU)
     wanted[receiver[:-1]] = gradient[:-1]  # distinct users
-    assert torch.equal(vectors.grad, wanted)
+    assert torch.equal(not_none(vectors.grad), wanted)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (4, 64, 256), (3, 70, 37), (64, 5, 9)])
@@ -194,9 +213,10 @@ def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
     wanted = masked_halves(*exact)
     torch.autograd.backward(wanted, [each.double() for each in gradients])
     ours = [each.to(GPU).requires_grad_() for each in given]
-    found = MaskedHalves.apply(*ours)
+    found = MaskedHalves.apply(*ours)  # type: ignore[no-untyped-call] # as PyTorch declares it
     torch.autograd.backward(found, [each.to(GPU) for each in gradients])
-    for own, plain_one in zip((*found, *(e.grad for e in ours)), (*wanted, *(e.grad for e in exact)), strict=True):
+    own_gradients, plain_gradients = ([not_none(each.grad) for each in leaves] for leaves in (ours, exact))
+    for own, plain_one in zip((*found, *own_gradients), (*wanted, *plain_gradients), strict=True):
         close(own, plain_one, 1e-5)
 
 
@@ -229,7 +249,7 @@ def test_messages_of_all_neighbors(
     found = []
     for _ in range(2):
         messages = before.to(GPU, copy=True)
-        edge_kernels.aggregate_all(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages)
+        edge_kernels.aggregate_all(*(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages))
         found.append(messages.cpu())
     close(found[0], exact, 1e-5)
     assert torch.equal(*found)
@@ -299,8 +319,10 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
     n_users, n_items, each, negatives, width, n_behaviors = shape
     random = torch.Generator().manual_seed(sum(shape))
     sizes = [(n_users, width), (n_behaviors + 1, width), (n_items, width), (n_items, 1)]  # the last mask is no one's
-    used = [True, has_masks, True, has_bias]
-    tables = [torch.randn(size, generator=random) if use else None for size, use in zip(sizes, used, strict=True)]
+    users = torch.randn(sizes[0], generator=random)
+    masks = torch.randn(sizes[1], generator=random) if has_masks else None
+    items = torch.randn(sizes[2], generator=random)
+    bias = torch.randn(sizes[3], generator=random) if has_bias else None
     user = torch.randint(n_users, (n_behaviors * each,), generator=random)
     item = torch.randint(n_items, (n_behaviors * each, 1 + negatives), generator=random)
     into, into_decay = torch.randn(n_behaviors, generator=random), torch.randn((), generator=random)
@@ -313,13 +335,21 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
             losses.append(torch.stack(both))
         return torch.stack(losses)[:, 0], torch.stack(losses)[:, 1].mean()
 
-    double = [None if table is None else table.double().requires_grad_() for table in tables]
-    moved = [None if table is None else table.to(GPU).requires_grad_() for table in tables]
-    groups = [
+    def leaves(to: torch.device | torch.dtype) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
+        return (
+            users.to(to).requires_grad_(),
+            None if masks is None else masks.to(to).requires_grad_(),
+            items.to(to).requires_grad_(),
+            None if bias is None else bias.to(to).requires_grad_(),
+        )
+
+    double = leaves(torch.float64)
+    moved = leaves(GPU)
+    by_user, by_item = (
         Groups(*(torch.from_numpy(part).to(GPU) for part in group_places(keys.numpy(), rows)))
         for keys, rows in ((user, n_users), (item, n_items))
-    ]
-    triples = AllTriples(torch.arange(n_items, device=GPU), user.to(GPU), item.to(GPU), *groups, each)
+    )
+    triples = AllTriples(torch.arange(n_items, device=GPU), user.to(GPU), item.to(GPU), by_user, by_item, each)
     ours, wanted = rank_all(*moved, triples), exact(*double)
     for own, other in zip(ours, wanted, strict=True):
         close(own.detach(), other.detach(), 1e-5)
@@ -354,16 +384,19 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
     ours = [torch.randn(30, width, generator=random), torch.zeros(30, width), torch.zeros(30, width)]
     wanted = [table.double().clone() for table in ours]
     ours = [table.to(GPU) for table in ours]
+    table, first, second = ours
+    plain_table, plain_first, plain_second = wanted
     for step in range(1, 5):
         rows = torch.randperm(30, generator=random)[:20]
         gradient = torch.randn(22, width, generator=random)
-        numbers = {"learning_rate": 0.02, "betas": (0.9, 0.999), "epsilon": 1e-8, "steps": torch.tensor(step)}
+        numbers: dict[str, Any] = {"learning_rate": 0.02, "betas": (0.9, 0.999), "epsilon": 1e-8}
+        steps = torch.tensor(step)
         with_nobody = torch.cat([rows, torch.tensor([NOBODY, NOBODY])])
-        row_kernels.adam(
-            *ours, with_nobody.to(GPU), gradient.to(GPU), **(numbers | {"steps": torch.tensor(step).to(GPU)})
-        )
-        update_rows(*wanted, rows, gradient[:20].double(), **numbers)
-        taken = row_kernels.gather(ours[0], with_nobody.to(GPU)).cpu()
+        moved = (with_nobody.to(GPU), gradient.to(GPU))
+        row_kernels.adam(table, first, second, *moved, steps=steps.to(GPU), **numbers)
+        plain_moved = (rows, gradient[:20].double())
+        update_rows(plain_table, plain_first, plain_second, *plain_moved, steps=steps, **numbers)
+        taken = row_kernels.gather(table, with_nobody.to(GPU)).cpu()
         assert torch.equal(taken[:20], ours[0].cpu()[rows])
         assert not taken[20:].any()
         by_columns = ours[0].T.contiguous().T
@@ -376,7 +409,7 @@ def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
     moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
     turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
-    numbers = {"learning_rate": 0.1, "betas": (0.9, 0.999), "epsilon": 1e-8, "turned": turned}
+    numbers: dict[str, Any] = {"learning_rate": 0.1, "betas": (0.9, 0.999), "epsilon": 1e-8, "turned": turned}
     row_kernels.adam_all(
         *([each] for each in (moved, *moments, gradient.to(GPU))), steps=[torch.tensor(1.0, device=GPU)], **numbers
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -16,26 +16,29 @@ from mcne.kernels.triples import plain_rank as plain
 from mcne.kernels.triples import rank
 
 Rows = dict[str, Tensor]
+Tables = tuple[Tensor, Tensor, Tensor | None]  # users, items and the bias of items
 
 
 def inputs(
     n: int, m: int, b: int, negatives: int, width: int, dtype: torch.dtype, *, bias: bool = True, scale: float = 1.0
-) -> tuple[list[Tensor | None], Rows]:
+) -> tuple[Tables, Rows]:
     random = torch.Generator().manual_seed(n + m + b)
-    tables: list[Tensor | None] = [
+    users, items, of_items = (
         (scale * torch.randn(size, generator=random, dtype=dtype)).requires_grad_()
         for size in ((n, width), (m, width), (m, 1))
-    ]
-    if not bias:
-        tables[2] = None
+    )
     sizes = {"user": ((b,), n), "positive": ((b,), m), "negative": ((b, negatives), m)}
-    return tables, {name: torch.randint(high, size, generator=random) for name, (size, high) in sizes.items()}
+    rows = {name: torch.randint(high, size, generator=random) for name, (size, high) in sizes.items()}
+    return (users, items, of_items if bias else None), rows
 
 
-def with_gradients(function: object, tables: list[Tensor | None], rows: Rows) -> list[Tensor]:
+def leaves(tables: Tables) -> list[Tensor]:
+    return [table for table in tables if table is not None]
+
+
+def with_gradients(function: Callable[..., tuple[Tensor, Tensor]], tables: Tables, rows: Rows) -> list[Tensor]:
     ranking, decay = function(*tables, **rows)
-    leaves = [table for table in tables if table is not None]
-    gradients = torch.autograd.grad(ranking + 0.3 * decay, leaves)
+    gradients = torch.autograd.grad(ranking + 0.3 * decay, leaves(tables))
     return [ranking.detach(), decay.detach(), *gradients]
 
 
@@ -47,9 +50,12 @@ SHAPES = [(7, 9, 20, 3, 5), (1, 1, 1, 1, 1), (3, 2, 50, 1, 17), (40, 60, 30, 5, 
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 2e-5)]
 )  # plain rounds from 20 on
-def test_compiled_is_plain(shape: tuple[int, ...], bias: bool, dtype: torch.dtype, tolerance: float) -> None:
+def test_compiled_is_plain(
+    shape: tuple[int, int, int, int, int], bias: bool, dtype: torch.dtype, tolerance: float
+) -> None:
     tables, rows = inputs(*shape, dtype, bias=bias)
-    exact = [None if table is None else table.detach().double().requires_grad_() for table in tables]
+    users, items, *of_items = (table.detach().double().requires_grad_() for table in leaves(tables))
+    exact = (users, items, of_items[0] if bias else None)
     found, wanted = with_gradients(rank, tables, rows), with_gradients(plain, exact, rows)
     for ours, theirs in zip(found, wanted, strict=True):
         assert ours.dtype == dtype
@@ -59,7 +65,7 @@ def test_compiled_is_plain(shape: tuple[int, ...], bias: bool, dtype: torch.dtyp
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     tables, rows = inputs(4, 5, 6, 2, 3, torch.float64)
-    assert torch.autograd.gradcheck(lambda *each: rank(*each, **rows), tables)
+    assert torch.autograd.gradcheck(lambda *each: rank(*each, **rows), leaves(tables))
 
 
 def test_a_gradient_can_be_asked_for_twice() -> None:
@@ -68,7 +74,7 @@ def test_a_gradient_can_be_asked_for_twice() -> None:
     for function in (rank, plain):
         ranking, decay = function(*tables, **rows)
         total = 2 * ranking + 3 * decay
-        found.append([torch.autograd.grad(total, tables, retain_graph=True) for _ in range(2)])
+        found.append([torch.autograd.grad(total, leaves(tables), retain_graph=True) for _ in range(2)])
     for first, second, wanted in zip(*found[0], found[1][0], strict=True):
         torch.testing.assert_close(first, wanted, rtol=1e-9, atol=1e-12)
         assert torch.equal(first, second)
@@ -100,10 +106,10 @@ def test_the_order_of_triples_changes_nothing() -> None:
 
 
 def test_a_score_that_is_no_number_is_told() -> None:
-    (users, *others), rows = inputs(7, 9, 20, 3, 5, torch.float32)
+    (users, items, bias), rows = inputs(7, 9, 20, 3, 5, torch.float32)
     with torch.no_grad():
         users[2] = torch.nan
-    assert rank(users, *others, **rows)[0].isnan()
+    assert rank(users, items, bias, **rows)[0].isnan()
 
 
 def test_extreme_scores_stay_finite() -> None:

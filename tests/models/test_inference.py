@@ -43,7 +43,7 @@ def levels(graph: Graph, *, attention: bool, kind: MessageKind, weighted: bool) 
     )
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter *= 30
+            parameter.mul_(30)
     vectors = torch.from_numpy(stream.normal((USERS, 8)).astype(np.float32))
     return inference.infer(network, vectors, GraphLinks(graph, weighted=weighted, device=CPU))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import log
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 from tests.equations import naive
+from tests.values import instances_of, not_none
 from torch import Tensor
 
 from mcne.data.behavior import Behavior
@@ -18,10 +19,11 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.data.split import random_split
+from mcne.embeddings.trunk import MessageKind
 from mcne.errors import UsageError
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne import MCNE, BinaryMask, ConditionalNetwork, MCNEConfig
 from mcne.models.mcne_variants import MCNEA, MCNEF
 from mcne.models.neighborhoods import Batch
 from mcne.models.ranking import Triples
@@ -30,6 +32,7 @@ CPU = torch.device("cpu")
 CONFIG = MCNEConfig(
     widths=(5, 4, 6), neighbor_samples=(3, 2), attention_width=3, negatives=2, batch_size=6, l2=0.01, learning_rate=0.05
 )
+L2Form = Literal["scored", "parameters"]
 VARIANTS = {"mcne": MCNE, "mcne-a": MCNEA, "mcne-f": MCNEF}
 
 
@@ -68,6 +71,23 @@ def make(kind: type[MCNE] = MCNE, config: MCNEConfig = CONFIG, *, seed: int = 0)
     return method
 
 
+def batch_of(method: MCNE, epoch: int, step: int) -> Batch:
+    """The inputs of a step, which the host draws."""
+    batch = method.prepare(epoch, step)
+    assert isinstance(batch, Batch)
+    return batch
+
+
+def triples_of(batch: Batch) -> tuple[Triples, ...]:
+    """The triples of each behavior, which the host keeps apart."""
+    assert isinstance(batch.triples, tuple)
+    return batch.triples
+
+
+def masks_of(network: ConditionalNetwork) -> list[BinaryMask]:
+    return instances_of(BinaryMask, network.masks)
+
+
 # --- the loss ---
 
 
@@ -79,11 +99,12 @@ def naive_loss(method: MCNE, batch: Batch, tables: dict[str, Tensor]) -> tuple[T
     losses, penalties = [], []
     for c in range(len(method.data.names)):
         conditional = [naive.conditional(u, model.masks[-1][c]) for u in last]
-        catalog = batch.triples[c].items.tolist()
+        drawn = triples_of(batch)[c]
+        catalog = drawn.items.tolist()
         rows = zip(
-            batch.triples[c].user.tolist(),
-            batch.triples[c].positive.tolist(),
-            batch.triples[c].negative.tolist(),
+            drawn.user.tolist(),
+            drawn.positive.tolist(),
+            drawn.negative.tolist(),
             strict=True,
         )
         triples = [(i, catalog[p], catalog[n]) for i, p, negatives in rows for n in negatives]
@@ -100,7 +121,7 @@ def naive_loss(method: MCNE, batch: Batch, tables: dict[str, Tensor]) -> tuple[T
 def table_gradients(method: MCNE, batch: Batch) -> dict[str, Tensor]:
     """The gradients of the rows that were handed out, in tables of their own."""
     gradients = {name: torch.zeros_like(table) for name, table in method.tables.tables.items()}
-    handed_out = [batch.users, *(each.items for each in batch.triples)]
+    handed_out = [batch.users, *(each.items for each in triples_of(batch))]
     for gradient, rows, leaf in zip(gradients.values(), handed_out, method.tables.touched(), strict=True):
         everyone = torch.arange(len(gradient))
         assert leaf.grad is not None
@@ -112,9 +133,9 @@ def table_gradients(method: MCNE, batch: Batch) -> dict[str, Tensor]:
 @pytest.mark.parametrize("form", ["scored", "parameters"])
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_loss_is_that_of_the_naive_model(variant: str, message: str, form: str) -> None:
+def test_the_loss_is_that_of_the_naive_model(variant: str, message: MessageKind, form: L2Form) -> None:
     method = make(VARIANTS[variant], replace(CONFIG, message=message, l2_form=form))
-    batch = method.prepare(1, 2)
+    batch = batch_of(method, 1, 2)
     assert not all(hop.has_neighbors.all() for hop in batch.hops)
     tables = {name: table.clone().requires_grad_() for name, table in method.tables.tables.items()}
     expected, per_behavior = naive_loss(method, batch, tables)
@@ -124,7 +145,7 @@ def test_the_loss_is_that_of_the_naive_model(variant: str, message: str, form: s
     assert loss.examples == 18
     parameters = list(method.network.parameters())
     gradients = torch.autograd.grad(expected, [*parameters, *tables.values()], materialize_grads=True)
-    loss.total.backward()
+    torch.autograd.backward(loss.total)
     ours = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     ours += table_gradients(method, batch).values()
     assert len(ours) == {"mcne": 9, "mcne-a": 5, "mcne-f": 2}[variant] + 4
@@ -137,7 +158,7 @@ def test_the_loss_is_that_of_the_naive_model(variant: str, message: str, form: s
 def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
     method = make()
     for step in range(method.n_steps):
-        batch = method.prepare(0, step)
+        batch = batch_of(method, 0, step)
         users = batch.users
         for hop in batch.hops:
             for receiver, senders, heard in zip(users[hop.receiver], users[hop.sender], hop.has_neighbors, strict=True):
@@ -148,10 +169,11 @@ def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
         for c, (user, item) in enumerate(method.data.pairs):
             trained = set(zip(user.tolist(), item.tolist(), strict=True))
             everything = {u for u in range(14) if sum(u == v for v, _ in trained) == method.data.n_items[c]}
+            drawn = triples_of(batch)[c]
             for u, p, negatives in zip(
-                users[batch.triples[c].user].tolist(),
-                batch.triples[c].items[batch.triples[c].positive].tolist(),
-                batch.triples[c].items[batch.triples[c].negative].tolist(),
+                users[drawn.user].tolist(),
+                drawn.items[drawn.positive].tolist(),
+                drawn.items[drawn.negative].tolist(),
                 strict=True,
             ):
                 assert (u, p) in trained
@@ -170,7 +192,8 @@ def test_the_loss_by_hand() -> None:
     pair = (np.zeros(1, np.int32), np.zeros(1, np.int32))
     data = TrainingData(undirected(1, nobody, nobody)[0], ("a", "b"), (2, 2), (pair, pair))
     config = replace(CONFIG, widths=(2, 3), neighbor_samples=(1,), negatives=1, l2=0.5)
-    for form in ("scored", "parameters"):
+    forms: tuple[L2Form, ...] = ("scored", "parameters")
+    for form in forms:
         method = MCNE(data, replace(config, l2_form=form), seed=0, device=CPU)
         layer = method.network.message_layers()[0]
         items = [[[log(2) / 3, 7.0, 7.0], [0.0, 1.0, 1.0]], [[1.0, 1.0, 0.0], [7.0, 7.0, log(2) / 2]]]
@@ -178,7 +201,7 @@ def test_the_loss_by_hand() -> None:
             for parameter in method.network.parameters():
                 parameter.zero_()
             layer.combine.copy_(torch.tensor([[0, 0, 1, 1], [0, 0, 1, -3], [0, 0, 0, 2]]))
-            method.network.masks[1].real.copy_(torch.tensor([[0.1, 0.0, -0.1], [-1.0, -0.5, 1.0], [0.0, 0.0, 0.0]]))
+            masks_of(method.network)[1].real.copy_(torch.tensor([[0.1, 0.0, -0.1], [-1.0, -0.5, 1.0], [0.0, 0.0, 0.0]]))
             method.tables.tables["users"].copy_(torch.tensor([[2.0, 1.0]]))
             for c in range(2):
                 method.tables.tables[f"items.{c}"].copy_(torch.tensor(items[c]))
@@ -197,7 +220,7 @@ def test_the_loss_by_hand() -> None:
 
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("form", ["scored", "parameters"])
-def test_asking_for_a_loss_twice_gives_it_twice(form: str) -> None:
+def test_asking_for_a_loss_twice_gives_it_twice(form: L2Form) -> None:
     method = make(config=replace(CONFIG, l2_form=form))
     first, second = (method.loss(method.prepare(0, 0)) for _ in range(2))
     assert first.total.item() == second.total.item()
@@ -208,17 +231,17 @@ def test_the_last_row_of_the_last_masks_is_not_in_the_loss() -> None:
     method = make()
     batch = method.prepare(0, 0)
     loss = method.loss(batch)
-    loss.total.backward()
-    for level, mask in enumerate(method.network.masks):
-        gradient = mask.real.grad
+    torch.autograd.backward(loss.total)
+    for level, mask in enumerate(masks_of(method.network)):
+        gradient = not_none(mask.real.grad)
         assert torch.all(gradient[:-1].abs().max(dim=1).values > 0)
         assert (gradient[-1].abs().max() == 0) == (level == 2)
     before = loss.total.item()
     with torch.no_grad():
-        method.network.masks[2].real[-1] *= -1
+        masks_of(method.network)[2].real[-1] *= -1
     assert method.loss(batch).total.item() == before
     with torch.no_grad():
-        method.network.masks[2].real[0] *= -1
+        masks_of(method.network)[2].real[0] *= -1
     assert method.loss(batch).total.item() != before
 
 
@@ -245,8 +268,8 @@ def test_a_behavior_without_training_pairs_leaves_the_others_alone() -> None:
 def test_a_step_reads_and_writes_the_rows_of_its_batch_alone() -> None:
     """All other rows are NaN: reading any of them would spread."""
     method = make()
-    batch = method.prepare(0, 0)
-    rows = dict(zip(method.tables.tables, [batch.users, *(each.items for each in batch.triples)], strict=True))
+    batch = batch_of(method, 0, 0)
+    rows = dict(zip(method.tables.tables, [batch.users, *(each.items for each in triples_of(batch))], strict=True))
     for name, table in method.tables.tables.items():
         kept = table[rows[name]].clone()
         table.fill_(torch.nan)
@@ -271,36 +294,36 @@ def test_an_update_is_a_step_of_adam_on_everything() -> None:
     tables = {name: table.clone().requires_grad_() for name, table in twin.tables.tables.items()}
     adam = torch.optim.Adam([*twin.network.parameters(), *tables.values()], lr=CONFIG.learning_rate)
     for step in range(method.n_steps):
-        batch = method.prepare(0, step)
+        batch = batch_of(method, 0, step)
         method.update(method.loss(batch))
         adam.zero_grad()
-        naive_loss(twin, batch, tables)[0].backward()
+        torch.autograd.backward(naive_loss(twin, batch, tables)[0])
         adam.step()
         with torch.no_grad():
-            for mask in twin.network.masks:
+            for mask in masks_of(twin.network):
                 mask.real.copy_(mask.real.clamp(-1, 1))
     assert method.n_steps > 2
     for mine, expected in zip(method.network.parameters(), twin.network.parameters(), strict=True):
         torch.testing.assert_close(mine, expected, rtol=1e-7, atol=1e-9)
-    for name, expected in tables.items():
-        torch.testing.assert_close(method.tables.tables[name], expected.detach(), rtol=1e-7, atol=1e-9)
+    for name, table in tables.items():
+        torch.testing.assert_close(method.tables.tables[name], table.detach(), rtol=1e-7, atol=1e-9)
 
 
 def test_masks_stay_within_one_and_their_flips_are_counted() -> None:
     method = make(config=replace(CONFIG, learning_rate=0.3))
+    masks = masks_of(method.network)
     flips = 0
     for step in range(method.n_steps):
-        before = [mask.real.detach() >= 0 for mask in method.network.masks]
-        before = [mask.clone() for mask in before]
+        before = [mask.real.detach() >= 0 for mask in masks]
         method.update(method.loss(method.prepare(0, step)))
-        after = [mask.real.detach() >= 0 for mask in method.network.masks]
+        after = [mask.real.detach() >= 0 for mask in masks]
         flips += sum(int((a != b).sum()) for a, b in zip(before, after, strict=True))
-        assert all(mask.real.abs().max() <= 1 for mask in method.network.masks)
+        assert all(mask.real.abs().max() <= 1 for mask in masks)
     vitals = method.vitals()
     assert flips > 0
     assert vitals["mask_flips"] == flips
     assert [vitals[f"mask_density_{k}"] for k in range(3)] == pytest.approx([float(m.float().mean()) for m in after])
-    assert any(mask.real.abs().max() == 1 for mask in method.network.masks)
+    assert any(mask.real.abs().max() == 1 for mask in masks)
 
 
 def test_learning_makes_the_loss_of_the_training_pairs_fall() -> None:
@@ -325,7 +348,7 @@ def artifact(method: MCNE) -> Any:
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message: str) -> None:
+def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message: MessageKind) -> None:
     method = make(VARIANTS[variant], replace(CONFIG, message=message))
     for step in range(3):
         method.update(method.loss(method.prepare(0, step)))
@@ -351,7 +374,7 @@ def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_trunk_weighs_links_like_the_naive_model(variant: str, message: str) -> None:
+def test_the_trunk_weighs_links_like_the_naive_model(variant: str, message: MessageKind) -> None:
     method = make(VARIANTS[variant], replace(CONFIG, message=message))
     trunk, model = artifact(method).trunk, naive.model_of(method.network)
     receiver, sender = method.data.graph.sources(), method.data.graph.indices
@@ -386,7 +409,7 @@ def test_variants_have_the_parameters_that_their_readings_leave() -> None:
 def test_the_number_of_layers_is_free() -> None:
     for widths, samples in (((4, 3), (2,)), ((4, 3, 5, 2), (2, 1, 3))):
         method = make(config=replace(CONFIG, widths=widths, neighbor_samples=samples))
-        batch = method.prepare(0, 0)
+        batch = batch_of(method, 0, 0)
         expected, _ = naive_loss(method, batch, method.tables.tables)
         loss = method.loss(batch)
         torch.testing.assert_close(loss.total, expected, rtol=1e-4, atol=1e-6)
@@ -422,7 +445,7 @@ def test_inference_weighs_links_as_sampling_does() -> None:
                 for weight in method.network.message_layers()[0].parameters():
                     weight.mul_(80)
             method.tables.tables["users"].mul_(80)
-            batch = method.prepare(0, 0)
+            batch = batch_of(method, 0, 0)
             sampled = method.network(method.tables.tables["users"][batch.users], batch.hops)
             torch.testing.assert_close(sampled[0], method.levels()[-1][0], rtol=0.02, atol=0.01)
             shares = [graph.share(j, 0, weighted=weighted) for j in (1, 2, 3)]

@@ -6,11 +6,13 @@ import itertools
 import sys
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.models.test_mcne import CONFIG, VARIANTS, dataset
+from tests.models.test_mcne import CONFIG, VARIANTS, dataset, triples_of
+from tests.values import not_none
 
 from mcne.data.split import random_split
 from mcne.kernels import backend
@@ -33,7 +35,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def make(kind: type[MCNE], device: torch.device, **changed: object) -> MCNE:
+def make(kind: type[MCNE], device: torch.device, **changed: Any) -> MCNE:
     """A method whose weights and vectors are large enough for every part to matter."""
     big = dataset(30)
     config = replace(CONFIG, **changed)
@@ -45,6 +47,13 @@ def make(kind: type[MCNE], device: torch.device, **changed: object) -> MCNE:
     for table in method.tables.tables.values():
         table.mul_(80)
     return method
+
+
+def turn_of(method: MCNE, epoch: int, step: int) -> torch.Tensor:
+    """All that the GPU needs to draw a step."""
+    turn = method.prepare(epoch, step)
+    assert isinstance(turn, torch.Tensor)
+    return turn
 
 
 def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
@@ -95,7 +104,7 @@ def test_a_step_on_the_gpu_is_a_plain_step(
     assert not plain.is_capturable
     for step in range(2):
         interpreted.setattr(backend, "is_gpu", lambda _: True)
-        turn = there.prepare(0, step)
+        turn = turn_of(there, 0, step)
         batch = on_host(there, turn)
         ours = there.loss(turn)
         there.update(ours)
@@ -161,14 +170,14 @@ def test_a_step_draws_who_it_may(is_small: bool) -> None:
     seen = [set(zip(user.tolist(), item.tolist(), strict=True)) for user, item in data.pairs]
     drawn_before = None
     for step in (0, 1, method.n_steps - 1):
-        batch = on_host(method, method.prepare(1, step))
+        batch = on_host(method, turn_of(method, 1, step))
         ids = [batch.users]
         for hop in batch.hops:
             ids.append(ids[-1][hop.receiver])
             for user, heard, sender in zip(ids[-1].tolist(), hop.has_neighbors.tolist(), hop.sender, strict=True):
                 around = data.graph.indices[data.graph.indptr[user] : data.graph.indptr[user + 1]]
                 assert not heard or np.isin(ids[-2][sender].numpy(), around).all()
-        for k, triples in enumerate(batch.triples):
+        for k, triples in enumerate(triples_of(batch)):
             for user, positive, negatives in zip(triples.user, triples.positive, triples.negative, strict=True):
                 who = int(ids[-1][user])
                 assert (who, int(triples.items[positive])) in seen[k]
@@ -186,7 +195,7 @@ def test_a_turn_decides_what_is_drawn() -> None:
         drawn = []
         for method in (first, second):
             assert method.neighborhoods.device_sampler is not None
-            drawn.append(method.neighborhoods.device_sampler.draw(method.prepare(epoch, step)))
+            drawn.append(method.neighborhoods.device_sampler.draw(turn_of(method, epoch, step)))
         assert torch.equal(drawn[0][0], drawn[1][0])
         assert torch.equal(drawn[0][2].items, drawn[1][2].items)
         assert torch.equal(drawn[0][2].item, drawn[1][2].item)
@@ -218,7 +227,8 @@ def test_what_the_gpu_cannot_draw_is_drawn_on_the_host(interpreted: pytest.Monke
     assert not make(MCNE, GPU, neighbor_samples=(3, 4096)).is_capturable
     with pytest.warns(UserWarning, match="do not hold 4,096 negatives in rows of 6 numbers"):
         assert not make(MCNE, GPU, negatives=4096).is_capturable
-    assert not make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3)).neighborhoods.device_sampler.is_small
+    large = make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3))
+    assert not not_none(large.neighborhoods.device_sampler).is_small
     everything.update(everything.loss(everything.prepare(0, 0)))
 
 

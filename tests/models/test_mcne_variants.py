@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.values import instances_of
 from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.embeddings.trunk import MessageKind
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, MCNEConfig
+from mcne.models.mcne import MCNE, BinaryMask, MCNEConfig
 from mcne.models.mcne_variants import (
     MCNEA,
     ConstantMasks,
@@ -25,7 +27,9 @@ from mcne.models.mcne_variants import (
     RandomMasksConfig,
     SharedBottom,
     SoftGate,
+    SoftMask,
 )
+from mcne.models.neighborhoods import Batch
 from mcne.models.settings import parse, to_json
 from mcne.randomness import Stream
 
@@ -82,15 +86,15 @@ def gradients(method: MCNE, loss: Tensor) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
-def test_shared_bottom_is_mcne_a_whose_masks_are_all_one(message: str) -> None:
+def test_shared_bottom_is_mcne_a_whose_masks_are_all_one(message: MessageKind) -> None:
     config = replace(CONFIG, message=message)
     open_masks, shared = make(MCNEA, config), make(SharedBottom, config, seed=5)
     with torch.no_grad():
-        for mask in open_masks.network.masks:
+        for mask in instances_of(BinaryMask, open_masks.network.masks):
             mask.real.fill_(0.5)
     take_over(shared, open_masks)
     for step in range(2):
-        batch, other = open_masks.prepare(0, step), shared.prepare(0, step)
+        batch, other = instances_of(Batch, (method.prepare(0, step) for method in (open_masks, shared)))
         assert not torch.equal(batch.users, other.users)  # another seed
         ours, theirs = shared.loss(batch), open_masks.loss(batch)
         assert ours.total.item() == theirs.total.item()
@@ -111,12 +115,12 @@ def test_shared_bottom_learns_no_masks_and_has_none_to_watch() -> None:
 
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
-def test_soft_gate_with_gates_of_0_and_1_is_mcne_with_those_masks(message: str) -> None:
+def test_soft_gate_with_gates_of_0_and_1_is_mcne_with_those_masks(message: MessageKind) -> None:
     config = replace(CONFIG, message=message)
     binary, soft = make(MCNE, config), make(SoftGate, config, seed=5)
     take_over(soft, binary)
     with torch.no_grad():
-        for gate, mask in zip(soft.network.masks, binary.network.masks, strict=True):
+        for gate, mask in zip(instances_of(SoftMask, soft.network.masks), binary.network.masks, strict=True):
             gate.real.copy_((2 * mask() - 1) * LARGE)
     for step in range(2):
         batch = binary.prepare(0, step)
@@ -126,8 +130,8 @@ def test_soft_gate_with_gates_of_0_and_1_is_mcne_with_those_masks(message: str) 
         assert gradients(soft, ours.total) == gradients(binary, theirs.total)
     users = np.arange(N_USERS)
     for k, name in enumerate(dataset().behavior_names):
-        scores = [method.scorer().scores(k, users) for method in (soft, binary)]
-        np.testing.assert_allclose(*scores, rtol=1e-5, atol=1e-6)
+        scores, binary_scores = (method.scorer().scores(k, users) for method in (soft, binary))
+        np.testing.assert_allclose(scores, binary_scores, rtol=1e-5, atol=1e-6)
         vectors = [method.embeddings(dataset(), {}).user_vectors(name) for method in (soft, binary)]
         assert vectors[0].tobytes() == vectors[1].tobytes()
 
@@ -220,7 +224,7 @@ def test_everything_but_masks_starts_where_mcne_starts(kind: type[MCNE]) -> None
 @pytest.mark.parametrize(("value", "density"), [(0.5, 1.0), (0.0, 1.0), (-0.01, 0.0)])
 def test_constant_masks_start_open_or_closed(value: float, density: float) -> None:
     method = make_wide(ConstantMasks, value=value)
-    assert all(torch.all(mask.real == value) for mask in method.network.masks)
+    assert all(torch.all(mask.real == value) for mask in instances_of(BinaryMask, method.network.masks))
     assert [method.vitals()[f"mask_density_{k}"] for k in range(3)] == [density] * 3
 
 
@@ -256,7 +260,8 @@ def test_random_masks_of_another_density_hold_those_of_a_lower_one() -> None:
         assert found.mean().item() == pytest.approx(density, abs=0.1)
     assert torch.all(few <= half)
     assert torch.all(half <= many)
-    assert (none.sum(), every.min()) == (0, 1)
+    assert none.sum() == 0
+    assert every.min() == 1
 
 
 @pytest.mark.parametrize("density", [0.3, (0.3, 0.9, 0.0)])
