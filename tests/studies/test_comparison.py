@@ -36,7 +36,7 @@ ALONE = Resources("cpu", threads=1)
 
 def diverging(monkeypatch: pytest.MonkeyPatch, *where: tuple[str, int]) -> list[tuple[str, int]]:
     """Trainings of bpr in these modes and repetitions diverge; what is trained is noted in the list returned."""
-    tried = []
+    tried: list[tuple[str, int]] = []
     run = Training.run
 
     def other(self: Training, path: Path, *, resume: bool = False) -> training.Run:

@@ -13,14 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.studies.small_plan import PLAN, opened
+from tests.values import not_none
 
 from mcne.evaluation import significance
 from mcne.studies.comparison import Comparison
-from mcne.studies.comparison_tables import Row, Spread, summarize, tables, write
+from mcne.studies.comparison_tables import ComparisonRow, summarize, tables, write
+from mcne.studies.engine import Spread
 from mcne.text import Table, html_page, p_value
 
 
-def row_of(comparison: Comparison, name: str) -> Row:
+def row_of(comparison: Comparison, name: str) -> ComparisonRow:
     return next(row for row in summarize(comparison).rows if row.name == name)
 
 
@@ -43,7 +45,7 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     markdown, page, numbers = (path.read_text() for path in paths[:3])
     recall = row_of(finished, "bpr").metric("sampled", "Books", "recall@5")
     assert recall is not None
-    shown = f"{100 * recall.mean:.1f} ± {100 * recall.sd:.1f}"
+    shown = f"{100 * recall.mean:.1f} ± {100 * not_none(recall.sd):.1f}"
     assert shown in markdown
     assert shown in page
     assert "bpr against the others" in markdown
@@ -78,7 +80,7 @@ def test_the_papers_numbers_stand_beside_both_readings_of_each_metric(finished: 
     for gap, (metric, printed) in zip(gaps, readings.items(), strict=True):
         found = row_of(finished, "bpr").metric("sampled", "Books", metric)
         assert found is not None
-        assert cells[metric] == f"{100 * found.mean:.1f} ± {100 * found.sd:.1f}"
+        assert cells[metric] == f"{100 * found.mean:.1f} ± {100 * not_none(found.sd):.1f}"
         assert gap == f"{100 * found.mean - printed:+.1f}"
     assert cells["recall@5"] != cells["pooled_recall@5"]
 
@@ -117,7 +119,8 @@ def test_a_list_that_is_not_searched_is_fixed(finished: Comparison) -> None:
     }
     summary = summarize(finished)
     joint = next(each for each in wide["bpr"] if each.mode == "joint")
-    row = replace(summary.rows[1], candidate=joint, candidates=wide["bpr"])
+    row = summary.rows[1]
+    row = ComparisonRow(**vars(row) | {"candidate": joint, "candidates": wide["bpr"]})
     object.__setattr__(row.candidate, "resolved", finished.choose()["bpr"].resolved)  # bpr itself has no widths
     changed = replace(summary, rows=(row,))
     costs = next(table for table in tables(changed) if table.title == "Costs and choices")

@@ -12,8 +12,8 @@ from tests.studies.small_plan import PLAN, opened
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.errors import UsageError
-from mcne.models import registry
-from mcne.models.bpr import BPR, BPRConfig
+from mcne.models import bpr, registry
+from mcne.models.bpr import BPRConfig
 from mcne.models.settings import Count
 from mcne.studies.comparison import Candidate, Cell, Plan
 
@@ -191,7 +191,7 @@ class LaterConfig(BPRConfig):
 
 def test_a_changed_default_is_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     before = CELL.name
-    monkeypatch.setitem(registry.METHODS, "bpr", registry.Entry(BPR, LaterConfig))
+    monkeypatch.setattr(bpr, "BPRConfig", LaterConfig)
     later = replace(CELL, candidate=Candidate("bpr", "joint", {"epochs": 2}))
     assert later.name != before
     assert later.spec.config["negatives"] == 77

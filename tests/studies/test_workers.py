@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -98,7 +98,9 @@ def test_a_process_that_dies_is_told() -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_process_that_has_lost_its_gpu_does_nothing_else(jobs: int, tmp_path: Path) -> None:
     """Whatever it trained then would be wrong, and look as if it were not."""
-    works = [partial(refuse_at if k else lose_the_gpu_at, tmp_path / f"{k}") for k in range(9)]
+    works: list[Callable[..., Any]] = [
+        partial(refuse_at if k else lose_the_gpu_at, tmp_path / f"{k}") for k in range(9)
+    ]
     tasks = [Task(tmp_path / f"cell-{k}", work) for k, work in enumerate(works)]
     with pytest.raises(CaptureError, match="could not be captured"):
         run_missing(tasks, "cells", Resources("cpu", jobs), say=print, about=str)
