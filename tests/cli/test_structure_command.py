@@ -81,7 +81,7 @@ def test_mistakes(given: tuple[str, ...], code: int, said: str, run: Run, place:
 def test_a_place_of_something_else(run: Run, place: Path) -> None:
     before = sorted(place.rglob("*"))
     result = run("structure", "--data", place / "data", "--out", place / "mcne", "--methods", "line")
-    fails(result, 2, "holds something else than a structure study", "choose an empty directory or another --out")
+    fails(result, 2, "is not empty and is not a structure study", "choose an empty directory or another --out")
     assert sorted(place.rglob("*")) == before
 
 

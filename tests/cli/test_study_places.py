@@ -101,7 +101,7 @@ def test_a_finished_study_is_not_made_another(
     before = contents(out)
     for here in KINDS:
         if here != there:
-            said = f"{out}: was begun as {KINDS[there]}, and this is {KINDS[here]}; choose another --out"
+            said = f"{out}: already contains {KINDS[there]}, and this is {KINDS[here]}; choose another --out"
             refuses(study(here, out), said)
             refuses(study(here, out, "--json" if here == "sweep" else "--table"), said)
     assert contents(out) == before
@@ -122,7 +122,7 @@ def test_a_directory_of_an_earlier_version_goes_on(there: str, finished: Callabl
     before = contents(out)
     for here in KINDS:
         if here != there:
-            refuses(study(here, out), f"was begun as {KINDS[there]}, and this is {KINDS[here]}")
+            refuses(study(here, out), f"already contains {KINDS[there]}, and this is {KINDS[here]}")
     assert contents(out) == before
     again = study(there, out)
     assert again.code == 0, again
@@ -136,9 +136,9 @@ def test_an_earlier_sweep_without_a_result_goes_on(finished: Callable[[str], Pat
     (out / "data.json").write_text(json.dumps({name: prints[name] for name in prints if name != "kind"}))
     for name in ("sweep.json", "sweep.md"):
         (out / name).unlink()
-    refuses(study("compare-transfer", out), "was begun as a comparison or a sweep or a sweep's timing, and this is")
+    refuses(study("compare-transfer", out), "already contains a comparison or a sweep or a sweep's timing, and this is")
     assert study("sweep", out).code == 0
-    refuses(study("compare", out), "was begun as a sweep, and this is a comparison")
+    refuses(study("compare", out), "already contains a sweep, and this is a comparison")
 
 
 @pytest.mark.parametrize("here", list(KINDS))
@@ -150,7 +150,7 @@ def test_what_is_no_study_is_left_alone(name: str, here: str, study: Study, data
     (out / "mine").write_text("kept")
     (out / name).write_text('{"mine": true}')
     before = contents(tmp_path)
-    said = f"{out}: holds something else than {KINDS[here]} ("
+    said = f"{out}: is not empty and is not {KINDS[here]} ("
     refuses(study(here, out, data=fresh), said, name, "mine", "; choose an empty directory or another --out")
     refuses(study(here, out / "mine", data=fresh), f"mine: is a file, and {KINDS[here]} needs a directory; choose")
     assert contents(tmp_path) == before
@@ -173,7 +173,7 @@ def test_the_timing_of_a_sweep_is_no_place_either(
     assert study("sweep", out).code == 0
     timing = out / "timing"
     for here, kind in KINDS.items():
-        refuses(study(here, timing), f"{timing}: was begun as a sweep's timing, and this is {kind}")
+        refuses(study(here, timing), f"{timing}: already contains a sweep's timing, and this is {kind}")
     told = run("report", timing, "--out", tmp_path / "page.html")
     assert told.code == 4
     assert f"{timing}: a sweep's timing, not a run or a comparison; mcne plot sweep {out} draws it" in told.err

@@ -40,9 +40,11 @@ def test_the_kind_is_kept_with_the_data(tmp_path: Path) -> None:
         begin(out, kind, PRINTS | {"random-1": "2" * 64})
         assert kinds_of(out) == (kind,)
         for other in set(Kind) - {kind}:
-            with pytest.raises(UsageError, match=f"was begun as a {kind}, and this is a {other}; choose another --out"):
+            with pytest.raises(
+                UsageError, match=f"already contains a {kind}, and this is a {other}; choose another --out"
+            ):
                 begin(out, other, PRINTS)
-        with pytest.raises(ArtifactError, match="was begun on other data"):
+        with pytest.raises(ArtifactError, match="was started on other data"):
             begin(out, kind, {"dataset": "9" * 64})
         assert json.loads((out / "data.json").read_text()) == {"kind": kind, **PRINTS, "random-1": "2" * 64}
 
@@ -83,7 +85,7 @@ def test_content_shows_what_was_not_kept(
 
 def test_what_is_there_is_named(tmp_path: Path) -> None:
     out = holding(tmp_path / "out", *"gfedcba")
-    said = "holds something else than a sweep (a, b, c, d, e, … 2 more); choose an empty directory or another --out"
+    said = "is not empty and is not a sweep (a, b, c, d, e, … 2 more); choose an empty directory or another --out"
     with pytest.raises(UsageError) as error:
         check_kind(out, Kind.sweep)
     assert str(error.value) == f"{out}: {said}"

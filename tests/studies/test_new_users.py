@@ -88,11 +88,11 @@ def test_it_goes_on_where_it_was(data: SocialDataset, done: tuple[Path, dict[str
 
 def test_another_trial_is_refused(data: SocialDataset, done: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     out, before = done[0], (done[0] / SUMMARY).read_bytes()
-    with pytest.raises(ArtifactError, match=r"holds another trial \(other share, in_training\); repeat what it was"):
+    with pytest.raises(ArtifactError, match=r"contains another trial \(other share, in_training\); repeat what it was"):
         Trial("mcne", SMALL, share=0.2).run(data, out, seeds=1, device="cpu", reporting=silent, say=print)
     assert (out / SUMMARY).read_bytes() == before
     (tmp_path / "letter").write_text("dear")
-    with pytest.raises(UsageError, match=r"something else than a study of new users \(letter\); choose"):
+    with pytest.raises(UsageError, match=r"is not a study of new users \(letter\); choose"):
         Trial("mcne", SMALL).run(data, tmp_path, seeds=1, device="cpu", reporting=silent, say=print)
 
 

@@ -252,7 +252,7 @@ def test_a_death_before_the_study_was_written_leaves_a_free_place(data: SocialDa
 
 def test_a_place_of_something_else_is_left_alone(data: SocialDataset, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear")
-    with pytest.raises(UsageError, match="something else than a structure study"):
+    with pytest.raises(UsageError, match="is not a structure study"):
         study(data, tmp_path, "line").open()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["letter"]
     with pytest.raises(UsageError, match="letter: is a file, and a structure study needs a directory"):

@@ -195,7 +195,7 @@ def test_what_is_not_finished_is_told(copied: Path, data: Path) -> None:
     ("sweep", "said"),
     [
         (Sweep("bpr", SETTINGS, {"width": (2, 8)}, 2), "width without 4; l2 without 0.05, 0.2"),
-        (Sweep("bpr", {"epochs": 2}, SWEEP.values, 2), r"holds another sweep \(settings\); choose another --out"),
+        (Sweep("bpr", {"epochs": 2}, SWEEP.values, 2), r"contains another sweep \(settings\); choose another --out"),
         (Sweep("bpr", SETTINGS, SWEEP.values, 1), "fewer repetitions"),
     ],
 )

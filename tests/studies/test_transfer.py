@@ -232,7 +232,7 @@ def test_data_may_not_change_beneath_it(plan: Path, data: Path, tmp_path: Path, 
     TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
     other = SocialDataset("other", whole[0].users, whole[0].graph, whole[0].behaviors[1:])
     other.save(tmp_path / "other")
-    with pytest.raises(ArtifactError, match="was begun on other data"):
+    with pytest.raises(ArtifactError, match="was started on other data"):
         TransferStudy.open(TransferPlan.read(plan), tmp_path / "other", tmp_path / "out")
 
 

@@ -91,7 +91,7 @@ def test_every_task_is_told_as_it_ends() -> None:
 
 
 def test_a_process_that_dies_is_told() -> None:
-    with pytest.raises(DataError, match=r"exit code -9: killed, perhaps for want of memory.*lower --jobs"):
+    with pytest.raises(DataError, match=r"exit code -9: killed, perhaps because memory ran out.*lower --jobs"):
         list(workers.outcomes({"a": die}, jobs=2))
 
 
@@ -116,7 +116,9 @@ def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
     time.sleep(1)  # until the sleepers do not hear
     signal.raise_signal(signal.SIGTERM)
     started = time.monotonic()
-    with pytest.raises(Interrupted, match=r"stopped by SIGTERM; finished cells are kept.*the same command goes on"):
+    with pytest.raises(
+        Interrupted, match=r"stopped by SIGTERM; finished cells are kept; run the same command again to continue"
+    ):
         next(found)
     assert time.monotonic() - started < 10
 
@@ -173,7 +175,7 @@ def test_a_comparison_ends_soon_and_goes_on(
     said, complaint = process.communicate(timeout=60)
     assert time.monotonic() - started < 15
     assert process.returncode == 128 + number
-    assert re.fullmatch(rf"stopped by {number.name}; .*the same command goes on\n", complaint), complaint
+    assert re.fullmatch(rf"stopped by {number.name}; .*run the same command again to continue\n", complaint), complaint
     begun = list((out / "cells").iterdir())
     assert len(begun) == jobs  # none was begun after the signal
     assert all(list((cell / "run" / "checkpoints").iterdir()) for cell in begun)

@@ -157,10 +157,6 @@ class Plan:
         """The split of a repetition."""
         return f"random-{repetition}" if self.split == "random" else self.split
 
-    def splits(self, data: Path, dataset: SocialDataset) -> list[Split]:
-        """The split of every repetition, made if it is missing."""
-        return [split_of(data, dataset, self.split_name(repetition)) for repetition in range(self.repetitions)]
-
     def check(self, dataset: SocialDataset, first: Split) -> None:
         """Refuse a plan that the data does not allow, before anything is trained."""
         for row in self.trained:
@@ -208,7 +204,7 @@ class Comparison:
         """
         engine.check_kind(out, kind)
         dataset = SocialDataset.load(data)
-        splits = plan.splits(data, dataset)
+        splits = [split_of(data, dataset, plan.split_name(repetition)) for repetition in range(plan.repetitions)]
         plan.check(dataset, splits[0])
         comparison = cls(plan, data, out, dataset, tuple(split.fingerprint for split in splits))
         prints = {plan.split_name(r): split for r, split in enumerate(comparison.splits)}
@@ -232,8 +228,7 @@ class Comparison:
 
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell, once it is finished."""
-        directory = self.directory(cell)
-        return engine.read_result(directory) if engine.is_done(directory) else None
+        return engine.result_of(self.directory(cell))
 
     def searched(self, row: str) -> list[Cell]:
         """The candidates of a row on the first repetition; none if there is no choice."""
@@ -246,11 +241,7 @@ class Comparison:
 
     def choose(self) -> dict[str, Candidate]:
         """The chosen candidate of every row whose search is finished."""
-        best = {
-            row: engine.best_candidate(candidates, [self.result(cell) for cell in self.searched(row)])
-            for row, candidates in self.plan.candidates.items()
-        }
-        return {row: candidate for row, candidate in best.items() if candidate is not None}
+        return engine.choose(self.plan.candidates, lambda each: self.result(self.cell(each, 0, is_search=True)))
 
     def search_cells(self) -> list[Cell]:
         """What must be trained before candidates can be chosen."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,34 +29,24 @@ SHORT = ("R@5", "N@5")
 CHOICES = ("searched", "validation NDCG@5", "chosen", "fixed", "schedule")
 
 
-class Configured(Protocol):
-    """A candidate of a row."""
-
-    @property
-    def given(self) -> Mapping[str, Any]:
-        """Its settings."""
-
-    @property
-    def schedule(self) -> Mapping[str, Any]:
-        """How long it is trained."""
-
-
-Chosen = TypeVar("Chosen", bound=Configured)
-
-
 @dataclass(frozen=True)
-class Row(Generic[Chosen]):
+class Row:
     """A row of a study: what was searched and chosen for it, and the results of its repetitions."""
 
     name: str
-    candidate: Chosen
-    candidates: tuple[Chosen, ...]
-    diverged: int  # … of them, in the search
+    candidate: Any  # the chosen one; it has ``given`` settings and a ``schedule``
+    candidates: tuple[Any, ...]
+    searched: tuple[Result | None, ...]  # results of the candidates in the search, if there was one
     validation: float | None  # of the chosen one, in the search
     planned: int  # repetitions
     results: tuple[Result, ...]  # of the finished ones
 
     UNIT: ClassVar[str] = "repetitions"
+
+    @property
+    def diverged(self) -> int:
+        """How many candidates diverged in the search."""
+        return sum(result is not None and "diverged" in result for result in self.searched)
 
     @property
     def is_whole(self) -> bool:
@@ -98,7 +88,7 @@ class Row(Generic[Chosen]):
         return shown + (f", validated every {schedule['evaluate_every']}" if schedule["evaluate_every"] > 1 else "")
 
 
-class ComparisonRow(Row[Candidate]):
+class ComparisonRow(Row):
     """A row of a comparison."""
 
     def metric(self, protocol: str, behavior: str | None, metric: str) -> Spread | None:
@@ -179,11 +169,10 @@ def _row(comparison: Comparison, name: str, candidate: Candidate) -> ComparisonR
     if not results:
         return None
     candidates = comparison.plan.candidates[name]
-    searched = [comparison.result(cell) for cell in comparison.searched(name)]
+    searched = tuple(comparison.result(cell) for cell in comparison.searched(name))
     best = (searched[candidates.index(candidate)] if searched else None) or results[0]
-    diverged = sum(result is not None and "diverged" in result for result in searched)
     planned = comparison.plan.repetitions
-    return ComparisonRow(name, candidate, candidates, diverged, best["validation"], planned, results)
+    return ComparisonRow(name, candidate, candidates, searched, best["validation"], planned, results)
 
 
 def _scores(comparison: Comparison, rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], dict[str, UserScores]]:

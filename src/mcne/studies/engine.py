@@ -3,7 +3,7 @@
 A study is a directory of one kind, on data that may not change, with tasks. Every task has a directory of its own and
 writes its result there last, so a task with a result is done. The engine claims the study's directory, runs the tasks
 that are not done, one after another or side by side, and takes over finished tasks from other machines. What is
-trained and measured is told by specifications: comparison, sweep, transfer, structure and new_users.
+trained and measured is up to the specifications: comparison, sweep, transfer, structure and new_users.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ def check_kind(out: Path, kind: Kind) -> None:
     names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
     kinds = kinds_of(out)
     if kinds and kind not in kinds:
-        raise UsageError(f"{out}: was begun as {named(*kinds)}, and this is {named(kind)}; choose another --out")
+        raise UsageError(f"{out}: already contains {named(*kinds)}, and this is {named(kind)}; choose another --out")
     if names and not kinds:
         more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
         raise UsageError(
-            f"{out}: holds something else than {named(kind)} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
+            f"{out}: is not empty and is not {named(kind)} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
             "directory or another --out"
         )
 
@@ -132,7 +132,7 @@ def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
         before = _read_prints(path.parent)
         if differing := difference(before, prints):
             raise ArtifactError(
-                f"{out}: was begun on other data ({differing}); restore it, or compare in another directory"
+                f"{out}: was started on other data ({differing}); restore it, or compare in another directory"
             )
         return {"kind": kind, **before, **prints}
 
@@ -174,13 +174,13 @@ class Task:
     directory: Path
     work: Callable[[Path, torch.device, int], Result]  # of directory, device and jobs; pickled for other processes
     title: str = ""  # in messages; by default the directory's name
-    result: str = RESULT  # the file
+    result_name: str = RESULT  # the file
     keeps_run: bool = False
 
     @property
     def is_done(self) -> bool:
-        """Whether its result is there."""
-        return is_done(self.directory, self.result)
+        """Whether its result exists."""
+        return is_done(self.directory, self.result_name)
 
     def run(self, resources: Resources) -> None:
         """Do it unless it is done; the result is written last, and then the run is removed.
@@ -194,7 +194,7 @@ class Task:
         device = choose_device(resources.device)
         with locked(self.directory):
             if not self.is_done:  # another process may have done it in the meantime
-                write_json(self.directory / self.result, self.work(self.directory, device, resources.jobs))
+                write_json(self.directory / self.result_name, self.work(self.directory, device, resources.jobs))
             self.remove_run()
 
     def remove_run(self) -> None:
@@ -218,6 +218,11 @@ def read_result(
     if missing:
         raise ArtifactError(f"{directory / name}: damaged (no {', '.join(missing)}); {step}")
     return result
+
+
+def result_of(directory: Path) -> dict[str, Any] | None:
+    """The result of a task, once it is done."""
+    return read_result(directory) if is_done(directory) else None
 
 
 def removal(directory: Path) -> str:
@@ -330,20 +335,26 @@ def ending(result: Result) -> str:
     return f"{outcome}, {result['train_seconds']:.0f} s"
 
 
-def best_candidate(candidates: Sequence[Candidate], results: Sequence[Result | None]) -> Candidate | None:
-    """The candidate that is best on validation, once all are finished or have diverged; a single one is chosen at once.
+def choose(
+    rows: Mapping[str, Sequence[Candidate]], searched: Callable[[Candidate], Result | None]
+) -> dict[str, Candidate]:
+    """Of every row the candidate that is best on validation, once all are finished or have diverged.
 
-    While any is missing none is chosen: the others would have had the smaller search.
+    While any is missing none is chosen: the others would have had the smaller search. A single one needs no search.
     """
-    if len(candidates) == 1:
-        return candidates[0]
-    reached = []
-    for result, candidate in zip(results, candidates, strict=True):
-        if result is None:
-            return None
-        if result["validation"] is not None:
-            reached.append((result["validation"], candidate))
-    return max(reached, key=lambda pair: pair[0])[1] if reached else None
+    chosen = {}
+    for row, candidates in rows.items():
+        if len(candidates) == 1:
+            chosen[row] = candidates[0]
+            continue
+        results = [searched(candidate) for candidate in candidates]
+        pairs = zip(results, candidates, strict=True)
+        reached = [
+            (result["validation"], each) for result, each in pairs if result and result["validation"] is not None
+        ]
+        if reached and None not in results:
+            chosen[row] = max(reached, key=lambda pair: pair[0])[1]
+    return chosen
 
 
 def lacking(results: Mapping[str, Result | None], failures: Mapping[str, str], what: str = "") -> str:

@@ -1,4 +1,4 @@
-"""How well new users are served: hold users out, train without them, embed them from what is told, and rank."""
+"""How well new users are served: hold users out, train without them, embed them from what is known, and rank."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
     "attributes": ("attributes",),
     "all three": ("links", "history", "attributes"),
 }
-"""What is told of users who were held out; the last two of models that know attributes."""
+"""What is known of users who were held out; the last two need a model that knows attributes."""
 
 Reporting = Callable[[str], AbstractContextManager["Reporter"]]
 """Given a title, shows a training for as long as it takes."""
@@ -195,7 +195,7 @@ def _joined(request: dict[str, Any], path: Path) -> dict[str, Any]:
     if before != request:
         different = ", ".join(name for name in request if before.get(name) != request[name])
         raise ArtifactError(
-            f"{path.parent}: holds another trial (other {different}); repeat what it was started with, or choose "
+            f"{path.parent}: contains another trial (other {different}); repeat what it was started with, or choose "
             "another --out"
         )
     return request

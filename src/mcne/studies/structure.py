@@ -19,17 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcne import __version__
-from mcne.analysis.links import (
-    HEURISTICS,
-    HeldOut,
-    Pairs,
-    Scores,
-    auc,
-    average_precision,
-    cosine_scores,
-    hold_out,
-    inner_product_scores,
-)
+from mcne.analysis import links
+from mcne.analysis.links import HeldOut, Pairs, Scores, hold_out
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -48,7 +39,7 @@ if TYPE_CHECKING:
 STUDY = RECORDS[Kind.structure]
 KIND = "mcne structure"
 RESULT, PAGE = "structure.json", "structure.md"
-SIMILARITIES = {"inner product": inner_product_scores, "cosine": cosine_scores}
+SIMILARITIES = {"inner product": links.inner_product_scores, "cosine": links.cosine_scores}
 METRICS = ("auc", "ap")
 AGAINST = {"uniform": "any two users", "degree": "users with as many friends as those of held-out links"}
 """The pairs that links are told from."""
@@ -126,12 +117,12 @@ class StructureStudy:
         for key in ("dataset", "share"):
             if before[key] != now[key]:
                 raise UsageError(
-                    f"{self.out}: holds a study of another {key} ({_short(before[key])}, this one is "
+                    f"{self.out}: contains a study of another {key} ({_short(before[key])}, this one is "
                     f"{_short(now[key])}); choose another --out"
                 )
         for method, settings in now["methods"].items():
             if before["methods"].get(method, settings) != settings:
-                raise UsageError(f"{self.out}: holds {method} with other settings; choose another --out")
+                raise UsageError(f"{self.out}: contains {method} with other settings; choose another --out")
         now["repetitions"] = max(before["repetitions"], self.repetitions)
         return now | {"methods": {**before["methods"], **now["methods"]}}
 
@@ -245,16 +236,16 @@ def heuristics(held_out: HeldOut) -> dict[str, Row]:
     """The same of scores that need no training and see the same network."""
     return {
         name: {"behavior": None, "similarity": None} | _figures(held_out, partial(score, held_out.graph))
-        for name, score in HEURISTICS.items()
+        for name, score in links.HEURISTICS.items()
     }
 
 
 def _figures(held_out: HeldOut, score: Callable[[Pairs], Scores]) -> dict[str, dict[str, float]]:
-    links = score(held_out.links)
+    held = score(held_out.links)
     figures = {}
     for kind, pairs in held_out.others.items():
         others = score(pairs)
-        figures[kind] = {"auc": auc(links, others), "ap": average_precision(links, others)}
+        figures[kind] = {"auc": links.auc(held, others), "ap": links.average_precision(held, others)}
     return figures
 
 
@@ -284,8 +275,8 @@ def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
     lacking: dict[str, str] = {}
     epochs: dict[str, list[tuple[int, int]]] = {}
     for method, settings in study["methods"].items():
-        places = [cell_directory(out, method, settings, repetition) for repetition in repetitions]
-        results = {place.name: read_cell(place) if engine.is_done(place) else None for place in places}
+        directories = [cell_directory(out, method, settings, repetition) for repetition in repetitions]
+        results = {each.name: read_cell(each) if engine.is_done(each) else None for each in directories}
         cells = [result for result in results.values() if result is not None]
         rows += _summaries(method, cells)
         epochs[method] = [(cell["best_epoch"], cell["epochs"]) for cell in cells if cell.get("best_epoch")]
@@ -335,11 +326,11 @@ def page(results: Mapping[str, Any]) -> str:
 
 def lines(results: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], ...]:
     """The cells of a table for people: a line per method, vector and similarity."""
-    return tuple((label(row), row["similarity"] or "", *_percents(row[kind])) for row in results["rows"])
-
-
-def _percents(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [percent(Spread(figures[metric]["mean"], figures[metric]["sd"])) for metric in METRICS]
+    cells = []
+    for row in results["rows"]:
+        spreads = [Spread(row[kind][metric]["mean"], row[kind][metric]["sd"]) for metric in METRICS]
+        cells.append((label(row), row["similarity"] or "", *map(percent, spreads)))
+    return tuple(cells)
 
 
 def label(row: Mapping[str, Any]) -> str:

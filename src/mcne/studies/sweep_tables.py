@@ -35,7 +35,7 @@ def check_place(sweep: Sweep, out: Path) -> None:
         differing += [f"{curve['setting']} without {', '.join(map(str, lost))}"] if lost else []
     differing += ["fewer repetitions"] if before.get("repetitions", 0) > sweep.repetitions else []
     if differing:
-        raise UsageError(f"{out}: holds another sweep ({'; '.join(differing)}); choose another --out")
+        raise UsageError(f"{out}: contains another sweep ({'; '.join(differing)}); choose another --out")
 
 
 def titles_of(comparison: Comparison) -> dict[str, str]:

@@ -167,11 +167,11 @@ class TransferStudy:
 
     def result(self, way: Way, repetition: int) -> dict[str, Any] | None:
         """The result of a way on a repetition, once it is finished."""
-        return _result(self.directory(way, repetition))
+        return engine.result_of(self.directory(way, repetition))
 
     def base_results(self) -> list[dict[str, Any]]:
         """The results of the bases that are finished."""
-        results = [_result(self.base(repetition)) for repetition in range(self.plan.repetitions)]
+        results = [engine.result_of(self.base(repetition)) for repetition in range(self.plan.repetitions)]
         return [result for result in results if result is not None]
 
     def evaluation(self, way: Way, repetition: int) -> Evaluation:
@@ -181,11 +181,7 @@ class TransferStudy:
 
     def choose(self) -> dict[str, Way]:
         """The chosen way of every row whose search is finished, for all repetitions; the test part has no say in it."""
-        best = {
-            row: engine.best_candidate(ways, [self.result(way, 0) for way in ways])
-            for row, ways in self.plan.rows.items()
-        }
-        return {row: way for row, way in best.items() if way is not None}
+        return engine.choose(self.plan.rows, lambda way: self.result(way, 0))
 
     def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
         """Do what is missing; failures are reported and returned by name, and tried again the next time."""
@@ -198,7 +194,7 @@ class TransferStudy:
         repetitions = range(self.plan.repetitions)
         bases = [self._task(self.plan.base, r, is_base=True) for r in repetitions if self._needs_base(r)]
         failed = run(bases, "bases")
-        results = {task.directory.name: _result(task.directory) for task in bases}
+        results = {task.directory.name: engine.result_of(task.directory) for task in bases}
         failed |= {name: result["diverged"] for name, result in results.items() if result and "diverged" in result}
         if failed:
             return failed
@@ -220,10 +216,6 @@ class TransferStudy:
 
 def _split_name(repetition: int) -> str:
     return f"random-{repetition}"
-
-
-def _result(directory: Path) -> dict[str, Any] | None:
-    return engine.read_result(directory) if engine.is_done(directory) else None
 
 
 def _about(task: Task) -> str:

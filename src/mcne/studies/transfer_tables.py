@@ -26,7 +26,7 @@ CHOICES_NOTE = (
 )
 
 
-class TransferRow(Row[Way]):
+class TransferRow(Row):
     """A row of a transfer study, with its chosen way on the splits that are done."""
 
     UNIT: ClassVar[str] = "splits"
@@ -75,10 +75,9 @@ def _row(study: TransferStudy, name: str, way: Way) -> TransferRow:
     repeated = [study.result(way, repetition) for repetition in range(planned)]
     results = tuple(result for result in repeated if result is not None and "test" in result)
     candidates = study.plan.rows[name]
-    searched = [study.result(each, 0) for each in candidates]
-    diverged = sum(result is not None and "diverged" in result for result in searched)
+    searched = tuple(study.result(each, 0) for each in candidates)
     validation = None if repeated[0] is None else repeated[0]["validation"]
-    return TransferRow(name, way, candidates, diverged, validation, planned, results)
+    return TransferRow(name, way, candidates, searched, validation, planned, results)
 
 
 def write(study: TransferStudy, *, rows: Sequence[TransferRow]) -> list[Path]:

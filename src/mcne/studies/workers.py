@@ -1,4 +1,4 @@
-"""Processes that do tasks side by side, each on one of the GPUs, if there are any, and end when they are asked to."""
+"""Processes that do tasks side by side, each on one of the GPUs, if there are any, until they are told to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TypeVar
 from mcne.errors import CaptureError, DataError, Interrupted, MCNEError
 from mcne.training.loop import hold_signals
 
-LOOK = 0.5  # seconds between two looks whether someone asked to stop
+LOOK = 0.5  # seconds between two checks for a signal
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PATIENCE = 20.0  # seconds that trainings under way have for their checkpoints
 
@@ -25,10 +25,10 @@ Task = Callable[[], None]
 
 
 def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MCNEError | None]]:
-    """Do every task in one of ``jobs`` processes and tell each as it ends, with what a person can act on if it failed.
+    """Do every task in one of ``jobs`` processes, and yield each as it ends, with the error if it failed.
 
-    A process gets its next task when it is done with the last: none is queued that it could begin after a signal.
-    However this ends, the processes do, too; close it where not all is taken.
+    A process gets its next task when the last one is done: none is queued that could begin after a signal. The
+    processes end with the generator; close it if not all outcomes are taken.
     """
     left = list(tasks.items())[::-1]
     workers: list[_Worker] = []
@@ -52,10 +52,11 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
                 if stop.number is not None:
                     raise stopped(stop.number)
                 for worker in [worker for worker in busy if worker.pipe in ready]:
-                    key, error = busy.pop(worker), worker.outcome()
+                    key = busy.pop(worker)
+                    error = worker.outcome()
                     if isinstance(error, _Died):
-                        time.sleep(LOOK)  # what ended it may have been meant for all, and come here last
-                        raise error.told() if stop.number is None else stopped(stop.number)
+                        time.sleep(LOOK)  # a signal for the whole process group may arrive here last
+                        raise error.to_error() if stop.number is None else stopped(stop.number)
                     give(worker)
                     yield key, error
             if stop.number is not None:
@@ -65,9 +66,9 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
 
 
 def stopped(number: int) -> Interrupted:
-    """That a comparison was stopped, and how it goes on."""
+    """That a study was stopped, and how to continue it."""
     return Interrupted(
-        f"stopped by {signal.Signals(number).name}; finished cells are kept, and the same command goes on",
+        f"stopped by {signal.Signals(number).name}; finished cells are kept; run the same command again to continue",
         signal_number=number,
     )
 
@@ -105,15 +106,15 @@ class _Died:
 
     exit_code: int | None
 
-    def told(self) -> DataError:
+    def to_error(self) -> DataError:
         return DataError(
-            f"a training ended with exit code {self.exit_code}: killed, perhaps for want of memory, unless a message "
-            "above says more; the same command goes on where it was, and needs less with a lower --jobs"
+            f"a training ended with exit code {self.exit_code}: killed, perhaps because memory ran out, unless a "
+            "message above says more; run the same command again to continue, with a lower --jobs to use less memory"
         )
 
 
 def _gpus() -> list[str]:
-    """Those that processes started from here would see, as CUDA names them."""
+    """The GPUs that child processes see, as CUDA names them."""
     import torch
 
     named = os.environ.get(VISIBLE)
@@ -121,7 +122,7 @@ def _gpus() -> list[str]:
 
 
 def _work(pipe: Connection, gpu: str | None) -> None:
-    """A process's life: tasks until there are no more, or until it is asked to stop. It sees one GPU alone."""
+    """Do tasks until there are no more, or until a signal; the process sees a single GPU."""
     if gpu is not None:
         os.environ[VISIBLE] = gpu
     while True:
@@ -140,7 +141,7 @@ def _work(pipe: Connection, gpu: str | None) -> None:
 
 
 def _end(workers: list[_Worker]) -> None:
-    """Ask all to stop, which a training does with a checkpoint, and kill those that do not in time."""
+    """Stop all, which a training does with a checkpoint, and kill those that do not stop in time."""
     for worker in workers:
         worker.process.terminate()
     deadline = time.monotonic() + PATIENCE
@@ -152,7 +153,7 @@ def _end(workers: list[_Worker]) -> None:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """What is started in the block never hears Ctrl-C, which a terminal sends to all; it is told by its starter."""
+    """Children started in the block ignore Ctrl-C, which a terminal sends to all; their parent stops them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
