@@ -65,6 +65,7 @@ def test_the_kind_is_kept_with_the_data(tmp_path: Path) -> None:
         (None, ("cells/bpr-r0-1/cell.json", "table.json"), (Kind.comparison,)),
         (None, ("cells/bpr-r0-1/cell.json", "bases/mcne-r0-1/cell.json", "table.json"), (Kind.transfer,)),
         (None, ("study.json", "cells/line-r0-1/cell.json"), (Kind.structure,)),
+        (None, ("request.json", "seed-0/result.json"), (Kind.new_users,)),
         (None, ("table.md", "table.json", "sweep.md", "sweep.json", "cells/notes"), ()),
         ({"points": "7"}, ("table.md",), ()),
         (None, (), ()),

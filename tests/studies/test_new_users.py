@@ -18,11 +18,11 @@ from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.errors import ArtifactError, UsageError
+from mcne.errors import ArtifactError, DivergedError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.studies.held_out import hold_out
 from mcne.studies.new_users import SUMMARY, Trial, _popularity, summarize
-from mcne.training import Run
+from mcne.training import Run, Training
 from mcne.training.reporting import Reporter, SilentReporter
 
 SMALL = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "epochs": 1, "batch_size": 512}
@@ -94,6 +94,16 @@ def test_another_trial_is_refused(data: SocialDataset, done: tuple[Path, dict[st
     (tmp_path / "letter").write_text("dear")
     with pytest.raises(UsageError, match=r"is not a study of new users \(letter\); choose"):
         Trial("mcne", SMALL).run(data, tmp_path, seeds=1, device="cpu", reporting=silent, say=print)
+
+
+def test_a_failed_seed_is_raised_as_it_is(data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def diverge(*_: object, **__: object) -> None:
+        raise DivergedError("the loss is not finite")
+
+    monkeypatch.setattr(Training, "run", diverge)
+    with pytest.raises(DivergedError, match="the loss is not finite"):
+        Trial("mcne", SMALL).run(data, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)
+    assert not (tmp_path / "out" / SUMMARY).exists()
 
 
 def test_what_cannot_be_tried_is_refused_at_once(data: SocialDataset, tmp_path: Path) -> None:

@@ -150,6 +150,23 @@ def test_a_stopped_study_goes_on_where_it_was(
     assert finish(asked)[0]["rows"] == whole["rows"]
 
 
+def test_a_failure_leaves_the_others(data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = study(data, tmp_path / "out", "bpr", "line")
+    asked.open()
+    train = Training.run
+
+    def fail(self: Training, path: Path, *, resume: bool = False) -> Any:
+        if self.method == "bpr":
+            raise DataError("no memory")
+        return train(self, path, resume=resume)
+
+    monkeypatch.setattr(Training, "run", fail)
+    said: list[str] = []
+    assert list(map(str, asked.run(device="cpu", say=said.append).values())) == ["no memory"]
+    assert "1/2 bpr, repetition 0: failed: no memory" in said
+    assert collect(data, asked.out)["lacking"] == {"bpr": "1 not finished"}
+
+
 def test_divergence_is_a_result(data: SocialDataset, tmp_path: Path) -> None:
     wild = StructureStudy(data, tmp_path / "out", 0.1, 1, {"bpr": {"learning_rate": 1e30, "width": 8, "epochs": 3}})
     found, said = finish(wild)
