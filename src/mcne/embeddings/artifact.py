@@ -334,7 +334,7 @@ class ConditionalEmbeddings:
     ) -> list[Ranking]:
         """The best for these rows of the table itself, each without itself."""
         if not self.width:
-            raise UsageError(f"{self.method!r} has no vectors, so similarity is undefined; use another method")
+            raise UsageError(f"{self.method!r} has no vectors, so nothing is similar to anything; ask another method")
         queries = table.vectors[rows] * mask
         if cosine:
             table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask))
