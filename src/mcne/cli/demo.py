@@ -107,8 +107,9 @@ def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
         ).run(out / "runs" / method)
     seconds = time.perf_counter() - started
     compiling = CLOCK.since(started)
-    once = f", {compiling:.1f} of them to compile, once" if compiling else ""
-    typer.echo(f"{outcome(run)}; {seconds:.1f} s{once}")
+    typer.echo(f"{outcome(run)}; {seconds:.1f} s")
+    if compiling:
+        typer.echo(f"{compiling:.1f} s of that compiled kernels, once; later runs find them")
     return run
 
 
