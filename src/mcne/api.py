@@ -16,14 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.explanation import Explanation
-from mcne.embeddings.ranking import Ranking, RawId, RawIds
+from mcne.embeddings.queries import Queries
 from mcne.errors import DataError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.files import MANIFEST
@@ -59,7 +58,7 @@ class _Trained:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MCNE:
+class MCNE(Queries):
     """Multiple conditional network embedding: one vector per user, a binary mask over it per behavior.
 
     ``MCNE(seed=0).fit(data)`` trains; then ask :meth:`recommend`, :meth:`similar_users`, :meth:`similar_items` and
@@ -142,9 +141,11 @@ class MCNE:
         """
         from mcne.extend.alignment import beside
         from mcne.extend.transfer import transfer
+        from mcne.models.settings import TrainingSettings
 
         trained = self._fitted
         seed = _whole(self.seed)
+        schedule = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
         if not isinstance(name, str) or not name:
             raise UsageError(f"the new behavior's name: {name!r}; a text is needed, such as 'Sports'")
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=trained.data.name)
@@ -155,7 +156,7 @@ class MCNE:
                 random_split(new, seed=seed),
                 path,
                 behavior=name,
-                given=self._schedule(keep=out is not None),
+                given=schedule if out is not None else schedule | {"checkpoint_seconds": NEVER},
                 seed=seed,
                 device=training.choose_device(self.device),
                 resume=resume,
@@ -181,53 +182,9 @@ class MCNE:
         """What was learned: save it, export it, or take its vectors."""
         return self._fitted.embeddings
 
-    @overload
-    def recommend(  # type: ignore[overload-overlap]  # text is one id, though also a sequence of text
-        self, user_ids: RawId, behavior: str, *, k: int = 10, filter_seen: bool = True
-    ) -> Ranking: ...
-
-    @overload
-    def recommend(self, user_ids: RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True) -> list[Ranking]: ...
-
-    def recommend(
-        self, user_ids: RawId | RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` items of a behavior with the highest scores, without those that the user has in the dataset."""
-        return self.embeddings.recommend(user_ids, behavior, k=k, filter_seen=filter_seen)
-
-    @overload
-    def similar_users(  # type: ignore[overload-overlap]
-        self, user_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> Ranking: ...
-
-    @overload
-    def similar_users(
-        self, user_ids: RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> list[Ranking]: ...
-
-    def similar_users(
-        self, user_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
-        return self.embeddings.similar_users(user_ids, behavior, k=k, cosine=cosine)
-
-    @overload
-    def similar_items(  # type: ignore[overload-overlap]
-        self, item_ids: RawId, behavior: str, *, k: int = 10, cosine: bool = False
-    ) -> Ranking: ...
-
-    @overload
-    def similar_items(self, item_ids: RawIds, behavior: str, *, k: int = 10, cosine: bool = False) -> list[Ranking]: ...
-
-    def similar_items(
-        self, item_ids: RawId | RawIds, behavior: str, *, k: int = 10, cosine: bool = False
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine."""
-        return self.embeddings.similar_items(item_ids, behavior, k=k, cosine=cosine)
-
-    def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
-        """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
-        return self.embeddings.explain(user_id, other_id)
+    @property
+    def _queried(self) -> ConditionalEmbeddings:
+        return self.embeddings
 
     def evaluate(self, protocol: ProtocolName = "sampled") -> Evaluation:
         """Rank the test part: against ``sampled`` or ``popular`` items that the user has not, or in ``full``."""
@@ -272,13 +229,6 @@ class MCNE:
             reporter=self._reporter(progress),
             reports_memory=progress,
         )
-
-    def _schedule(self, *, keep: bool) -> dict[str, Any]:
-        """How long and how carefully to train."""
-        from mcne.models.settings import TrainingSettings
-
-        settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
-        return settings if keep else settings | {"checkpoint_seconds": NEVER}
 
     def _reporter(self, progress: bool) -> Reporter:
         from mcne.training.reporting import PlainReporter, SilentReporter

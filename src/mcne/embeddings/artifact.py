@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from mcne import files
 from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids
-from mcne.embeddings.explanation import Explanation, explain
-from mcne.embeddings.ranking import Ranking, RawId, RawIds, VectorTable, answer, inner_products, inverse_norms, rows_of
+from mcne.embeddings.queries import Queries
+from mcne.embeddings.ranking import RawId, inner_products
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
 from mcne.files import Arrays, check, freeze
@@ -123,12 +123,12 @@ class BehaviorSpace:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConditionalEmbeddings:
+class ConditionalEmbeddings(Queries):
     """A vector per user, a mask and an item table per behavior; frozen, validated, raw ids in and out.
 
     A user's vector on behavior ``c`` is ``u ⊙ m_c``; similarity is the inner product that training works on,
     ``⟨q ⊙ m_c, u⟩``, and an item's score ``⟨u ⊙ m_c, z⟩ + b``. Vectors may have no dimensions (popularity is a bias
-    alone). Queries take one raw id, and answer with one ``Ranking``, or a sequence, and answer with a list.
+    alone).
     """
 
     users: Ids
@@ -186,6 +186,10 @@ class ConditionalEmbeddings:
         ]
         return "\n".join([head, *lines])
 
+    @property
+    def _queried(self) -> ConditionalEmbeddings:
+        return self
+
     # --- vectors and scores ---
 
     def space(self, behavior: str) -> BehaviorSpace:
@@ -210,73 +214,14 @@ class ConditionalEmbeddings:
         if behavior is None:
             return self.vectors, np.ones(self.width, dtype=bool)
         space = self.space(behavior)
-        return self._matrix(space), space.mask
+        return self.vectors if space.user_vectors is None else space.user_vectors, space.mask
 
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
         """``⟨u ⊙ m_c, z⟩ + b`` by rows: [n, m] for ``items`` [n, m] of each user, [n, all items] without."""
         space = self.spaces[behavior]
-        queries = self._matrix(space)[users] * space.mask  # [n, d]
+        matrix, mask = self.matrix_and_mask(space.name)
+        queries = matrix[users] * mask  # [n, d]
         return inner_products(queries, space.item_vectors, bias=space.item_bias, items=items)
-
-    # --- queries ---
-
-    @overload
-    def recommend(  # type: ignore[overload-overlap]  # text is one id, though also a sequence of text
-        self, user_ids: RawId, behavior: str, *, k: int = 10, filter_seen: bool = True
-    ) -> Ranking: ...
-
-    @overload
-    def recommend(self, user_ids: RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True) -> list[Ranking]: ...
-
-    def recommend(
-        self, user_ids: RawId | RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` items of a behavior with the highest scores, without those that the user has in the dataset."""
-        space = self.space(behavior)
-        users = rows_of(self.users, user_ids, what="user")
-        table = VectorTable(space.items, space.item_vectors, bias=space.item_bias)
-        none = np.zeros(0, dtype=np.int32)
-        seen = [space.seen(user) if filter_seen else none for user in users]
-        return answer(user_ids, table.search(self._matrix(space)[users] * space.mask, k=k, excluded=seen))
-
-    @overload
-    def similar_users(  # type: ignore[overload-overlap]
-        self, user_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> Ranking: ...
-
-    @overload
-    def similar_users(
-        self, user_ids: RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> list[Ranking]: ...
-
-    def similar_users(
-        self, user_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
-        matrix, mask = self.matrix_and_mask(behavior)
-        rows = rows_of(self.users, user_ids, what="user")
-        return answer(user_ids, self._similar(VectorTable(self.users, matrix), mask, rows=rows, k=k, cosine=cosine))
-
-    @overload
-    def similar_items(  # type: ignore[overload-overlap]
-        self, item_ids: RawId, behavior: str, *, k: int = 10, cosine: bool = False
-    ) -> Ranking: ...
-
-    @overload
-    def similar_items(self, item_ids: RawIds, behavior: str, *, k: int = 10, cosine: bool = False) -> list[Ranking]: ...
-
-    def similar_items(
-        self, item_ids: RawId | RawIds, behavior: str, *, k: int = 10, cosine: bool = False
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
-        space = self.space(behavior)
-        rows = rows_of(space.items, item_ids, what=f"item of {behavior}")
-        table = VectorTable(space.items, space.item_vectors)
-        return answer(item_ids, self._similar(table, space.mask, rows=rows, k=k, cosine=cosine))
-
-    def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
-        """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
-        return explain(self, user_id, other_id)
 
     # --- files ---
 
@@ -325,21 +270,6 @@ class ConditionalEmbeddings:
         for k, space in enumerate(self.spaces):
             arrays |= space.arrays(f"behavior.{k}")
         return arrays if self.trunk is None else arrays | self.trunk.arrays()
-
-    def _matrix(self, space: BehaviorSpace) -> NDArray[np.float32]:
-        return self.vectors if space.user_vectors is None else space.user_vectors
-
-    def _similar(
-        self, table: VectorTable, mask: NDArray[np.bool_], *, rows: NDArray[np.int64], k: int, cosine: bool
-    ) -> list[Ranking]:
-        """The best for these rows of the table itself, each without itself."""
-        if not self.width:
-            raise UsageError(f"{self.method!r} has no vectors, so nothing is similar to anything; ask another method")
-        queries = table.vectors[rows] * mask
-        if cosine:
-            table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask))
-            queries *= inverse_norms(table.vectors[rows], mask)[:, None]
-        return table.search(queries, k=k, excluded=list(rows[:, None]))
 
     def _validate_trunk(self, trunk: Trunk) -> None:
         learned, added = self.spaces[: trunk.n_behaviors], self.spaces[trunk.n_behaviors :]
