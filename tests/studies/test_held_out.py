@@ -14,8 +14,7 @@ from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError
-from mcne.studies.held_out import HeldOut, hold_out
-from mcne.studies.new_users import known_of
+from mcne.studies.new_users import HeldOut, hold_out, known_of
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from mcne.data.ids import Ids
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DivergedError, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.studies.held_out import hold_out
-from mcne.studies.new_users import SUMMARY, Trial, _popularity, summarize
+from mcne.studies.new_users import SUMMARY, Trial, _popularity, hold_out, summarize
 from mcne.training import Run, Training
 from mcne.training.reporting import Reporter, SilentReporter
 
