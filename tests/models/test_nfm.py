@@ -15,8 +15,8 @@ from tests.values import instances_of, not_none
 from torch import Tensor, nn
 
 from mcne.models import nfm
-from mcne.models.libfm import LibFM, LibFMConfig
-from mcne.models.nfm import NFM, NFMBatch, NFMConfig, Normalization, PooledNetwork
+from mcne.models.libfm import FMBatch, LibFM, LibFMConfig
+from mcne.models.nfm import NFM, NFMConfig, Normalization, PooledNetwork
 from mcne.randomness import Stream
 
 CONFIG = NFMConfig(
@@ -93,7 +93,7 @@ class Reference(nn.Module):
         return x if mask is None else torch.where(mask, x / (1 - self.shares[at]), 0.0)
 
 
-def naive_loss(method: NFM, batch: NFMBatch, tables: naive.Tables, reference: Reference) -> tuple[Tensor, Tensor]:
+def naive_loss(method: NFM, batch: FMBatch, tables: naive.Tables, reference: Reference) -> tuple[Tensor, Tensor]:
     """The loss to descend and the loss of each behavior, pair by pair up to the pooled features."""
     drawn = [naive.drawn_pairs(batch.features.users, triples) for triples in batch.triples]
     listed = [

@@ -25,8 +25,6 @@ AT_ONCE = 1 << 22
 NEIGHBOR_BYTES = 40
 """Of each neighbor kept, while all are put together: a similarity and two rows, three times over."""
 
-CPU = torch.device("cpu")
-
 Matrix = Any
 """A dense float array, or a ``scipy.sparse.csr_array`` of float32."""
 
@@ -51,14 +49,11 @@ class ProductScorer:
         step = max(1, AT_ONCE // max(1, n_items, self.left.shape[1]))
         for start in range(0, len(users), step):
             part = slice(start, start + step)
-            catalog = self._catalog(behavior, users[part])
+            catalog = _dense(self.left[users[part]] @ self.right[behavior]) + self.bias[behavior]  # [n, all items]
+            if self.own:
+                catalog = catalog + _dense(self.own[behavior][users[part]])
             scored[part] = catalog if items is None else np.take_along_axis(catalog, items[part], axis=1)
         return scored
-
-    def _catalog(self, behavior: int, users: NDArray[Any]) -> NDArray[np.float32]:
-        """[n, all items]."""
-        product = _dense(self.left[users] @ self.right[behavior]) + self.bias[behavior]
-        return product + _dense(self.own[behavior][users]) if self.own else product
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything in it; sparse matrices as their three arrays."""
@@ -125,8 +120,7 @@ def log_popularity(data: TrainingData, *, weight: float) -> tuple[NDArray[np.flo
 def inverse_frequency(counts: NDArray[Any], total: int) -> NDArray[np.float64]:
     """``log(1 + total / n) / log(1 + total)``: what occurs once of ``total`` times weighs 1, what is common less."""
     total = max(total, 1)
-    weights: NDArray[np.float64] = np.log1p(total / np.maximum(counts, 1)) / np.log1p(total)
-    return weights
+    return np.asarray(np.log1p(total / np.maximum(counts, 1)) / np.log1p(total))
 
 
 def cosine_neighbors(vectors: Matrix, *, neighbors: int | None, shrinkage: float = 0.0) -> Matrix:
@@ -139,15 +133,15 @@ def cosine_neighbors(vectors: Matrix, *, neighbors: int | None, shrinkage: float
     vectors = sparse.csr_array(vectors, dtype=np.float64)
     columns = vectors.T.tocsr()
     norms = np.sqrt(vectors.power(2).sum(axis=1))  # [n]
-    products = _products(vectors, columns)
+    of_each = np.diff(columns.indptr).astype(np.int64)[vectors.indices]
+    products = np.diff(np.concatenate([[0], np.cumsum(of_each)])[vectors.indptr])  # [n] that each row adds up
     n = vectors.shape[0]
     kept = np.minimum(products, n if neighbors is None else min(neighbors, n)).sum()
     require_memory(NEIGHBOR_BYTES * int(kept), f"to keep up to {kept:,} neighbors")
     chunks = []
     for part in _chunks(products):
         near = (vectors[part] @ columns).tocoo()
-        row = near.row + part.start
-        other = near.col
+        row, other = near.row + part.start, near.col
         similarity = (near.data / (norms[row] * norms[other] + shrinkage)).astype(np.float32)
         places = np.flatnonzero(row != other)
         if neighbors is not None:
@@ -159,7 +153,7 @@ def cosine_neighbors(vectors: Matrix, *, neighbors: int | None, shrinkage: float
     return sparse.csr_array((values, (rows, others)), shape=(n, n))
 
 
-def require_memory(needed: int, purpose: str, *, device: torch.device = CPU) -> None:
+def require_memory(needed: int, purpose: str, *, device: torch.device | None = None) -> None:
     """Refuse what would swap."""
     free = _free_memory(device)
     if needed > free:
@@ -167,23 +161,14 @@ def require_memory(needed: int, purpose: str, *, device: torch.device = CPU) -> 
         raise UsageError(f"{purpose}: {sizes}; use fewer users and items, or another method")
 
 
-def _free_memory(device: torch.device) -> int:
+def _free_memory(device: torch.device | None) -> int:
     """Bytes available on this machine, and on its GPU where that is the device; all of its memory if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if device.type == "cuda":
-        free = min(free, torch.cuda.mem_get_info(device)[0])
-    return free
-
-
-def _products(rows: Matrix, columns: Matrix) -> NDArray[np.int64]:
-    """How many products of two numbers other than 0 each row of ``rows @ columns`` adds up: [n]."""
-    each = np.diff(columns.indptr).astype(np.int64)[rows.indices]
-    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
-    return np.asarray(np.diff(sums[rows.indptr]))
+    return min(free, torch.cuda.mem_get_info(device)[0]) if device is not None and device.type == "cuda" else free
 
 
 def _chunks(costs: NDArray[np.int64]) -> Iterator[slice]:
@@ -198,8 +183,7 @@ def _chunks(costs: NDArray[np.int64]) -> Iterator[slice]:
 
 
 def _dense(matrix: Matrix) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = matrix.toarray() if sparse.issparse(matrix) else matrix
-    return array
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
 
 
 def _pack(name: str, matrix: Matrix) -> dict[str, Tensor]:

@@ -66,15 +66,12 @@ class Method(Protocol):
 
     def scorer(self) -> Scorer:
         """What the method knows, as a scorer."""
-        ...
 
     def learned(self) -> dict[str, Tensor]:
         """Everything that scores depend on, apart from all computation: a copy would hold on to a step's graph."""
-        ...
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over what was learned."""
-        ...
 
 
 @runtime_checkable
@@ -83,7 +80,6 @@ class Embedder(Method, Protocol):
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact that everything downstream reads."""
-        ...
 
 
 @runtime_checkable
@@ -97,31 +93,24 @@ class Learner(Method, Protocol):
     @property
     def n_steps(self) -> int:
         """Steps of an epoch."""
-        ...
 
     def prepare(self, epoch: int, step: int) -> Any:
         """The inputs of a step, or what the device needs to draw them."""
-        ...
 
     def loss(self, batch: Any) -> StepLoss:
         """Forward."""
-        ...
 
     def update(self, loss: StepLoss) -> None:
         """Backward and the optimizer's step."""
-        ...
 
     def vitals(self) -> Mapping[str, float]:
         """What else to watch, such as the density of masks."""
-        ...
 
     def memory(self) -> dict[str, Tensor]:
         """What a resumed training needs beside what was learned: the optimizer's moments and counts."""
-        ...
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over a memory."""
-        ...
 
 
 @runtime_checkable
@@ -132,4 +121,3 @@ class Capturable(Learner, Protocol):
     def is_capturable(self) -> bool:
         """Whether :meth:`prepare` gives a tensor, and ``loss`` and ``update`` run the same operations for all tensors
         of one shape, wait for nothing, and change tensors in place alone."""
-        ...

@@ -24,9 +24,6 @@ from mcne.randomness import Stream
 from mcne.sampling.neighbors import cumulative_shares
 from mcne.sampling.triples import Positives, Unseen
 
-Drawn = tuple[Tensor, tuple[TensorHop, ...], AllTriples]
-"""The users whose initial vectors are needed, the hops from them, the first layer first, and triples; -1 is nobody."""
-
 
 class DeviceSampler:
     """Draws the steps of a training whose every behavior has training pairs.
@@ -81,8 +78,10 @@ class DeviceSampler:
         rows = [first + self._positives.rows(k, epoch, step) for k, first in enumerate(self._first_pair[:-1])]
         return np.concatenate([key, *rows])
 
-    def draw(self, turn: Tensor) -> Drawn:
-        """The step of a turn, [1 + T]."""
+    def draw(self, turn: Tensor) -> tuple[Tensor, tuple[TensorHop, ...], AllTriples]:
+        """The step of a turn, [1 + T]: the users whose initial vectors are needed, the hops from them, the first layer
+        first, and triples; -1 is nobody.
+        """
         key, rows = turn[:1], turn[1:]
         user, item = draws.triples(key, rows, self.pairs, negatives=self._negatives)
         seeds, scored = self._distinct(user, item)
@@ -100,10 +99,7 @@ class DeviceSampler:
         if lengths[1] <= FEW:
             both = user.as_strided((sum(lengths),), (1,))  # as they were drawn, the one after the other
             return distinct_few(both, lengths, most=most, none=none)
-        return (
-            distinct(user, most=most[0], none=none[0]),
-            distinct(item.flatten(), most=most[1], none=none[1]),
-        )
+        return distinct(user, most=most[0], none=none[0]), distinct(item.flatten(), most=most[1], none=none[1])
 
     def _hops(self, key: Tensor, users: Tensor) -> tuple[Tensor, list[TensorHop]]:
         """The users whose vectors are needed to tell those of ``users``, and the hops from them."""

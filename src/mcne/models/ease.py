@@ -22,7 +22,6 @@ Memory: 24 n² bytes while it is computed and 4 n² after, n = min(users, items)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -90,10 +89,8 @@ def dual(
     """The scores by K, [users, users]."""
     inverse = ridge_inverse(joint(records), l2=l2, device=device)  # K
     deltas = [_checked(1 - _quadratic_forms(x, inverse) / l2, l2) for x in records]  # C × [items]
-    scaled = tuple(
-        sparse.csr_array(x @ sparse.diags_array((-1 / delta).astype(np.float32)))
-        for x, delta in zip(records, deltas, strict=True)
-    )
+    scales = [sparse.diags_array((-1 / delta).astype(np.float32)) for delta in deltas]
+    scaled = tuple(sparse.csr_array(x @ scale) for x, scale in zip(records, scales, strict=True))
     if all(np.all(delta >= SINGLE_DIAGONAL) for delta in deltas):
         inverse = inverse.astype(np.float32)
     return ProductScorer(inverse, scaled, popularity, own=records)
@@ -108,9 +105,8 @@ def ridge_inverse(rows: Matrix, *, l2: float, device: torch.device) -> NDArray[n
     factor, failed = torch.linalg.cholesky_ex(system)
     del system  # so that no more than three such matrices are in memory at any time
     if failed:
-        raise UsageError(_too_small(l2))
-    inverse: NDArray[Any] = to_numpy(torch.cholesky_inverse(factor).T.contiguous())  # symmetric, and column by column
-    return inverse
+        raise _too_small(l2)
+    return to_numpy(torch.cholesky_inverse(factor).T.contiguous())  # symmetric, and column by column
 
 
 def _quadratic_forms(records: Matrix, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -127,9 +123,10 @@ def _quadratic_forms(records: Matrix, inverse: NDArray[np.float64]) -> NDArray[n
 def _checked(diagonal: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
     """diag(λP), unless rounding has spoiled it."""
     if np.any(~(diagonal >= LEAST_DIAGONAL)):
-        raise UsageError(_too_small(l2))
+        raise _too_small(l2)
     return diagonal
 
 
-def _too_small(l2: float) -> str:
-    return f"setting l2: {l2:g} is too small to be solved for in double precision with these records; raise it"
+def _too_small(l2: float) -> UsageError:
+    text = f"setting l2: {l2:g} is too small to be solved for in double precision with these records; raise it"
+    return UsageError(text)

@@ -12,7 +12,6 @@ The items are learned by BPR in the same steps, over user vectors that are detac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -102,6 +101,7 @@ class GraphSage(NetworkLearner, DotEmbedder):
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
         self._noise = Noise(data.graph, weighted=weighted)
+        self._links = GraphLinks(data.graph, weighted=weighted, device=device)
         self._walks = WalkCorpus(
             Walker(data.graph, weighted=weighted),
             np.flatnonzero(data.graph.degrees),
@@ -138,10 +138,6 @@ class GraphSage(NetworkLearner, DotEmbedder):
     def vectors(self) -> Tensor:
         """All users, each from all its neighbors, [users, d_K]."""
         return functional.normalize(infer(self.network, self.tables.tables["users"], self._links)[-1])
-
-    @cached_property
-    def _links(self) -> GraphLinks:
-        return GraphLinks(self.data.graph, weighted=self.config.weighted_neighbors, device=self.device)
 
 
 def walk_loss(users: Tensor, walks: Tensor, noise: Tensor) -> Tensor:

@@ -110,12 +110,7 @@ def _at_once(layer: MessageLayer, vectors: Tensor, masks: Tensor) -> tuple[int, 
 
 
 def _messages(
-    layer: MessageLayer,
-    vectors: Tensor,
-    receivers: tuple[int, int],
-    masks: Tensor,
-    links: GraphLinks,
-    n_senders: int,
+    layer: MessageLayer, vectors: Tensor, receivers: tuple[int, int], masks: Tensor, links: GraphLinks, n_senders: int
 ) -> Tensor:
     """Eq. 3–5 and the mean of Eq. 6 for the receivers from the first to before the second, [n, d_in].
 

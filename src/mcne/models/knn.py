@@ -31,10 +31,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from mcne.data.graph import Graph
 from mcne.models.closed_form import (
     ClosedForm,
-    Matrix,
     ProductScorer,
     columns_of,
     cosine_neighbors,
@@ -66,7 +64,11 @@ class UserKNN(ClosedForm):
         if config.idf:
             vectors = vectors @ sparse.diags_array(inverse_frequency(vectors.sum(axis=0), data.n_users))
         similar = cosine_neighbors(vectors, neighbors=config.neighbors)  # [users, users]
-        weights = (similar + config.trust_weight * _friends(data.graph)).astype(np.float32)  # [users, users]
+        source, target = data.graph.sources(), data.graph.indices
+        others = source != target
+        links = (np.ones(np.count_nonzero(others)), (source[others], target[others]))
+        friends = sparse.csr_array(links, shape=similar.shape)  # 1 for every two users who are linked
+        weights = (similar + config.trust_weight * friends).astype(np.float32)  # [users, users]
         popularity = log_popularity(data, weight=config.popularity_weight)
         self._scorer = ProductScorer(sparse.csr_array(weights), records, popularity)
 
@@ -93,11 +95,3 @@ class ItemKNN(ClosedForm):
         similar = cosine_neighbors(vectors, neighbors=config.neighbors, shrinkage=config.shrinkage)  # N(i) in row i
         to_score = tuple(similar[columns].T.tocsr() for columns in columns_of(records))  # C × [all items, items]
         self._scorer = ProductScorer(x, to_score, log_popularity(data, weight=config.popularity_weight))
-
-
-def _friends(graph: Graph) -> Matrix:
-    """1 for every two users who are linked, [users, users]."""
-    source, target = graph.sources(), graph.indices
-    others = source != target
-    ones = np.ones(np.count_nonzero(others))
-    return sparse.csr_array((ones, (source[others], target[others])), shape=(graph.n_users, graph.n_users))

@@ -95,10 +95,14 @@ class DotEmbedder:
         """All users, [users, d]: the table ``users``, unless a method computes them from more."""
         return self.tables.tables["users"]
 
+    def item_tables_and_users(self) -> tuple[Mapping[str, Tensor], Tensor]:
+        """What scores are products of."""
+        return self.tables.tables, self.vectors()
+
     def scorer(self) -> Scorer:
         """Inner products, plus the bias."""
-        return self.items.scorer(self.tables.tables, self.vectors())
+        return self.items.scorer(*self.item_tables_and_users())
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
         """The artifact: every behavior has all dimensions."""
-        return self.items.embeddings(self.tables.tables, self.vectors(), dataset=dataset, provenance=provenance)
+        return self.items.embeddings(*self.item_tables_and_users(), dataset=dataset, provenance=provenance)

@@ -15,7 +15,7 @@ training record, or one of the zeros drawn for it? NFM shares all of this but th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,43 +123,18 @@ class UserSide:
         total = own + near
         own_squares = own.square()
         squares = own_squares + near_squares / features.degree.clamp(min=1)  # Σ x_f² v_f²
-        return UserSums(
-            total[:, :-1],
-            (total.square() - squares)[:, :-1] / 2,
-            total[:, -1],
-            (own_squares + near_squares).sum(-1),
-        )
+        pairs = (total.square() - squares)[:, :-1] / 2
+        return UserSums(total[:, :-1], pairs, total[:, -1], (own_squares + near_squares).sum(-1))
 
     @torch.no_grad()
     def everyone(self, tables: Mapping[str, Tensor]) -> UserSums:
         """The sums of all users, a piece at a time."""
-
-        def rows(name: str, at: Tensor) -> Tensor:
-            return tables[name].index_select(0, at)
-
-        pieces = [
-            self.sums(rows, self.features(np.arange(start, min(start + USERS_AT_ONCE, self._graph.n_users))))
-            for start in range(0, self._graph.n_users, USERS_AT_ONCE)
-        ]
-        columns = ([getattr(piece, name) for piece in pieces] for name in ("vectors", "pairs", "weights", "squares"))
-        return UserSums(*(torch.cat(column) for column in columns))
-
-
-def pairs_of(rows: Rows, triples: Sequence[Triples]) -> list[Pairs]:
-    """The pairs of every behavior with the vectors and weights of their items, from ``items.k`` and ``bias.k``."""
-    pairs = []
-    for k, at in enumerate(triples):
-        item = torch.cat([at.positive[:, None], at.negative], dim=1)  # [b, 1+N]
-        vectors = rows(f"items.{k}", at.items)  # [m, k]
-        weights = rows(f"bias.{k}", at.items)  # [m, 1]
-        pairs.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0]))
-    return pairs
-
-
-def interactions(sums: UserSums, pairs: Pairs) -> Tensor:
-    """``s_u ⊙ v_i + c_u`` of each pair, [b, 1+N, k]."""
-    vectors, constant = (each.index_select(0, pairs.user)[:, None] for each in (sums.vectors, sums.pairs))
-    return vectors * pairs.vectors + constant
+        n_users = self._graph.n_users
+        pieces = []
+        for start in range(0, n_users, USERS_AT_ONCE):
+            features = self.features(np.arange(start, min(start + USERS_AT_ONCE, n_users)))
+            pieces.append(self.sums(lambda name, rows: tables[name].index_select(0, rows), features))
+        return UserSums(*(torch.cat(column) for column in zip(*(vars(each).values() for each in pieces), strict=True)))
 
 
 def logistic_loss(scores: Tensor, item: Tensor) -> Tensor:
@@ -180,8 +155,19 @@ def pair_l2(sums: UserSums, pairs: Pairs) -> Tensor:
     return each.sum() / max(1, len(each))
 
 
+@dataclass(frozen=True)
+class FMBatch:
+    """A step's inputs."""
+
+    features: UserFeatures  # of the distinct users
+    triples: tuple[Triples, ...]
+    kept: tuple[Tensor | None, ...] = ()  # of NFM: [P, width] of each dropout
+
+
 class FactorizationMachine(TableLearner):
-    """The tables of LibFM and NFM: of users, friends and items, each with weights, and the constant w₀."""
+    """LibFM and NFM: tables of users, friends and items, each with weights, and the constant w₀; logistic regression on
+    records and drawn zeros.
+    """
 
     config: LibFMConfig | NFMConfig
 
@@ -193,40 +179,50 @@ class FactorizationMachine(TableLearner):
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device)
         self._first_row = torch.zeros(1, dtype=torch.int64, device=device)
 
-    def constant(self) -> Tensor:
-        """w₀, [1], which learns in this step."""
-        return self.tables.rows("constant", self._first_row)[0]
+    def prepare(self, epoch: int, step: int) -> FMBatch:
+        """Draw the pairs of all behaviors, and look up the friends of their users."""
+        users, triples = self.items.draw(epoch, step)
+        return FMBatch(self.users.features(users), triples)
 
+    def loss(self, batch: FMBatch) -> StepLoss:
+        """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
+        self.tables.forget()
+        sums = self.users.sums(self.tables.rows, batch.features)
+        alone = self.of_users(sums)  # [n]
+        behaviors = []
+        for k, at in enumerate(batch.triples):
+            item = torch.cat([at.positive[:, None], at.negative], dim=1)  # [b, 1+N]
+            vectors = self.tables.rows(f"items.{k}", at.items)  # [m, k]
+            weights = self.tables.rows(f"bias.{k}", at.items)  # [m, 1]
+            behaviors.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0]))
+        fit, decay = [], []
+        for pairs, together in zip(behaviors, self.of_pairs(sums, behaviors, batch), strict=True):
+            scores = together + pairs.weights + alone.index_select(0, pairs.user)[:, None]
+            fit.append(logistic_loss(scores, pairs.item))
+            decay.append(pair_l2(sums, pairs))
+        return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
 
-@dataclass(frozen=True)
-class LibFMBatch:
-    """A step's inputs."""
+    def of_users(self, sums: UserSums) -> Tensor:
+        """What is the same for all items, [n]: w₀, which learns in this step, and b_u."""
+        return self.tables.rows("constant", self._first_row)[0] + sums.weights
 
-    features: UserFeatures  # of the distinct users
-    triples: tuple[Triples, ...]
+    def of_pairs(self, sums: UserSums, behaviors: Sequence[Pairs], batch: FMBatch) -> Iterator[Tensor]:
+        """What a user and an item make together, C × [b, 1+N]."""
+        raise NotImplementedError
 
 
 class LibFM(FactorizationMachine, DotEmbedder):
     """Factorization machine learned by logistic regression on records and drawn zeros."""
 
-    def prepare(self, epoch: int, step: int) -> LibFMBatch:
-        """Draw the pairs of all behaviors, and look up the friends of their users."""
-        users, triples = self.items.draw(epoch, step)
-        return LibFMBatch(self.users.features(users), triples)
+    def of_users(self, sums: UserSums) -> Tensor:
+        """w₀ + b_u and the sum of c_u."""
+        return super().of_users(sums) + sums.pairs.sum(-1)
 
-    def loss(self, batch: LibFMBatch) -> StepLoss:
-        """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
-        self.tables.forget()
-        sums = self.users.sums(self.tables.rows, batch.features)
-        alone = self.constant() + sums.weights + sums.pairs.sum(-1)  # [n] the same for all items
-        fit, decay = [], []
-        for pairs in pairs_of(self.tables.rows, batch.triples):
+    def of_pairs(self, sums: UserSums, behaviors: Sequence[Pairs], batch: FMBatch) -> Iterator[Tensor]:
+        """``⟨s_u, v_i⟩``."""
+        for pairs in behaviors:
             user = sums.vectors.index_select(0, pairs.user)  # [b, k]
-            products = torch.bmm(pairs.vectors, user[:, :, None])[:, :, 0]  # [b, 1+N]
-            scores = products + pairs.weights + alone.index_select(0, pairs.user)[:, None]
-            fit.append(logistic_loss(scores, pairs.item))
-            decay.append(pair_l2(sums, pairs))
-        return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
+            yield torch.bmm(pairs.vectors, user[:, :, None])[:, :, 0]
 
     def vectors(self) -> Tensor:
         """All users, each the sum of its features; the weight of an item is its bias."""

@@ -110,12 +110,22 @@ class LightGCN(NodeEmbedder):
     def __init__(self, data: TrainingData, config: LightGCNConfig, *, seed: int, device: torch.device) -> None:
         self.config, self.device = config, device
         self.ranking = NodeRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
+        self.items = self.ranking.items
         self.smoothing = Smoothing.over(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
-        stream = Stream(seed, "initialize", "nodes")
-        table = torch.cat([_glorot(n, config.width, stream=stream) for n in (data.n_users, sum(data.n_items))])
-        self.nodes = nn.Parameter(table.to(device))  # [nodes, d]; smoothing makes all of them learn in every step
-        self.bias = nn.Parameter(torch.zeros(len(table), 1, device=device)) if config.bias else None  # [nodes, 1]
-        self._adam = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate, fused=True)
+        stream, width = Stream(seed, "initialize", "nodes"), config.width
+        tables = [  # as Glorot and Bengio initialize, users and items apart as in the origin
+            normal_table(n, width, std=(2 / (n + width)) ** 0.5, stream=stream)
+            for n in (data.n_users, sum(data.n_items))
+        ]
+        self.nodes = nn.Parameter(torch.cat(tables).to(device))  # [nodes, d]; smoothing makes all learn in every step
+        self.bias = nn.Parameter(torch.zeros(len(self.nodes), 1, device=device)) if config.bias else None  # [nodes, 1]
+        self._parameters = {"nodes": self.nodes} | ({} if self.bias is None else {"bias": self.bias})
+        self._adam = torch.optim.Adam(self._parameters.values(), lr=config.learning_rate, fused=True)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch: as many as the longest behavior takes (reading 10)."""
+        return self.items.n_steps
 
     def prepare(self, epoch: int, step: int) -> LightGCNBatch:
         """Draw the triples of all behaviors."""
@@ -147,7 +157,7 @@ class LightGCN(NodeEmbedder):
 
     def learned(self) -> dict[str, Tensor]:
         """The free vectors, and the bias."""
-        return {name: parameter.detach() for name, parameter in self._parameters().items()}
+        return {name: parameter.detach() for name, parameter in self._parameters.items()}
 
     def memory(self) -> dict[str, Tensor]:
         """The optimizer's moments."""
@@ -156,23 +166,15 @@ class LightGCN(NodeEmbedder):
     @torch.no_grad()
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over free vectors, and the bias."""
-        for name, parameter in self._parameters().items():
+        for name, parameter in self._parameters.items():
             parameter.copy_(learned[name])
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over the optimizer's moments."""
         load_adam(self._adam, memory)
 
-    def _parameters(self) -> dict[str, nn.Parameter]:
-        return {"nodes": self.nodes} | ({} if self.bias is None else {"bias": self.bias})
-
 
 class LightGCNTrust(LightGCN):
     """LightGCN whose graph also has the trust between users."""
 
     trust = True
-
-
-def _glorot(rows: int, width: int, *, stream: Stream) -> Tensor:
-    """N(0, 2/(rows + width)), as the origin initializes the vectors of users and of items (Glorot and Bengio)."""
-    return normal_table(rows, width, std=(2 / (rows + width)) ** 0.5, stream=stream)

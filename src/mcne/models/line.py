@@ -101,10 +101,3 @@ class LINE(NetworkTaught[DrawnLinks]):
 
 class LINEB(LINE):
     """LINE whose user vectors BPR teaches too."""
-
-    config: LINEBConfig
-
-    def __init__(self, data: TrainingData, config: LINEBConfig, *, seed: int, device: torch.device) -> None:
-        super().__init__(data, config, seed=seed, device=device)
-        self.network_weight = config.network_weight
-        self.beta = config.beta

@@ -72,16 +72,13 @@ class MCNEPlus(MCNE):
         """The artifact, with what new users start from."""
         artifact = super().embeddings(dataset, provenance)
         assert artifact.trunk is not None
-        profile = Profile.of(self._encoding, to_numpy(self._weights).copy(), self.data.attributes)
+        weights = to_numpy(self.network.get_parameter("attributes")).copy()
+        profile = Profile.of(self._encoding, weights, self.data.attributes)
         return dataclasses.replace(artifact, trunk=dataclasses.replace(artifact.trunk, profile=profile))
-
-    @property
-    def _weights(self) -> Tensor:
-        return self.network.get_parameter("attributes")
 
     def _project(self, users: Tensor) -> Tensor:
         """``Σ_f x_if w_f``, [n, d₀], by a function whose gradient adds up in a fixed order."""
-        index, weights = self._index[users], self._weights
+        index, weights = self._index[users], self.network.get_parameter("attributes")
         if not index.numel():
             return weights.new_zeros(len(users), weights.shape[1])
         amount = self._amount[users].to(weights.dtype)

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Annotated, Any
 
 import torch
@@ -141,21 +142,14 @@ class RandomMasksConfig(MCNEConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.density, tuple):
-            return
-        if len(self.density) == 1:
+        if isinstance(self.density, tuple) and len(self.density) == 1:
             object.__setattr__(self, "density", self.density[0])
-        elif len(self.density) != len(self.widths):
+        elif isinstance(self.density, tuple) and len(self.density) != len(self.widths):
             raise UsageError(
                 f"setting density: {list(self.density)} has {len(self.density)} numbers and widths "
                 f"{list(self.widths)} make {len(self.widths)} levels of masks; give one number for all levels or one "
                 f"for each, as in {[0.5] * len(self.widths)}"
             )
-
-    @property
-    def densities(self) -> tuple[float, ...]:
-        """That of each level, the first first."""
-        return self.density if isinstance(self.density, tuple) else (self.density,) * len(self.widths)
 
 
 class RandomMasks(MCNE):
@@ -165,7 +159,8 @@ class RandomMasks(MCNE):
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """Drawn once, from the numbers that MCNE's are drawn from, level after level."""
-        levels = iter(self.config.densities)
+        density = self.config.density
+        levels = iter(density) if isinstance(density, tuple) else repeat(density)
         return lambda rows, width: random_mask(rows, width, stream=stream, density=next(levels))
 
 

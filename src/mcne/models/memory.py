@@ -84,7 +84,7 @@ def estimate(
 ) -> Estimate | None:
     """Of a method that learns step by step; none of others. On a GPU it is the GPU's memory."""
     family = entry(method).estimate
-    return None if family is None else family(TrainingSize(config, settings, dataset, split, is_on_gpu))
+    return None if family is None else family(TrainingSize(config, settings, dataset, split, is_on_gpu=is_on_gpu))
 
 
 def estimate_transfer(
@@ -102,54 +102,32 @@ def estimate_transfer(
 
     What was trained before is mapped and read once, so that the system may drop it: it is not counted.
     """
-    size = TrainingSize(config, settings, dataset, split, is_on_gpu)
-    shape = _Shape(tuple(widths), tuple(samples), rows=1, attention_width=0)
-    is_drawn_there = is_on_gpu and bool(samples)
-    learned = size.item_tables(widths[-1], bias=0)
-    return size.estimate(
-        data=_drawn_from(dataset, split, weighted=weighted) if is_drawn_there else 0,
-        learned=learned,
+    size = TrainingSize(config, settings, dataset, split, is_on_gpu=is_on_gpu)
+    return _network(
+        *(size, widths, samples),
+        weighted=weighted,
+        is_drawn_on_gpu=is_on_gpu and bool(samples),
+        learned=size.item_tables(widths[-1], bias=0),
         held=size.users * widths[0],
-        step=shape.step(size, is_drawn_there=is_drawn_there),
-        levels=size.users * sum(widths[1:]),
-        scoring=max(shape.scoring(dataset), size.users * widths[-1]),  # a copy of the last level is kept
+        copied=size.users * widths[-1],  # the last level
     )
 
 
-@dataclass(frozen=True)
 class TrainingSize:
     """A training before it starts: how much it has of everything."""
 
-    config: Any
-    settings: TrainingSettings
-    dataset: SocialDataset
-    split: Split
-    is_on_gpu: bool
-
-    @property
-    def users(self) -> int:
-        """Users of the network."""
-        return self.dataset.n_users
-
-    @property
-    def items(self) -> int:
-        """Items of all behaviors."""
-        return sum(behavior.n_items for behavior in self.dataset.behaviors)
-
-    @property
-    def nodes(self) -> int:
-        """Users and items."""
-        return self.users + self.items
-
-    @property
-    def seeds(self) -> int:
-        """Positive pairs of a step."""
-        return int(self.config.batch_size) * len(self.dataset.behaviors)
-
-    @property
-    def scored(self) -> int:
-        """Pairs of a step, those with negatives included."""
-        return self.seeds * (1 + int(self.config.negatives))
+    def __init__(
+        self, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split, *, is_on_gpu: bool
+    ) -> None:
+        self.config, self.settings, self.is_on_gpu = config, settings, is_on_gpu
+        self.dataset, self.split = dataset, split
+        self.users = dataset.n_users
+        self.items = sum(behavior.n_items for behavior in dataset.behaviors)
+        self.nodes = self.users + self.items
+        self.seeds: int = config.batch_size * len(dataset.behaviors)  # positive pairs of a step
+        self.scored: int = self.seeds * (1 + config.negatives)  # pairs of a step, those with negatives included
+        self.training_pairs = sum(int(np.count_nonzero(part == TRAIN)) for part in split.parts)
+        self.offsets = 8 * (self.users + 1) * len(dataset.behaviors)  # bytes: where the pairs of every user begin
 
     def item_tables(self, width: int, *, bias: int = 1) -> list[int]:
         """The numbers of each behavior's table, with a bias where a method may have one."""
@@ -173,10 +151,9 @@ class TrainingSize:
         """
         from mcne.models.tables import LARGE
 
-        shared = 0 if self.is_on_gpu else _data(self.dataset, self.split, epochs=self.settings.epochs)
         copies = [NUMBER * each for each in learned]
         return Estimate(
-            data=shared + data,
+            data=data if self.is_on_gpu else data + self._shared_data(),
             tables=NUMBER * (3 * sum(learned) if tables is None else tables),
             held=NUMBER * held,
             step=NUMBER * step,
@@ -187,21 +164,61 @@ class TrainingSize:
             grows_with=tuple(name for name in GROWS_WITH if hasattr(self.config, name)),
         )
 
+    def _shared_data(self) -> int:
+        """The graph and all records, mapped, and what the sampler keeps of the training part."""
+        graph = self.dataset.graph
+        arrays = [graph.indptr, graph.indices, graph.weights, *self.split.parts]
+        for behavior in self.dataset.behaviors:
+            arrays += [behavior.user, behavior.item, behavior.timestamp]
+        arrays += [each.items for each in self.split.negatives["validation"]["uniform"]]
+        mapped = sum(array.nbytes for array in arrays if array is not None)
+        return mapped + self.training_pairs * (3 * NUMBER + 8 * ORDERS_KEPT) + self.offsets
+
 
 def network(size: TrainingSize, *, has_attention: bool = True, may_draw_on_gpu: bool = True) -> Estimate:
     """MCNE: a table of users, its levels, and items."""
-    config, dataset = size.config, size.dataset
-    is_drawn_there = size.is_on_gpu and may_draw_on_gpu and config.l2_form == "scored"
-    attention_width = config.attention_width if has_attention else 0
-    shape = _Shape(config.widths, config.neighbor_samples, len(dataset.behaviors) + 1, attention_width)
-    learned = [size.users * config.widths[0], *size.item_tables(config.widths[-1])]
-    weighted = config.weighted_neighbors
+    config = size.config
+    rows = len(size.dataset.behaviors) + 1
+    return _network(
+        *(size, config.widths, config.neighbor_samples),
+        rows=rows,
+        projected=rows * config.attention_width if has_attention else 0,
+        weighted=config.weighted_neighbors,
+        is_drawn_on_gpu=size.is_on_gpu and may_draw_on_gpu and config.l2_form == "scored",
+        learned=[size.users * config.widths[0], *size.item_tables(config.widths[-1])],
+    )
+
+
+def _network(
+    size: TrainingSize,
+    widths: Sequence[int],
+    samples: Sequence[int],
+    *,
+    rows: int = 1,
+    projected: int = 0,
+    weighted: bool,
+    is_drawn_on_gpu: bool,
+    learned: Sequence[int],
+    held: int = 0,
+    copied: int = 0,
+) -> Estimate:
+    """A network over users with ``rows`` of masks, ``projected`` numbers of attention per user, and neighbors drawn for
+    each layer. Where steps are drawn on a GPU, it also holds links, training pairs, and where a user's begin.
+    """
+    graph = size.dataset.graph
+    links = graph.indptr.nbytes + graph.indices.nbytes + (8 * len(graph.indices) if weighted else 0)
+    users = (_most_users if is_drawn_on_gpu else _drawn_users)(samples, size.dataset, size.seeds)
+    step = 4 * size.scored * widths[-1]  # the most numbers at a time, gradients included
+    for width, (senders, receivers), sampled in zip(widths, pairwise(users), samples, strict=False):
+        step += 2 * senders * (width + projected)
+        step += 2 * receivers * (projected + (4 + rows) * width + sampled * (rows + 4))
     return size.estimate(
-        data=_drawn_from(dataset, size.split, weighted=weighted) if is_drawn_there else 0,
+        data=links + 20 * size.training_pairs + size.offsets if is_drawn_on_gpu else 0,
         learned=learned,
-        step=shape.step(size, is_drawn_there=is_drawn_there),
-        levels=size.users * sum(config.widths[1:]),
-        scoring=shape.scoring(dataset),
+        held=held,
+        step=step,
+        levels=size.users * sum(widths[1:]),
+        scoring=max([copied, *(_scoring(*layer, projected, size.dataset) for layer in pairwise(widths))]),
     )
 
 
@@ -223,28 +240,30 @@ def factorization_machine(size: TrainingSize) -> Estimate:
     from mcne.models.libfm import USERS_AT_ONCE
 
     width, users = size.config.width + 1, size.users
-    layers = getattr(size.config, "layers", None)
-    learned, held = [users * width, users * width, *size.item_tables(size.config.width)], 2 * users * width
+    table = users * width
+    learned = [table, table, *size.item_tables(size.config.width)]
     some = _distinct(size.seeds, users)
     step = 12 * some * width + 6 * _friends(size.dataset, some) * width
     piece = min(users, USERS_AT_ONCE)
     links = piece * size.dataset.graph.n_links // max(1, users)
     summing = 8 * piece * width + 4 * _friends(size.dataset, piece) * width + 4 * links * INDEX // NUMBER
-    scoring = 2 * users * width + max(2 * users * width, summing)
-    if layers is None:
-        step += 4 * size.scored * width
-    else:
-        widest = width + sum(layers)
+    scoring = 2 * table + max(2 * table, summing)
+    if hasattr(size.config, "layers"):
+        widest = width + sum(size.config.layers)
         step += 8 * size.scored * widest
         scoring = max(scoring, users * widest + 3 * SAMPLED_AT_ONCE * widest)
-    return size.estimate(learned=learned, tables=3 * sum(learned) - held, held=held, step=step, scoring=scoring)
+    else:
+        step += 4 * size.scored * width
+    return size.estimate(
+        learned=learned, tables=3 * sum(learned) - 2 * table, held=2 * table, step=step, scoring=scoring
+    )
 
 
 def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
     """A vector for each node, all of them smoothed in every step: two gradients, and three levels at a time."""
     config, nodes = size.config, size.nodes
     learned = nodes * (config.width + config.bias)
-    links = 2 * _training_pairs(size.split) + (size.dataset.graph.n_links if has_links else 0)
+    links = 2 * size.training_pairs + (size.dataset.graph.n_links if has_links else 0)
     smoothed = min(3, 1 + 2 * config.layers) * nodes * config.width
     return size.estimate(
         data=links * (INDEX + NUMBER) + (nodes + 1) * INDEX,
@@ -285,30 +304,6 @@ factors_with_contexts = partial(factors, user_tables=2)
 lightgcn_with_links = partial(lightgcn, has_links=True)
 
 
-def _data(dataset: SocialDataset, split: Split, *, epochs: int) -> int:
-    """The graph and all records, mapped, and what the sampler keeps of the training part."""
-    arrays = [dataset.graph.indptr, dataset.graph.indices, dataset.graph.weights]
-    for behavior, part in zip(dataset.behaviors, split.parts, strict=True):
-        arrays += [behavior.user, behavior.item, behavior.timestamp, part]
-    drawn = split.negatives["validation"]["uniform"]
-    mapped = sum(array.nbytes for array in (*arrays, *(each.items for each in drawn)) if array is not None)
-    orders = min(ORDERS_KEPT, epochs + 1)
-    offsets = 8 * (dataset.n_users + 1) * len(dataset.behaviors)
-    return mapped + _training_pairs(split) * (3 * NUMBER + 8 * orders) + offsets
-
-
-def _drawn_from(dataset: SocialDataset, split: Split, *, weighted: bool) -> int:
-    """What a :class:`~mcne.models.device_sampler.DeviceSampler` holds: links, training pairs, where a user's begin."""
-    graph = dataset.graph
-    shares = 8 * len(graph.indices) if weighted else 0
-    offsets = 8 * (dataset.n_users + 1) * len(dataset.behaviors)
-    return graph.indptr.nbytes + graph.indices.nbytes + shares + 20 * _training_pairs(split) + offsets
-
-
-def _training_pairs(split: Split) -> int:
-    return sum(int(np.count_nonzero(part == TRAIN)) for part in split.parts)
-
-
 def _distinct(drawn: int, among: int) -> int:
     """How many are different of so many drawn: all alike likely, which is the most."""
     return math.ceil(among * -math.expm1(-drawn / among)) if among else 0
@@ -317,33 +312,6 @@ def _distinct(drawn: int, among: int) -> int:
 def _friends(dataset: SocialDataset, users: int) -> int:
     """Different users who are a friend of any of so many."""
     return _distinct(users * dataset.graph.n_links // max(1, dataset.n_users), dataset.n_users)
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """A network over users: its widths, the neighbors drawn for each layer, rows of masks, and attention."""
-
-    widths: tuple[int, ...]
-    samples: tuple[int, ...]
-    rows: int
-    attention_width: int  # 0 without
-
-    @property
-    def projected(self) -> int:
-        return self.rows * self.attention_width
-
-    def step(self, size: TrainingSize, *, is_drawn_there: bool) -> int:
-        """The most numbers that a step holds at a time, gradients included."""
-        numbers = 4 * size.scored * self.widths[-1]
-        users = (_most_users if is_drawn_there else _drawn_users)(self.samples, size.dataset, size.seeds)
-        for width, (senders, receivers), sampled in zip(self.widths, pairwise(users), self.samples, strict=False):
-            numbers += 2 * senders * (width + self.projected)
-            numbers += 2 * receivers * (self.projected + (4 + self.rows) * width + sampled * (self.rows + 4))
-        return numbers
-
-    def scoring(self, dataset: SocialDataset) -> int:
-        """The most numbers held beside two levels while all users are computed."""
-        return max((_scoring(*layer, self.projected, dataset) for layer in pairwise(self.widths)), default=0)
 
 
 def _drawn_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) -> list[int]:

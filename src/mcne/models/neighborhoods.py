@@ -16,7 +16,7 @@ from mcne.kernels.edges import TensorHop
 from mcne.kernels.rows import Groups, group_places
 from mcne.models.ranking import DotRanking, Ranked
 from mcne.models.tables import to_device
-from mcne.sampling.neighbors import Hop, Neighborhood, NeighborSampler
+from mcne.sampling.neighbors import Neighborhood, NeighborSampler
 
 if TYPE_CHECKING:
     from mcne.models.device_sampler import DeviceSampler
@@ -48,13 +48,7 @@ class Neighborhoods:
     """
 
     def __init__(
-        self,
-        items: DotRanking,
-        samples: Sequence[int],
-        *,
-        weighted: bool,
-        widest: int,
-        may_draw_on_gpu: bool = True,
+        self, items: DotRanking, samples: Sequence[int], *, weighted: bool, widest: int, may_draw_on_gpu: bool = True
     ) -> None:
         self._items, self._widest = items, widest
         self.device_sampler: DeviceSampler | None = None
@@ -74,11 +68,6 @@ class Neighborhoods:
             )
         else:
             self._neighbors = NeighborSampler(items.data.graph, samples, weighted=weighted)
-
-    @property
-    def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU, a step is the same operations for all turns of one length."""
-        return self.device_sampler is not None
 
     def prepare(self, epoch: int, step: int) -> Batch | Tensor:
         """Draw a step, or say what to draw on the GPU."""
@@ -104,8 +93,8 @@ class NeighborhoodSteps:
 
     @property
     def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU."""
-        return self.neighborhoods.is_capturable
+        """Where steps are drawn on the GPU: a step is the same operations for all turns of one length."""
+        return self.neighborhoods.device_sampler is not None
 
     def prepare(self, epoch: int, step: int) -> Batch | Tensor:
         """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
@@ -121,31 +110,20 @@ def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple
     n_below = len(around.users)
     for hop in around.hops:
         samples = hop.sender.shape[1]
-        is_on_gpu = backend_for(device) == "triton"
-        is_grouped = is_on_gpu and fits_gpu(samples, widest)
-        if is_on_gpu and not is_grouped:
-            _warn_of_plain_operations(samples, widest)
-        hops.append(hop_of(hop, device, by_sender_of=n_below if is_grouped else None))
+        arrays = [hop.receiver, hop.sender, hop.has_neighbors]
+        if backend_for(device) == "triton" and fits_gpu(samples, widest):
+            senders = np.where(hop.has_neighbors[:, None], hop.sender, n_below)
+            order, start, stop = group_places(np.concatenate([senders.ravel(), hop.receiver]), n_below + 1)
+            arrays += [order, start[:-1], stop[:-1]]  # the last is nobody
+        elif backend_for(device) == "triton":
+            warn_once(
+                "samples",
+                f"training on a GPU is slower, as its kernels do not hold {samples:,} sampled neighbors in rows of "
+                f"{widest:,} numbers and plain operations take their place; they hold at most "
+                f"{MOST_NUMBERS // block(widest):,} neighbors in such rows, or rows of "
+                f"{MOST_NUMBERS // block(samples):,} for as many (settings neighbor_samples and widths)",
+            )
+        receiver, sender, known, *groups = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
+        hops.append(TensorHop(receiver, sender, known, Groups(*groups) if groups else None))
         n_below = len(hop.receiver)
     return tuple(hops)
-
-
-def hop_of(hop: Hop, device: torch.device, *, by_sender_of: int | None = None) -> TensorHop:
-    """A hop that was drawn on the host; grouped by sender if ``by_sender_of`` is the number of users below it."""
-    arrays = [hop.receiver, hop.sender, hop.has_neighbors]
-    if by_sender_of is not None:
-        senders = np.where(hop.has_neighbors[:, None], hop.sender, by_sender_of)
-        order, start, stop = group_places(np.concatenate([senders.ravel(), hop.receiver]), by_sender_of + 1)
-        arrays += [order, start[:-1], stop[:-1]]  # the last is nobody
-    receiver, sender, has_neighbors, *groups = (torch.from_numpy(each).to(device, non_blocking=True) for each in arrays)
-    return TensorHop(receiver, sender, has_neighbors, Groups(*groups) if groups else None)
-
-
-def _warn_of_plain_operations(samples: int, widest: int) -> None:
-    warn_once(
-        "samples",
-        f"training on a GPU is slower, as its kernels do not hold {samples:,} sampled neighbors in rows of {widest:,} "
-        f"numbers and plain operations take their place; they hold at most {MOST_NUMBERS // block(widest):,} neighbors "
-        f"in such rows, or rows of {MOST_NUMBERS // block(samples):,} for as many (settings neighbor_samples and "
-        "widths)",
-    )

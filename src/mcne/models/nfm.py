@@ -9,8 +9,8 @@ h = 1 it is LibFM. The scores are no inner products: they are evaluated, and nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
 from typing import Any
@@ -24,9 +24,8 @@ from torch.nn import functional
 from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.learners import NetworkLearner
-from mcne.models.libfm import FactorizationMachine, UserFeatures, interactions, logistic_loss, pair_l2, pairs_of
+from mcne.models.libfm import FactorizationMachine, FMBatch, Pairs, UserSums
 from mcne.models.optimizer import DenseAdam
-from mcne.models.ranking import Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -105,10 +104,16 @@ class PooledNetwork(nn.Module):
 
     def forward(self, pooled: Tensor, kept: Sequence[Tensor | None]) -> Tensor:
         """In training: ``pooled`` [P, k] to [P], normalized by its own statistics, with what is ``kept`` of dropout."""
-        x = self._drop(0, self._normalize(0, pooled), kept)
-        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True), start=1):
-            received = self._normalize(k, weighed(x, weight, bias))
-            x = self._drop(k, torch.relu(received), kept)
+        x = pooled
+        for k, (mask, share) in enumerate(zip(kept, self._dropout, strict=True)):
+            if k:
+                x = weighed(x, self.weights[k - 1], self.biases[k - 1])
+            if len(self.norms):
+                x = self.norms[k](x)
+            if k:
+                x = torch.relu(x)
+            if mask is not None:
+                x = x * (mask.to(x.dtype) / (1 - share))
         return x @ self.last
 
     def draw(self, pairs: int, stream: Stream) -> tuple[NDArray[np.bool_] | None, ...]:
@@ -134,13 +139,6 @@ class PooledNetwork(nn.Module):
         for norm in self._norms():
             norm.commit()
 
-    def _drop(self, at: int, x: Tensor, kept: Sequence[Tensor | None]) -> Tensor:
-        mask = kept[at]
-        return x if mask is None else x * (mask.to(x.dtype) / (1 - self._dropout[at]))
-
-    def _normalize(self, at: int, x: Tensor) -> Tensor:
-        return self._norms()[at](x) if len(self.norms) else x
-
     def _affine(self, at: int) -> tuple[Tensor, Tensor]:
         if len(self.norms):
             return self._norms()[at].affine()
@@ -163,15 +161,6 @@ def _keep(shape: tuple[int, int], share: float, stream: Stream) -> NDArray[np.bo
     return (chances >= round(share * (1 << 16))).reshape(shape)
 
 
-@dataclass(frozen=True)
-class NFMBatch:
-    """A step's inputs."""
-
-    features: UserFeatures  # of the distinct users
-    triples: tuple[Triples, ...]
-    kept: tuple[Tensor | None, ...]  # [P, width] of each dropout
-
-
 class NFM(FactorizationMachine, NetworkLearner):
     """Neural factorization machine, learned like LibFM."""
 
@@ -184,28 +173,21 @@ class NFM(FactorizationMachine, NetworkLearner):
         self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
 
-    def prepare(self, epoch: int, step: int) -> NFMBatch:
-        """Draw the pairs of all behaviors and what dropout keeps of them, and look up the friends of their users."""
-        users, triples = self.items.draw(epoch, step)
-        n_pairs = sum(each.positive.numel() + each.negative.numel() for each in triples)
+    def prepare(self, epoch: int, step: int) -> FMBatch:
+        """Draw also what dropout keeps of the pairs."""
+        batch = super().prepare(epoch, step)
+        n_pairs = sum(each.positive.numel() + each.negative.numel() for each in batch.triples)
         kept = self.network.draw(n_pairs, Stream(self._seed, "dropout", epoch, step))
-        masks = tuple(None if mask is None else to_device(mask, self.device) for mask in kept)
-        return NFMBatch(self.users.features(users), triples, masks)
+        return replace(batch, kept=tuple(None if mask is None else to_device(mask, self.device) for mask in kept))
 
-    def loss(self, batch: NFMBatch) -> StepLoss:
-        """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
-        self.tables.forget()
-        sums = self.users.sums(self.tables.rows, batch.features)
-        alone = self.constant() + sums.weights  # [n] w₀ + b_u
-        behaviors = pairs_of(self.tables.rows, batch.triples)
-        pooled = torch.cat([interactions(sums, pairs).flatten(0, 1) for pairs in behaviors])  # [P, k] of all
-        deep = self.network(pooled, batch.kept)
-        fit, decay = [], []
-        for pairs, part in zip(behaviors, deep.split([each.item.numel() for each in behaviors]), strict=True):
-            scores = part.view(pairs.item.shape) + pairs.weights + alone.index_select(0, pairs.user)[:, None]
-            fit.append(logistic_loss(scores, pairs.item))
-            decay.append(pair_l2(sums, pairs))
-        return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
+    def of_pairs(self, sums: UserSums, behaviors: Sequence[Pairs], batch: FMBatch) -> Iterator[Tensor]:
+        """``hᵀ φ(s_u ⊙ v_i + c_u)``, of all behaviors at once."""
+        pooled = []
+        for pairs in behaviors:
+            vectors, constant = (each.index_select(0, pairs.user)[:, None] for each in (sums.vectors, sums.pairs))
+            pooled.append((vectors * pairs.vectors + constant).flatten(0, 1))  # [b (1+N), k]
+        deep = self.network(torch.cat(pooled), batch.kept).split([each.item.numel() for each in behaviors])
+        yield from (part.view(pairs.item.shape) for pairs, part in zip(behaviors, deep, strict=True))
 
     def update(self, loss: StepLoss) -> None:
         """Descend, and move the running statistics."""

@@ -107,10 +107,3 @@ class Node2vec(NetworkTaught[Walks]):
 
 class Node2vecB(Node2vec):
     """Node2vec whose user vectors BPR teaches too."""
-
-    config: Node2vecBConfig
-
-    def __init__(self, data: TrainingData, config: Node2vecBConfig, *, seed: int, device: torch.device) -> None:
-        super().__init__(data, config, seed=seed, device=device)
-        self.network_weight = config.network_weight
-        self.beta = config.beta

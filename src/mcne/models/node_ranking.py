@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
-from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
 from mcne.kernels.triples import scored_l2
 from mcne.models.contract import StepLoss, TrainingData
+from mcne.models.learners import DotEmbedder
 from mcne.models.ranking import DotRanking, RankingSettings
 from mcne.models.tables import take, to_device_at_once
 
@@ -91,14 +88,7 @@ class NodeRanking:
     """
 
     def __init__(
-        self,
-        data: TrainingData,
-        settings: RankingSettings,
-        *,
-        width: int,
-        bias: bool,
-        seed: int,
-        device: torch.device,
+        self, data: TrainingData, settings: RankingSettings, *, width: int, bias: bool, seed: int, device: torch.device
     ) -> None:
         self.data, self._device = data, device
         self._first = _first_nodes(data)
@@ -122,46 +112,27 @@ class NodeRanking:
         triples = tuple(NodeTriples(*sent[at : at + 3]) for at in range(0, len(sent), 3))
         return np.concatenate(nodes), triples
 
-    def by_kind(self, vectors: Tensor, bias: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
-        """The vectors of users, and the vectors and biases of items by the names of their tables.
 
-        ``vectors`` [nodes, d] and ``bias`` [nodes, 1] are of all nodes.
-        """
-        sizes = [self.data.n_users, *self.data.n_items]
-        users, *items = torch.split(vectors, sizes)
-        tables = {f"items.{k}": table for k, table in enumerate(items)}
-        if bias is not None:
-            tables |= {f"bias.{k}": table for k, table in enumerate(torch.split(bias, sizes)[1:])}
-        return users, tables
+class NodeEmbedder(DotEmbedder):
+    """A method that gives every node a vector, and maybe items a bias that it learns under the name ``bias``.
 
-
-class NodeEmbedder:
-    """A method that gives every node a vector, and maybe items a bias that it learns under the name ``bias``."""
+    :meth:`vectors` are of all nodes here, [nodes, d].
+    """
 
     ranking: NodeRanking
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as many as the longest behavior takes (reading 10)."""
-        return self.ranking.items.n_steps
-
-    def vectors(self) -> Tensor:
-        """What all nodes are scored by, [nodes, d]."""
-        raise NotImplementedError
 
     def learned(self) -> dict[str, Tensor]:
         """Everything that scores depend on."""
         raise NotImplementedError
 
-    def scorer(self) -> Scorer:
-        """Inner products, plus the bias."""
-        users, tables = self.ranking.by_kind(self.vectors(), self.learned().get("bias"))
-        return self.ranking.items.scorer(tables, users)
-
-    def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions."""
-        users, tables = self.ranking.by_kind(self.vectors(), self.learned().get("bias"))
-        return self.ranking.items.embeddings(tables, users, dataset=dataset, provenance=provenance)
+    def item_tables_and_users(self) -> tuple[Mapping[str, Tensor], Tensor]:
+        """The vectors and biases of items by the names of their tables, and the vectors of users."""
+        sizes = [self.ranking.data.n_users, *self.ranking.data.n_items]
+        users, *items = torch.split(self.vectors(), sizes)
+        tables = {f"items.{k}": table for k, table in enumerate(items)}
+        if (bias := self.learned().get("bias")) is not None:
+            tables |= {f"bias.{k}": table for k, table in enumerate(torch.split(bias, sizes)[1:])}
+        return tables, users
 
 
 def _first_nodes(data: TrainingData) -> NDArray[np.int64]:

@@ -46,21 +46,20 @@ class RowAdam:
         for name, parts in joined.items():
             self.whole[name] = torch.cat([self.whole.pop(part) for part in parts])
         self._first, self._second = (
-            {name: _zeros_like(table) for name, table in self.whole.items()} for _ in ("first", "second")
+            {
+                name: new_table(*table.shape, dtype=table.dtype, device=table.device, zero=True)
+                for name, table in self.whole.items()
+            }
+            for _ in ("first", "second")
         )
         self.tables, self.first, self.second = (
             _parts(whole, sizes, joined) for whole in (self.whole, self._first, self._second)
         )
         self.learning_rate = learning_rate
         device = next(iter(self.tables.values())).device
-        self._steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
+        self.steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
         self._touched: list[_Touched] = []
         self._given_away: set[str] = set()
-
-    @property
-    def steps(self) -> int:
-        """Steps done."""
-        return int(self._steps)
 
     def rows(self, table: str, rows: Tensor) -> Tensor:
         """Distinct rows of a table, [n, d], to compute this step's loss with.
@@ -91,7 +90,7 @@ class RowAdam:
     @torch.no_grad()
     def step(self) -> None:
         """Update the rows handed out since the last step by their gradients."""
-        self._steps += 1
+        self.steps += 1
         for touched in self._touched:
             gradient = touched.values.grad
             if gradient is not None and len(gradient):
@@ -99,7 +98,7 @@ class RowAdam:
                 self._take_back(name)
                 update_rows(
                     *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
-                    steps=self._steps,
+                    steps=self.steps,
                     learning_rate=self.learning_rate,
                     betas=BETAS,
                     epsilon=EPSILON,
@@ -110,14 +109,14 @@ class RowAdam:
         """Both moments of every table and the count of steps."""
         first = {f"first.{name}": value for name, value in self.first.items()}
         second = {f"second.{name}": value for name, value in self.second.items()}
-        return first | second | {"row_steps": self._steps}
+        return first | second | {"row_steps": self.steps}
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over what :meth:`memory` gave."""
         for name in self.tables:
             self.first[name].copy_(memory[f"first.{name}"])
             self.second[name].copy_(memory[f"second.{name}"])
-        self._steps.copy_(memory["row_steps"])
+        self.steps.copy_(memory["row_steps"])
 
     def load_tables(self, tables: Mapping[str, Tensor]) -> None:
         """Replace the values of all tables."""
@@ -132,11 +131,6 @@ class RowAdam:
             own = self.whole[table]
             copy = new_table(*own.shape, dtype=own.dtype).copy_(own)
             self.whole[table] = self.tables[table] = copy
-
-
-def _zeros_like(table: Tensor) -> Tensor:
-    """A moment of a table [n, d], wherever tables are."""
-    return new_table(*table.shape, dtype=table.dtype, device=table.device, zero=True)
 
 
 def _parts(
@@ -161,20 +155,20 @@ class DenseAdam(torch.optim.Adam):
     ) -> None:
         own = list(parameters)
         self._bounded = list(bounded)
-        is_capturable = all(is_gpu(parameter.device) for parameter in own)
-        is_on_host = all(parameter.device.type == "cpu" for parameter in own)
+        device = own[0].device
+        is_on_host = device.type == "cpu"
         super().__init__(
-            own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_capturable, fused=is_on_host or None
+            own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_gpu(device), fused=is_on_host or None
         )
         self.learning_rate = learning_rate
         chosen = {id(parameter) for parameter in self._bounded}
         self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
         pieces = 1
-        if backend_for(own[0].device) == "triton":
+        if backend_for(device) == "triton":
             from mcne.kernels.triton.rows import pieces_of
 
             pieces = pieces_of(max(each.numel() for each in own))
-        self._turned = torch.zeros(len(self._bounded), pieces, dtype=torch.int64, device=own[0].device)
+        self._turned = torch.zeros(len(self._bounded), pieces, dtype=torch.int64, device=device)
 
     @property
     def turned(self) -> Tensor:
@@ -191,7 +185,11 @@ class DenseAdam(torch.optim.Adam):
         """Update all parameters by their gradients."""
         learning = [(parameter, parameter.grad) for parameter in self._bounded_first if parameter.grad is not None]
         if not learning or backend_for(self._turned.device) != "triton":
-            self._plain_step()
+            was_above = [parameter >= 0 for parameter in self._bounded]
+            super().step()
+            for parameter, before, turned in zip(self._bounded, was_above, self._turned, strict=True):
+                parameter.clamp_(-1.0, 1.0)
+                turned[0] += ((parameter >= 0) != before).sum()
             return
         from mcne.kernels.triton.rows import adam_all
 
@@ -209,13 +207,6 @@ class DenseAdam(torch.optim.Adam):
             betas=BETAS,
             epsilon=EPSILON,
         )
-
-    def _plain_step(self) -> None:
-        before = [parameter >= 0 for parameter in self._bounded]
-        super().step()
-        for parameter, was_above, turned in zip(self._bounded, before, self._turned, strict=True):
-            parameter.clamp_(-1.0, 1.0)
-            turned[0] += ((parameter >= 0) != was_above).sum()
 
     def _memory(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What PyTorch's keeps of a parameter, from its first step on."""

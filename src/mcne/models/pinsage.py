@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
@@ -89,7 +90,14 @@ class PinSageBatch:
 
 
 class Dense(nn.Linear):
-    """PyTorch's, the same bytes on any number of threads."""
+    """PyTorch's, the same bytes on any number of threads: N(0, 2/(d_in + d_out)) (Glorot and Bengio), its bias 0."""
+
+    def __init__(self, d_in: int, d_out: int, *, stream: Stream, bias: bool = True) -> None:
+        super().__init__(d_in, d_out, bias=bias)
+        with torch.no_grad():
+            self.weight.copy_(torch.from_numpy(stream.normal((d_out, d_in)) * (2 / (d_in + d_out)) ** 0.5))
+            if bias:
+                self.bias.zero_()
 
     def forward(self, rows: Tensor) -> Tensor:
         """``rows`` [n, d_in] → [n, d_out]."""
@@ -104,8 +112,8 @@ class Convolve(nn.Module):
 
     def __init__(self, d_in: int, d_out: int, *, stream: Stream) -> None:
         super().__init__()
-        self.near = _dense(d_in, d_in, stream=stream)  # Q, q
-        self.combine = _dense(2 * d_in, d_out, stream=stream)  # W, w
+        self.near = Dense(d_in, d_in, stream=stream)  # Q, q
+        self.combine = Dense(2 * d_in, d_out, stream=stream)  # W, w
 
     def forward(self, vectors: Tensor, hop: VisitHop) -> Tensor:
         """``vectors`` [m, d_in] → [n, d_out]; a receiver without neighbors receives zeros."""
@@ -122,8 +130,8 @@ class PinSageNetwork(nn.Module):
     def __init__(self, widths: Sequence[int], *, stream: Stream) -> None:
         super().__init__()
         self.layers = nn.ModuleList(Convolve(*pair, stream=stream) for pair in pairwise(widths))
-        self.hidden = _dense(widths[-1], widths[-1], stream=stream)  # G₁, g
-        self.output = _dense(widths[-1], widths[-1], stream=stream, bias=False)  # G₂
+        self.hidden = Dense(widths[-1], widths[-1], stream=stream)  # G₁, g
+        self.output = Dense(widths[-1], widths[-1], stream=stream, bias=False)  # G₂
 
     def forward(self, vectors: Tensor, hops: Sequence[VisitHop]) -> Tensor:
         """The nodes at the end of the hops, [n_K, d_K], from the free ``vectors`` [n₀, d₀]."""
@@ -141,6 +149,7 @@ class PinSage(NodeEmbedder, NetworkLearner):
     def __init__(self, data: TrainingData, config: PinSageConfig, *, seed: int, device: torch.device) -> None:
         self.config, self.device = config, device
         self.ranking = NodeRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
+        self.items = self.ranking.items
         self.network = PinSageNetwork(config.widths, stream=Stream(seed, "initialize", "network")).to(device)
         stream = Stream(seed, "initialize", "nodes")
         nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
@@ -168,13 +177,9 @@ class PinSage(NodeEmbedder, NetworkLearner):
         self.tables.forget()
         vectors = self.network(self.tables.rows("nodes", batch.nodes), batch.hops)  # [n_K, d_K]
         bias = self.tables.rows("bias", batch.scored) if self.config.bias else None  # [n_K, 1]
+        ranking_loss = bpr_loss if self.config.loss == "bpr" else partial(margin_loss, margin=self.config.margin)
         return rank_triples(
-            batch.triples,
-            scored=vectors,
-            decayed=vectors,
-            bias=bias,
-            ranking_loss=self._ranking_loss,
-            l2=self.config.l2,
+            batch.triples, scored=vectors, decayed=vectors, bias=bias, ranking_loss=ranking_loss, l2=self.config.l2
         )
 
     @torch.no_grad()
@@ -195,11 +200,6 @@ class PinSage(NodeEmbedder, NetworkLearner):
         super().load(learned)
         self._visited = Visited(*(to_numpy(learned[f"visited.{name}"]).copy() for name in ("node", "share")))
 
-    def _ranking_loss(self, positive: Tensor, negative: Tensor) -> Tensor:
-        if self.config.loss == "bpr":
-            return bpr_loss(positive, negative)
-        return margin_loss(positive, negative, margin=self.config.margin)
-
 
 def margin_loss(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
     """Eq. 1: the mean of ``max(0, s_n − s_p + Δ)`` over all triples, 0 of none.
@@ -207,13 +207,3 @@ def margin_loss(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
     ``positive`` [b], ``negative`` [b, N].
     """
     return torch.relu(negative - positive[:, None] + margin).sum() / max(1, negative.numel())
-
-
-def _dense(d_in: int, d_out: int, *, stream: Stream, bias: bool = True) -> Dense:
-    """A dense layer, N(0, 2/(d_in + d_out)) (Glorot and Bengio), its bias 0."""
-    layer = Dense(d_in, d_out, bias=bias)
-    with torch.no_grad():
-        layer.weight.copy_(torch.from_numpy(stream.normal((d_out, d_in)) * (2 / (d_in + d_out)) ** 0.5))
-        if bias:
-            layer.bias.zero_()
-    return layer

@@ -26,7 +26,7 @@ from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.tables import INIT_STD, copied, normal_table, take, to_device, to_device_at_once, to_numpy
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.triples import Positives, TripleSampler
+from mcne.sampling.triples import TripleSampler
 
 GATHERED_AT_ONCE = 1 << 26
 """Numbers of item vectors that are gathered at a time on a device."""
@@ -55,50 +55,38 @@ class RankingSettings(Protocol):
     @property
     def negatives(self) -> int:
         """Negatives of each positive pair."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """Positive pairs of each behavior in a step."""
-        ...
 
 
 class DotRanking:
     """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``."""
 
     def __init__(
-        self,
-        data: TrainingData,
-        settings: RankingSettings,
-        *,
-        width: int,
-        bias: bool,
-        seed: int,
-        device: torch.device,
+        self, data: TrainingData, settings: RankingSettings, *, width: int, bias: bool, seed: int, device: torch.device
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
         self.seed, self.negatives, self.batch_size = seed, settings.negatives, settings.batch_size
+        longest = max((len(user) for user, _ in data.pairs), default=0)
+        self.n_steps = -(-longest // self.batch_size)  # of an epoch (reading 10)
         self._made: TripleSampler | None = None
         self._making = Lock()
-
-    @cached_property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as long as the longest behavior takes (reading 10)."""
-        return Positives([len(user) for user, _ in self.data.pairs], batch_size=self.batch_size, seed=self.seed).n_steps
 
     @property
     def _sampler(self) -> TripleSampler:
         """Only where steps are drawn on the host; once, whichever of several workers asks first."""
+        data = self.data
         with self._making:
-            if self._made is None:
-                self._made = TripleSampler(
-                    self.data.pairs,
-                    n_users=self.data.n_users,
-                    n_items=self.data.n_items,
-                    negatives=self.negatives,
-                    batch_size=self.batch_size,
-                    seed=self.seed,
-                )
+            self._made = self._made or TripleSampler(
+                data.pairs,
+                n_users=data.n_users,
+                n_items=data.n_items,
+                negatives=self.negatives,
+                batch_size=self.batch_size,
+                seed=self.seed,
+            )
         return self._made
 
     def tables(self) -> dict[str, Tensor]:
@@ -177,13 +165,11 @@ class DotRanking:
 
     def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
-        chosen = self._all_dimensions if masks is None else masks
+        masks = self._all_dimensions if masks is None else masks
+        items, bias = self._items_and_bias(tables)
         if is_gpu(vectors.device):
-            behaviors = range(len(self.data.names))
-            items = tuple(tables[f"items.{k}"].detach() for k in behaviors)
-            bias = tuple(tables[f"bias.{k}"].detach()[:, 0] for k in behaviors) if self.bias else None
-            return DeviceScorer(vectors.detach(), to_device(chosen, vectors.device), items, bias)
-        return DotScorer(to_numpy(vectors), chosen, *self._arrays(tables))
+            return DeviceScorer(vectors.detach(), to_device(masks, vectors.device), tuple(items), tuple(bias) or None)
+        return DotScorer(to_numpy(vectors), masks, tuple(map(to_numpy, items)), tuple(map(to_numpy, bias)) or None)
 
     def embeddings(
         self,
@@ -196,16 +182,15 @@ class DotRanking:
         trunk: Trunk | None = None,
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores, which holds copies of all tables."""
-        chosen = self._all_dimensions if masks is None else masks
-        own = {name: copied(table) for name, table in tables.items() if name.startswith(("items.", "bias."))}
-        items, bias = self._arrays(own)
+        masks = self._all_dimensions if masks is None else masks
+        items, bias = self._items_and_bias(tables)
         spaces = tuple(
             BehaviorSpace.of(
                 behavior,
                 dataset.n_users,
-                mask=chosen[k],
-                item_vectors=items[k],
-                item_bias=None if bias is None else bias[k],
+                mask=masks[k],
+                item_vectors=to_numpy(copied(items[k])),
+                item_bias=to_numpy(copied(bias[k])) if bias else None,
             )
             for k, behavior in enumerate(dataset.behaviors)
         )
@@ -216,11 +201,11 @@ class DotRanking:
     def _all_dimensions(self) -> NDArray[np.bool_]:
         return np.ones((len(self.data.names), self.width), dtype=bool)  # [C, d]
 
-    def _arrays(self, tables: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
-        """Item vectors and biases of all behaviors."""
+    def _items_and_bias(self, tables: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Item vectors of all behaviors, C × [items, d], and biases, C × [items] or none."""
         behaviors = range(len(self.data.names))
-        items = tuple(to_numpy(tables[f"items.{k}"]) for k in behaviors)
-        return items, tuple(to_numpy(tables[f"bias.{k}"])[:, 0] for k in behaviors) if self.bias else None
+        items = [tables[f"items.{k}"].detach() for k in behaviors]
+        return items, [tables[f"bias.{k}"].detach()[:, 0] for k in behaviors] if self.bias else []
 
 
 @dataclass(frozen=True, eq=False)

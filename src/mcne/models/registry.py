@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,16 +40,14 @@ class Entry:
     settings: str = ""  # where their class is not named like that of the model
 
     @property
-    def make(self) -> type[Any]:
+    def make(self) -> Any:
         """The class, which is called with training data, settings, seed and device."""
-        model: type[Any] = _imported(self.model)
-        return model
+        return _imported(self.model)
 
     @property
-    def config(self) -> type[Any]:
+    def config(self) -> Any:
         """The class of its settings."""
-        config: type[Any] = _imported(self.settings or f"{self.model}Config")
-        return config
+        return _imported(self.settings or f"{self.model}Config")
 
     @property
     def estimate(self) -> Callable[[TrainingSize], Estimate] | None:
@@ -66,6 +65,10 @@ def _imported(name: str) -> Any:
     module, _, attribute = name.partition(".")
     return getattr(import_module(f"mcne.models.{module}"), attribute)
 
+
+_taught_by_links = partial(Entry, needs=("links",), memory="factors_with_contexts")
+_conditional = partial(Entry, needs=("links", "behaviors"), memory="network")
+_without_attention = partial(_conditional, memory="network_without_attention", settings="mcne.MCNEConfig")
 
 METHODS = {
     "popularity": Entry(
@@ -109,34 +112,18 @@ METHODS = {
         memory="factorization_machine",
         gives="scores",
     ),
-    "node2vec": Entry(
+    "node2vec": _taught_by_links(
         "node2vec.Node2vec",
         "User vectors by skip-gram on second-order random walks, and items by BPR over them.",
         "Grover & Leskovec 2016",
-        ("links",),
-        memory="factors_with_contexts",
     ),
-    "node2vec-b": Entry(
-        "node2vec.Node2vecB",
-        "Node2vec whose user vectors BPR teaches too.",
-        "MCNE paper",
-        ("links",),
-        memory="factors_with_contexts",
-    ),
-    "line": Entry(
+    "node2vec-b": _taught_by_links("node2vec.Node2vecB", "Node2vec whose user vectors BPR teaches too.", "MCNE paper"),
+    "line": _taught_by_links(
         "line.LINE",
         "User vectors by the first- or second-order proximity of links, and items by BPR over them.",
         "Tang et al. 2015",
-        ("links",),
-        memory="factors_with_contexts",
     ),
-    "line-b": Entry(
-        "line.LINEB",
-        "LINE whose user vectors BPR teaches too.",
-        "MCNE paper",
-        ("links",),
-        memory="factors_with_contexts",
-    ),
+    "line-b": _taught_by_links("line.LINEB", "LINE whose user vectors BPR teaches too.", "MCNE paper"),
     "graphsage": Entry(
         "graphsage.GraphSage",
         "The mean over sampled neighbors, learned without supervision on short walks, and items by BPR over it.",
@@ -159,53 +146,38 @@ METHODS = {
     "lightgcn-trust": Entry(
         "lightgcn.LightGCNTrust",
         "LightGCN whose graph also has the links between users.",
-        "",
-        ("links",),
+        needs=("links",),
         memory="lightgcn_with_links",
         settings="lightgcn.LightGCNConfig",
     ),
-    "shared-bottom": Entry(
+    "shared-bottom": _without_attention(
         "mcne_variants.SharedBottom",
         "A control of MCNE: every mask is open and all behaviors weigh the same, so they share one vector per user.",
-        "",
-        ("links",),
-        memory="network_without_attention",
-        settings="mcne.MCNEConfig",
+        needs=("links",),
     ),
-    "soft-gate": Entry(
+    "soft-gate": _conditional(
         "mcne_variants.SoftGate",
         "A control of MCNE: sigmoid gates in place of binary masks.",
-        "",
-        ("links", "behaviors"),
-        memory="network",
         settings="mcne.MCNEConfig",
     ),
-    "mcne": Entry(
+    "mcne": _conditional(
         "mcne.MCNE",
         "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, make "
         "one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
         "Wang et al. 2019",
-        ("links", "behaviors"),
-        memory="network",
         takes_new_users=True,
     ),
-    "mcne-a": Entry(
+    "mcne-a": _without_attention(
         "mcne_variants.MCNEA",
         "MCNE without attention: all behaviors weigh the same in the messages along the links.",
         "Wang et al. 2019",
-        ("links", "behaviors"),
-        memory="network_without_attention",
         takes_new_users=True,
-        settings="mcne.MCNEConfig",
     ),
-    "mcne-f": Entry(
+    "mcne-f": _without_attention(
         "mcne_variants.MCNEF",
         "MCNE without attention and with fixed masks: every behavior has a block of dimensions of its own.",
         "Wang et al. 2019",
-        ("links", "behaviors"),
-        memory="network_without_attention",
         takes_new_users=True,
-        settings="mcne.MCNEConfig",
     ),
     "mcne-plus": Entry(
         "mcne_plus.MCNEPlus",
@@ -215,19 +187,14 @@ METHODS = {
         memory="network_drawn_on_host",
         takes_new_users=True,
     ),
-    "mcne-constant-masks": Entry(
+    "mcne-constant-masks": _conditional(
         "mcne_variants.ConstantMasks",
         "A control of MCNE: its masks all start from one value, and learn from there.",
         "Wang et al. 2019, a remark",
-        ("links", "behaviors"),
-        memory="network",
     ),
-    "mcne-random-masks": Entry(
+    "mcne-random-masks": _conditional(
         "mcne_variants.RandomMasks",
         "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
-        "",
-        ("links", "behaviors"),
-        memory="network",
     ),
 }
 

@@ -69,10 +69,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The flat keys of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; a TOML file of settings is expected") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: {error}; a TOML file of settings is expected") from error
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", error)
+        raise UsageError(f"{path}: {reason}; a TOML file of settings is expected") from error
 
 
 def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
@@ -100,7 +99,11 @@ def convert(what: str, value: Any, kind: Any) -> Any:
     """``value`` as a type such as :data:`Count`; the error tells ``what`` it is and what is allowed."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _in_range(what, convert(what, value, arguments[0]), arguments[1:])
+        value = convert(what, value, arguments[0])
+        for each in arguments[1:]:
+            if isinstance(each, Range) and value is not None and not each.holds(value):
+                raise UsageError(f"{what}: {value} is out of range; {each.needed} is needed")
+        return value
     if origin is Literal:
         if value not in arguments:
             raise UsageError(f"{what}: {unknown('value', value, arguments)}")
@@ -118,12 +121,4 @@ def convert(what: str, value: Any, kind: Any) -> Any:
         raise UsageError(
             f"{what}: {value!r} is {type(value).__name__}, {kind.__name__} is expected, as in {EXAMPLES[kind]}"
         )
-    return value
-
-
-def _in_range(what: str, value: Any, declared: Sequence[Any]) -> Any:
-    """``value``, unless its type declares a range that it is out of."""
-    for each in declared:
-        if isinstance(each, Range) and value is not None and not each.holds(value):
-            raise UsageError(f"{what}: {value} is out of range; {each.needed} is needed")
     return value

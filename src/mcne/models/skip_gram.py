@@ -121,14 +121,13 @@ class NetworkTaught(TableLearner, DotEmbedder, Generic[Drawn]):
     the user vectors is scaled by ``beta``. With ``network_weight`` 0 and ``beta`` 1 it is BPR.
     """
 
-    network_weight = 1.0
-    beta = 0.0
-
     def __init__(
         self, data: TrainingData, config: Node2vecConfig | LINEConfig, *, seed: int, device: torch.device
     ) -> None:
         self.data, self.config, self.device = data, config, device
         self._seed = seed
+        self.network_weight: float = getattr(config, "network_weight", 1.0)
+        self.beta: float = getattr(config, "beta", 0.0)
         self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
         self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
 

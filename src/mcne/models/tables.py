@@ -1,9 +1,7 @@
 """Tables of vectors: where their numbers are, and the way between NumPy and a device.
 
-Tables are in memory as long as they fit there, and otherwise in files that the system reads and writes as it needs to.
-The tables created first are in memory, as many as there is room for: every row that a step changes in a file is a page
-that the system writes to disk. Such a file never has a name: it vanishes with the process, however that ends, and
-nothing can mistake it for a checkpoint. The numbers are the same in either place.
+The tables created first are in memory, as many as there is room for, and the others in files that the system reads and
+writes as it needs to. Such a file never has a name: it vanishes with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -117,24 +115,18 @@ class Kept:
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         current = _ROOM.get()
-        self._held: dict[str, Tensor] = {}
-        self._filed: dict[str, tuple[int, torch.dtype, torch.Size]] = {}  # descriptors
+        self._kept: dict[str, Tensor | tuple[int, torch.dtype, torch.Size]] = {}  # files by their descriptors
         for name, tensor in tensors.items():
             if current is None or tensor.device.type != "cpu" or tensor.nbytes < LARGE:
-                self._held[name] = tensor.clone()
+                self._kept[name] = tensor.clone()
             else:
                 file = _written(current.directory, tensor)
                 weakref.finalize(self, os.close, file)
-                self._filed[name] = (file, tensor.dtype, tensor.shape)
-        self._names = list(tensors)
+                self._kept[name] = (file, tensor.dtype, tensor.shape)
 
     def tensors(self) -> dict[str, Tensor]:
         """All of them; what is in a file takes memory only while somebody holds what this returns."""
-        mapped = {
-            name: torch.frombuffer(mmap.mmap(file, 0, access=mmap.ACCESS_COPY), dtype=dtype).view(shape)
-            for name, (file, dtype, shape) in self._filed.items()
-        }
-        return {name: self._held[name] if name in self._held else mapped[name] for name in self._names}
+        return {name: kept if isinstance(kept, Tensor) else _mapped(*kept) for name, kept in self._kept.items()}
 
 
 def copied(tensor: Tensor) -> Tensor:
@@ -187,40 +179,35 @@ def to_numpy(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().cpu().numpy()
 
 
+def _mapped(file: int, dtype: torch.dtype, shape: torch.Size) -> Tensor:
+    return torch.frombuffer(mmap.mmap(file, 0, access=mmap.ACCESS_COPY), dtype=dtype).view(shape)
+
+
 def _written(directory: Path, tensor: Tensor) -> int:
     """The descriptor of a file of the tensor's bytes."""
     data = tensor.detach().contiguous().view(-1).numpy().view(np.uint8)
     with _file(directory, tensor.nbytes) as file, read_in_order():
-        try:
-            for start in range(0, len(data), CHUNK):
-                file.write(data[start : start + CHUNK].data)
-            file.flush()
-        except OSError as error:
-            raise _disk_error(directory, tensor.nbytes, error) from error
+        for start in range(0, len(data), CHUNK):
+            file.write(data[start : start + CHUNK].data)
+        file.flush()
         return os.dup(file.fileno())
 
 
-def _file(directory: Path, size: int) -> IO[bytes]:
+@contextmanager
+def _file(directory: Path, size: int) -> Iterator[IO[bytes]]:
     """A file without a name whose space is reserved: a disk that is full shall say so now, and not by a crash later."""
-    file: IO[bytes] | None = None
     try:
-        file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the caller closes it
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            os.ftruncate(file.fileno(), size)
+        with tempfile.TemporaryFile(dir=directory) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                os.ftruncate(file.fileno(), size)
+            yield file
     except OSError as error:
-        if file is not None:
-            file.close()
-        raise _disk_error(directory, size, error) from error
-    return file
-
-
-def _disk_error(directory: Path, size: int, error: OSError) -> DiskError:
-    return DiskError(
-        f"{directory}: {error.strerror or error} ({size:,} bytes for a table that memory has no room for); free some "
-        "space there, or choose another --out"
-    )
+        raise DiskError(
+            f"{directory}: {error.strerror or error} ({size:,} bytes for a table that memory has no room for); free "
+            "some space there, or choose another --out"
+        ) from error
 
 
 def partly_detached(values: Tensor, share: float) -> Tensor:
