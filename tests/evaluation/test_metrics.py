@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcne.evaluation.metrics import METRICS, TITLES, hit_rate, hits_ideal_ndcg, mrr, ndcg, pooled_recall, recall
+from mcne.evaluation.metrics import METRICS, TITLES, pooled_recall, recall
 
 Lists = list[list[int]]
 MANY = settings(max_examples=200, deadline=None)
@@ -67,8 +67,9 @@ def test_equals_the_slow_textbook_loop(name: str, lists: Lists, cutoff: int) -> 
 
 
 def test_every_metric_has_a_slow_twin() -> None:
-    assert list(METRICS.values()) == [recall, ndcg, hit_rate, mrr, hits_ideal_ndcg]
-    assert [slow(name, [0], 5) for name in METRICS] == [1.0] * 5
+    assert len(METRICS) >= 5
+    assert {metric.__name__: metric for metric in METRICS.values()} == METRICS
+    assert {slow(name, [0], 5) for name in METRICS} == {1.0}
     assert set(TITLES) == {*METRICS, "pooled_recall"}
 
 
@@ -122,5 +123,5 @@ def test_no_users() -> None:
 
 def test_far_places_and_large_cutoffs() -> None:
     ranks, offsets = ragged([[2**40], [0, 1]])
-    assert [metric(ranks, offsets, cutoff=20).tolist() for metric in METRICS.values()] == [[0, 1]] * 5
+    assert [metric(ranks, offsets, cutoff=20).tolist() for metric in METRICS.values()] == [[0, 1]] * len(METRICS)
     assert recall(ranks, offsets, cutoff=2**41).tolist() == [1, 1]
