@@ -1,11 +1,9 @@
 """Everything about files: artifacts, files that are whole or not there, locks, JSON and Parquet.
 
-An artifact is a directory of ``.npy`` files, which memory-map, and a ``manifest.json`` that carries the sha256
-of every file and of itself. It is written aside, flushed to the disk and renamed into place, so a reader
-never sees half of one; the next write clears what a killed process left aside. Nothing in it can run
-code. An existing artifact is never replaced. Single files are written the same way.
-
-``fingerprint`` identifies the content alone: kind, format version, metadata and arrays, but not the provenance.
+An artifact is a directory of ``.npy`` files, which memory-map, and a ``manifest.json`` that carries the sha256 of every
+file and of itself. It is written aside, flushed to the disk and renamed into place, so a reader never sees half of one;
+the next write clears what a killed process left aside. Nothing in it can run code. An existing artifact is never
+replaced. Its ``fingerprint`` identifies kind, format version, metadata and arrays, but not the provenance.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +64,12 @@ class Artifact:
 
 def fingerprint(kind: str, version: int, meta: Json, arrays: Arrays) -> str:
     """The identity of an artifact with this content, saved or not."""
-    files = {f"{name}.npy": _hash_array(array).hexdigest() for name, array in arrays.items()}
+    files = {}
+    for name, array in arrays.items():
+        digest = hashlib.sha256()
+        for chunk in _chunks(array):
+            digest.update(chunk)
+        files[f"{name}.npy"] = digest.hexdigest()
     return _fingerprint(kind, version, meta, files)
 
 
@@ -77,7 +80,9 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
     write is refused.
     """
     path = place(path)
-    if _is_taken(path):
+    with disk_errors(path, needed=0):
+        is_taken = path.exists() and any(path.iterdir() if path.is_dir() else [path])
+    if is_taken:
         return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
     with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
         files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
@@ -110,7 +115,10 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
         )
     for name, entry in manifest["files"].items():
         _check_file(Path(path) / name, entry, verify=verify)
-    arrays = {name.removesuffix(".npy"): _map(Path(path) / name) for name in manifest["files"]}
+    arrays = {
+        name.removesuffix(".npy"): np.load(Path(path) / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        for name in manifest["files"]
+    }
     return Artifact(manifest["meta"], manifest["provenance"], arrays, manifest["fingerprint"])
 
 
@@ -156,14 +164,6 @@ def _rendered(manifest: Json) -> bytes:
     return json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def _is_taken(path: Path) -> bool:
-    """Whether there is anything but an empty directory."""
-    try:
-        return path.exists() and any(path.iterdir() if path.is_dir() else [path])
-    except OSError as error:
-        raise _disk_error(path, 0, error) from error
-
-
 def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
     if not path.is_dir():
         raise UsageError(f"{path}: is a file; choose another place for the {kind}")
@@ -187,46 +187,24 @@ def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
 
     Parent directories are made, and vanish with it. An ``OSError`` of the block is the disk's: a ``DiskError``.
     """
-    try:
-        with _made(path.parent), _locked_empty(aside_of(path)) as (aside, lock):
-            _require_space(path, needed)
-            yield aside
-            os.fsync(lock)
-            _put(aside, path)
-    except OSError as error:
-        raise _disk_error(path, needed, error) from error
-
-
-@contextmanager
-def _made(directory: Path) -> Iterator[None]:
-    """Make a directory and its parents; those that were missing vanish again if the block fails."""
-    missing = _missing(directory)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        _remove_empty(missing)
-        raise
-
-
-@contextmanager
-def _locked_empty(aside: Path) -> Iterator[tuple[Path, int]]:
-    """An empty directory that this process alone writes to, without what a dead process left of it.
-
-    It vanishes if the block fails.
-    """
-    try:
-        lock = _lock(aside, wait=False)
-    except BlockingIOError as error:
-        raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
-    try:
-        for left in aside.iterdir():
+    aside = aside_of(path)
+    with disk_errors(path, needed=needed), ExitStack() as undo:
+        undo.callback(_remove_empty, _missing(path.parent))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = _lock(aside, wait=False)
+        except BlockingIOError as error:
+            raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
+        undo.callback(os.close, lock)
+        undo.callback(shutil.rmtree, aside, ignore_errors=True)
+        for left in aside.iterdir():  # by a process that died
             left.unlink()
-        yield aside, lock
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-    finally:
+        if shutil.disk_usage(path.parent).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield aside
+        os.fsync(lock)
+        _put(aside, path)
+        undo.pop_all()
         os.close(lock)
 
 
@@ -241,51 +219,23 @@ def _put(aside: Path, path: Path) -> None:
             f"{path}: something appeared there while this was written; nothing is ever replaced: look at it, or "
             "choose another place"
         ) from error
-    _sync_directory(path.parent)
-
-
-def _require_space(path: Path, needed: int) -> None:
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _disk_error(path: Path, needed: int, error: OSError) -> DiskError:
-    message = error.strerror or str(error)
-    step = "choose another place"
-    if _is_full(error):
-        free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
-        missing = f", {needed - free:,} missing" if needed > free else ""
-        message += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
-        step = "free some space or choose another place"
-    return DiskError(f"{path}: {message}; nothing was left behind: {step}")
-
-
-def _is_full(error: OSError) -> bool:
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _header(array: NDArray[Any]) -> bytes:
-    head = io.BytesIO()
-    descr = np.lib.format.dtype_to_descr(array.dtype)
-    np.lib.format.write_array_header_1_0(head, {"descr": descr, "fortran_order": False, "shape": array.shape})
-    return head.getvalue()
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def _chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
     """The bytes of ``array`` as a ``.npy`` file, in pieces."""
-    yield _header(array)
+    header = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(array.dtype)
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": array.shape})
+    yield header.getvalue()
     flat = np.ascontiguousarray(array).reshape(-1)
     step = max(1, CHUNK // max(1, array.itemsize))
     for start in range(0, len(flat), step):
         yield flat[start : start + step].view(np.uint8).data
-
-
-def _hash_array(array: NDArray[Any]) -> hashlib._Hash:
-    digest = hashlib.sha256()
-    for chunk in _chunks(array):
-        digest.update(chunk)
-    return digest
 
 
 def _write_array(path: Path, array: NDArray[Any]) -> Json:
@@ -311,14 +261,6 @@ def _write_bytes(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _check_file(path: Path, entry: Json, *, verify: bool) -> None:
     if not path.is_file():
         raise ArtifactError(f"{path}: missing; restore it or make the artifact again")
@@ -331,22 +273,29 @@ def _check_file(path: Path, entry: Json, *, verify: bool) -> None:
         raise ArtifactError(f"{path}: its sha256 does not match the manifest's; restore it or make the artifact again")
 
 
-def _map(path: Path) -> NDArray[Any]:
-    mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return mapped.view(np.ndarray)
-
-
 # single files
 
 
 @contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what the disk refuses in a directory of work into an error that says how to continue."""
+def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
+    """Turn what the disk refuses into an error that says how to continue.
+
+    In a directory of work that is ``--resume``; what is written aside, with this many bytes ``needed``, leaves nothing.
+    """
     try:
         yield
     except OSError as error:
-        step = "free some disk space" if _is_full(error) else "check the path and its permissions"
-        raise DiskError(f"{path}: {error.strerror or error}; {step}, then run again with --resume") from error
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        message = f"{path}: {error.strerror or error}"
+        if needed is None:
+            step = "free some disk space" if is_full else "check the path and its permissions"
+            raise DiskError(f"{message}; {step}, then run again with --resume") from error
+        if is_full:
+            free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
+            missing = f", {needed - free:,} missing" if needed > free else ""
+            message += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
+        step = "free some space or choose another place" if is_full else "choose another place"
+        raise DiskError(f"{message}; nothing was left behind: {step}") from error
 
 
 def overwrite(path: Path, data: bytes) -> None:
