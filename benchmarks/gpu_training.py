@@ -10,7 +10,7 @@ from benchmarks.raw import ciao
 from benchmarks.temporary_run import temporary_run
 from mcne.data.split import random_split
 from mcne.training.loop import Record
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 from mcne_bench.figures import Taken, gpu
 
 WARM_UP = 2
@@ -40,7 +40,7 @@ def _train(clock: _Clock, given: dict[str, Any]) -> int:
         return int(run.result["best_epoch"])
 
 
-class _Clock(SilentReporter):
+class _Clock(Reporter):
     """Keeps when epochs ended, their evaluation included, and how long they took without."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.training.loop import Record
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 
 METHODS = [
     "mcne",
@@ -77,7 +77,7 @@ def _trained(name: str, asked: argparse.Namespace) -> tuple[str, float]:
     return digest.hexdigest(), median(clock.seconds[1:] or clock.seconds)
 
 
-class _Clock(SilentReporter):
+class _Clock(Reporter):
     def __init__(self) -> None:
         self.seconds: list[float] = []
 

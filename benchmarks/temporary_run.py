@@ -28,7 +28,7 @@ def temporary_run(
 ) -> Iterator[Run]:
     """The finished run of a method. It imports what trains only now, after a caller may have hidden a compiler."""
     from mcne.training import Training, choose_device
-    from mcne.training.reporting import SilentReporter
+    from mcne.training.reporting import Reporter
 
     with tempfile.TemporaryDirectory() as directory:
         training = Training(
@@ -38,6 +38,6 @@ def temporary_run(
             settings=settings,
             seed=seed,
             device=choose_device(device),
-            reporter=reporter or SilentReporter(),
+            reporter=reporter or Reporter(),
         )
         yield training.run(Path(directory) / "run")

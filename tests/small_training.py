@@ -16,7 +16,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings
-from mcne.training.reporting import Reporter, SilentReporter
+from mcne.training.reporting import Reporter
 
 SMALL: Mapping[str, Any] = {
     "widths": [8, 8, 8],
@@ -81,6 +81,6 @@ def train_small(
         seed=seed,
         device=torch.device("cpu"),
         places={"dataset": dataset_path, "split": "random-0"},
-        reporter=SilentReporter() if reporter is None else reporter,
+        reporter=Reporter() if reporter is None else reporter,
         mode=mode,
     ).run(path, resume=resume)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -26,9 +26,7 @@ from mcne.embeddings.queries import Queries
 from mcne.errors import DataError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.files import MANIFEST
-
-if TYPE_CHECKING:
-    from mcne.training.reporting import Reporter
+from mcne.training.reporting import PlainReporter, Reporter
 
 DATASET = "data"
 """Where a run that was trained from Python keeps its dataset and split, so that commands can evaluate it."""
@@ -231,9 +229,7 @@ class MCNE(Queries):
         )
 
     def _reporter(self, progress: bool) -> Reporter:
-        from mcne.training.reporting import PlainReporter, SilentReporter
-
-        return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs) if progress else SilentReporter()
+        return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs) if progress else Reporter()
 
 
 def _whole(seed: object) -> int:

@@ -17,10 +17,10 @@ from mcne.extend.transfer import settings_of, transfer
 from mcne.models import tables
 from mcne.models.memory import Estimate, estimate_transfer
 from mcne.training import resources
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 
 
-class Noted(SilentReporter):
+class Noted(Reporter):
     """Remembers what was said of memory."""
 
     def __init__(self) -> None:
@@ -31,9 +31,7 @@ class Noted(SilentReporter):
             self.said.append(line)
 
 
-def bring(
-    base: ConditionalEmbeddings, whole: Whole, path: Path, reporter: SilentReporter, **given: Any
-) -> training.Run:
+def bring(base: ConditionalEmbeddings, whole: Whole, path: Path, reporter: Reporter, **given: Any) -> training.Run:
     return transfer(
         base,
         *whole,
@@ -82,14 +80,14 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(
     monkeypatch.setattr(resources, "available_memory", lambda: 3 << 20)
     said = r"mcne-transfer needs about .* of memory and may use 3\.0 MiB .*set smaller batch_size or neighbor_samples,"
     with pytest.raises(UsageError, match=said):
-        bring(base, whole, tmp_path / "deep" / "run", SilentReporter())
+        bring(base, whole, tmp_path / "deep" / "run", Reporter())
     assert not (tmp_path / "deep").exists()
 
 
 def test_the_same_bytes_with_tables_in_files(
     base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = bring(base, whole, tmp_path / "plain", SilentReporter())
+    plain = bring(base, whole, tmp_path / "plain", Reporter())
     monkeypatch.setattr(Estimate, "memory_beside_files", 0)
     monkeypatch.setattr(resources, "available_memory", lambda: 1)
     monkeypatch.setattr(tables, "LARGE", 1)

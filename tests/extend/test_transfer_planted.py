@@ -17,7 +17,7 @@ from mcne.extend.alignment import without
 from mcne.extend.transfer import transfer
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 
 NEW = "Food"  # it shares a planted factor with Travel
 CPU = torch.device("cpu")
@@ -57,7 +57,7 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
             device=CPU,
             resume=False,
             split_name="random-0",
-            reporter=SilentReporter(),
+            reporter=Reporter(),
         )
         found[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
     counted = Popularity(TrainingData.of(one, parts), PopularityConfig(), seed=0, device=CPU)

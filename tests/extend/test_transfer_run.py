@@ -25,7 +25,7 @@ from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import ParameterCounts, settings_of, transfer
 from mcne.training.journal import METRICS, RunJournal
 from mcne.training.loop import Position
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def bring(
         device=torch.device("cpu"),
         resume=resume,
         split_name="random-0",
-        reporter=SilentReporter(),
+        reporter=Reporter(),
     )
 
 

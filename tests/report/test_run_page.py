@@ -43,7 +43,7 @@ from mcne.studies.engine import Kind
 from mcne.studies.sweep import Sweep
 from mcne.studies.sweep_tables import collect, write
 from mcne.training import Run
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 from mcne.training.run import TRANSFER
 
 
@@ -436,7 +436,7 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
         device=torch.device("cpu"),
         resume=False,
         split_name="random-0",
-        reporter=SilentReporter(),
+        reporter=Reporter(),
     )
     report = report_of_run(run, with_map=False)
     page = checked_page(report.html())

@@ -22,13 +22,13 @@ from mcne.errors import ArtifactError, DivergedError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.studies.new_users import SUMMARY, Trial, _popularity, hold_out, summarize
 from mcne.training import Run, Training
-from mcne.training.reporting import Reporter, SilentReporter
+from mcne.training.reporting import Reporter
 
 SMALL = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "epochs": 1, "batch_size": 512}
 
 
 def silent(_: str) -> AbstractContextManager[Reporter]:
-    return nullcontext(SilentReporter())
+    return nullcontext(Reporter())
 
 
 @pytest.fixture(scope="module")

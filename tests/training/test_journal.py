@@ -15,7 +15,7 @@ from mcne.errors import ArtifactError, DiskError
 from mcne.models.settings import TrainingSettings
 from mcne.training import journal as journal_module
 from mcne.training.journal import METRICS, TENSORBOARD, TIMES, RunJournal
-from mcne.training.reporting import PlainReporter, SilentReporter
+from mcne.training.reporting import PlainReporter, Reporter
 
 CPU = torch.device("cpu")
 STATE = {"learned": {"a": torch.ones(2)}, "memory": {"b": torch.ones(1)}}
@@ -23,7 +23,7 @@ SAID = r": No space left on device; free some disk space, then run again with --
 
 
 def journal_at(path: Path, **changes: Any) -> RunJournal:
-    return RunJournal(path, identity="me", settings=TrainingSettings(**changes), reporter=SilentReporter())
+    return RunJournal(path, identity="me", settings=TrainingSettings(**changes), reporter=Reporter())
 
 
 def record(journal: RunJournal, *epochs: int) -> None:
@@ -185,6 +185,7 @@ def test_tensorboard_is_told_and_closed(boards: list[Writer], tmp_path: Path) ->
 
 def test_a_behavior_may_be_called_epoch(boards: list[Writer], tmp_path: Path) -> None:
     journal = journal_at(tmp_path, tensorboard=True)
+    journal.resume(CPU)
     journal.record({"epoch": 1, "loss": {"epoch": 0.5}}, seconds=1.0, examples=4)
     assert boards[0].told == [("loss/epoch", 0.5, 1)]
 
@@ -215,8 +216,10 @@ def test_tensorboard_on_a_full_disk(boards: list[Writer], tmp_path: Path, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Writer, "flush", flush)
+    journal = journal_at(tmp_path, tensorboard=True)
+    journal.resume(CPU)
     with pytest.raises(DiskError, match=r"tensorboard" + SAID):
-        record(journal_at(tmp_path, tensorboard=True), 1)
+        record(journal, 1)
     assert len(boards) == 1
 
 

@@ -27,7 +27,7 @@ from mcne.models.settings import TrainingSettings
 from mcne.training import journal, loop
 from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, RunJournal
 from mcne.training.loop import Evaluated, Loop, Position, State, evaluate_once
-from mcne.training.reporting import PlainReporter, SilentReporter, describe_epoch
+from mcne.training.reporting import PlainReporter, Reporter, describe_epoch
 
 CPU = torch.device("cpu")
 NAMES = ("Books", "Travel")
@@ -168,7 +168,7 @@ def train(
 
 def journal_at(path: Path, chosen: TrainingSettings | None = None, *, lines: list[str] | None = None) -> RunJournal:
     chosen = chosen or settings()
-    reporter = SilentReporter() if lines is None else PlainReporter(lines.append, epochs=chosen.epochs)
+    reporter = Reporter() if lines is None else PlainReporter(lines.append, epochs=chosen.epochs)
     return RunJournal(path, identity="this run", settings=chosen, reporter=reporter)
 
 
@@ -642,7 +642,7 @@ def test_the_silent_reporter_is_silent(tmp_path: Path, capfd: pytest.CaptureFixt
 def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(UsageError, match=r"setting tensorboard needs the tensorboard package: pip install"):
-        journal_at(tmp_path, settings(tensorboard=True))
+        journal_at(tmp_path, settings(tensorboard=True)).resume(CPU)
     assert not any(tmp_path.iterdir())
 
 
@@ -663,6 +663,7 @@ def test_tensorboard_is_told_every_number(tmp_path: Path, monkeypatch: pytest.Mo
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     journal = journal_at(tmp_path, settings(tensorboard=True))
+    journal.resume(CPU)
     record = {"epoch": 7, "loss": {"Books": 0.5}, "validation": {"part": "validation", "mean": {"a": 1, "b": None}}}
     journal.record(record, seconds=1.0, examples=1)
     assert told == [("loss/Books", 0.5, 7), ("validation/mean/a", 1.0, 7), ("flush", 0.0, 0)]

@@ -33,7 +33,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DivergedError, Interrupted
 from mcne.training.journal import CHECKPOINTS, METRICS, RunJournal
 from mcne.training.loop import Position
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 
 CPU = torch.device("cpu")
 FOREVER = 1e9
@@ -66,7 +66,7 @@ def train(
     *,
     resume: bool = False,
     behaviors: int = 2,
-    reporter: SilentReporter | None = None,
+    reporter: Reporter | None = None,
     **changes: Any,
 ) -> training.Run:
     dataset, split = network(behaviors)
@@ -79,7 +79,7 @@ def train(
         seed=1,
         device=CPU,
         places={"dataset": "here", "split": "random-0"},
-        reporter=reporter or SilentReporter(),
+        reporter=reporter or Reporter(),
     ).run(path, resume=resume)
 
 
@@ -142,7 +142,7 @@ class Death(BaseException):
     """The end of a process, as far as the code under test can tell."""
 
 
-class Stopper(SilentReporter):
+class Stopper(Reporter):
     """Ends a training at its ``every``-th step, as a signal does or as death does, or once after every epoch."""
 
     def __init__(self, how: str, every: int) -> None:
@@ -214,12 +214,12 @@ def test_stopped_after_the_best_epoch(tmp_path: Path) -> None:
     """What was best, and how long ago, is part of what comes back."""
     chosen = {"epochs": 40, "patience": 3, "learning_rate": 0.2}
 
-    def overfit(path: Path, *, resume: bool, reporter: SilentReporter) -> training.Run:
+    def overfit(path: Path, *, resume: bool, reporter: Reporter) -> training.Run:
         settings = SETTINGS["bpr"] | chosen | {"checkpoint_seconds": FOREVER}
         one = training.Training("bpr", *network(), settings=settings, seed=1, device=CPU, reporter=reporter)
         return one.run(path, resume=resume)
 
-    overfit(tmp_path / "whole", resume=False, reporter=SilentReporter())
+    overfit(tmp_path / "whole", resume=False, reporter=Reporter())
     said = json.loads((tmp_path / "whole" / "result.json").read_bytes())
     assert said["epochs"] == said["best_epoch"] + 3 < 40
     stopper, resume = Stopper("signaled", 4), False

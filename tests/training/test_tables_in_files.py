@@ -20,7 +20,7 @@ from mcne.models import tables
 from mcne.models.memory import Estimate
 from mcne.training import resources
 from mcne.training.journal import METRICS
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 
 CPU = torch.device("cpu")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -35,7 +35,7 @@ def network() -> tuple[SocialDataset, Split]:
     return dataset, random_split(dataset, seed=0)
 
 
-class Noted(SilentReporter):
+class Noted(Reporter):
     """Remembers what was said, and stops the training after so many steps."""
 
     def __init__(self, stop_after: int | None = None) -> None:

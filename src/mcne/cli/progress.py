@@ -20,7 +20,7 @@ from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compilation import CLOCK
 from mcne.training import Run
 from mcne.training.loop import Losses, Position
-from mcne.training.reporting import PlainReporter, Reporter, SilentReporter
+from mcne.training.reporting import PlainReporter, Reporter
 
 REFRESH_SECONDS = 0.125
 
@@ -38,7 +38,7 @@ def training_progress(
     if not console.is_terminal:
         if on_stderr:
             typer.echo(title, err=True)
-        yield SilentReporter() if only_live else PlainReporter(partial(typer.echo, err=on_stderr), epochs=epochs)
+        yield Reporter() if only_live else PlainReporter(partial(typer.echo, err=on_stderr), epochs=epochs)
         return
     reporter = LiveReporter(console, title=title, epochs=epochs)
     try:
@@ -62,7 +62,7 @@ def outcome(run: Run) -> str:
     return f"best of {epochs} epochs: {result['best_epoch']}, {quality}"
 
 
-class LiveReporter:
+class LiveReporter(Reporter):
     """Loss per behavior, validation metric, mask density and flips, examples per second, time to go."""
 
     def __init__(self, console: Console, *, title: str, epochs: int) -> None:

@@ -29,7 +29,7 @@ from mcne.studies.comparison import read_evaluation
 from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Resources, Say, Task
 from mcne.studies.plans import PlanTable
 from mcne.training import Run, Training, resolved, settings_of
-from mcne.training.reporting import SilentReporter
+from mcne.training.reporting import Reporter
 from mcne.training.run import TRANSFER, schedule_of
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class TransferTraining:
             device=device,
             resume=True,
             split_name=split_name,
-            reporter=SilentReporter(),
+            reporter=Reporter(),
         )
 
 

@@ -1,10 +1,8 @@
 """What is particular to a GPU: steps replayed as CUDA graphs, and sums in one order for those who ask for it.
 
-Hundreds of small kernels take longer to launch one by one than to run. What a step does to inputs of one shape is
-captured once and then replayed with other numbers: the same computation, launched otherwise.
-
-Kernels of our own add up in one order in any case (decision 6). PyTorch's may add up in any; it can be told to use the
-operations that do not, which are slower.
+Hundreds of small kernels take longer to launch one by one than to run, so a step on inputs of one shape is captured
+once and then replayed with other numbers. Our own kernels add up in one order in any case (decision 6); PyTorch's may
+add up in any, unless it is told to use slower operations that do not.
 """
 
 from __future__ import annotations

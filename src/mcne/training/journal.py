@@ -30,107 +30,90 @@ from mcne.training.loop import Losses, Position, Record, State
 from mcne.training.reporting import Reporter
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
-NOWHERE_TO_KEEP = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
 KIND, VERSION = "mcne checkpoint", 1
 PREFIX = "step-"
 
 
+@dataclass(eq=False)
 class RunJournal:
     """Keeps a training in a directory and passes on what people want to see."""
 
-    def __init__(self, path: Path, identity: str, settings: TrainingSettings, reporter: Reporter) -> None:
-        self._path = path
-        self._identity = identity
-        self._settings = settings
-        self._reporter = reporter
-        self._board_kind = tensorboard_writer() if settings.tensorboard else None
+    path: Path
+    identity: str
+    settings: TrainingSettings
+    reporter: Reporter
+
+    def __post_init__(self) -> None:
         self._board: Any = None
 
     def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
         """The newest complete checkpoint; metrics past it are cut."""
-        newest, complaints = newest_checkpoint(self._path / CHECKPOINTS, run=self._identity, device=device)
+        newest, complaints = newest_checkpoint(self.path / CHECKPOINTS, run=self.identity, device=device)
         for complaint in complaints:
-            self._reporter.say(f"passed over a checkpoint: {complaint}")
+            self.reporter.say(f"passed over a checkpoint: {complaint}")
         records = 0 if newest is None else int(newest.position["records"])
         self._cut(records)
-        self._open_board(purge_step=records + 1 if records else 0)  # epochs that are trained again are drawn once
+        if self.settings.tensorboard:
+            place = self.path / TENSORBOARD
+            purged = {"purge_step": records + 1 if records else 0}  # epochs that are trained again are drawn once
+            with disk_errors(place):
+                self._board = tensorboard_writer()(str(place), **(purged if place.exists() else {}))
         if newest is None:
             return None
         done = int(newest.position["steps_done"])
-        self._reporter.say(f"resumed after step {done:,}, in epoch {int(newest.position['epoch']) + 1}")
+        self.reporter.say(f"resumed after step {done:,}, in epoch {int(newest.position['epoch']) + 1}")
         return newest.position, newest.state
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
         """Keep a checkpoint, and of the earlier ones the last few."""
         save_checkpoint(
-            self._path / CHECKPOINTS, position, state, run=self._identity, keep=self._settings.keep_checkpoints
+            self.path / CHECKPOINTS, position, state, run=self.identity, keep=self.settings.keep_checkpoints
         )
 
     def record(self, record: Record, *, seconds: float, examples: int) -> None:
         """Append an epoch's metrics, and to their own file its clock times."""
-        _append(self._path / METRICS, record)
+        _append(self.path / METRICS, record)
         speed = examples / seconds if seconds else 0.0
-        _append(self._path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
-        self._draw(record)
-        self._reporter.epoch(record, seconds=seconds, examples=examples)
+        _append(self.path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
+        if self._board is not None:
+            with disk_errors(self.path / TENSORBOARD):
+                for name, value in _scalars({name: part for name, part in record.items() if name != "epoch"}):
+                    self._board.add_scalar(name, value, record["epoch"])
+                self._board.flush()
+        self.reporter.epoch(record, seconds=seconds, examples=examples)
 
     def compiled(self, seconds: float, *, is_kept: bool) -> None:
         """Say that kernels had to be compiled."""
-        later = "once; kept for later runs" if is_kept else f"as every run will; {NOWHERE_TO_KEEP}"
-        self._reporter.say(f"compiled kernels in {seconds:.1f} s, {later}")
+        step = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
+        later = "once; kept for later runs" if is_kept else f"as every run will; {step}"
+        self.reporter.say(f"compiled kernels in {seconds:.1f} s, {later}")
 
     def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """Show that a step is done."""
-        self._reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
+        self.reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
 
     def close(self) -> None:
         """Nothing more will be recorded."""
         if self._board is not None:
-            with disk_errors(self._path / TENSORBOARD):
+            with disk_errors(self.path / TENSORBOARD):
                 self._board.close()
             self._board = None
 
-    def _open_board(self, **options: int) -> None:
-        if self._board_kind is not None and self._board is None:
-            place = self._path / TENSORBOARD
-            with disk_errors(place):
-                self._board = self._board_kind(str(place), **(options if place.exists() else {}))
-
-    def _draw(self, record: Record) -> None:
-        """Show TensorBoard the numbers of an epoch."""
-        self._open_board()
-        if self._board is not None:
-            with disk_errors(self._path / TENSORBOARD):
-                for name, value in _scalars({name: part for name, part in record.items() if name != "epoch"}):
-                    self._board.add_scalar(name, value, record["epoch"])
-                self._board.flush()
-
     def _cut(self, records: int) -> None:
-        """Keep the metrics that the checkpoint has seen, and of the times what is whole."""
-        path = self._path / METRICS
-        metrics = _whole_lines(path)
-        times = _whole_lines(self._path / TIMES)
-        if len(metrics) < records:
-            raise ArtifactError(
-                f"{path}: holds {len(metrics):,} records where the checkpoint has seen {records:,}; restore it, or "
-                "train again in another directory"
-            )
-        _keep(path, metrics[:records])
-        _keep(self._path / TIMES, times)
-
-
-def _whole_lines(path: Path) -> list[bytes]:
-    """The lines of a file, less one that a death or a full disk has torn."""
-    with disk_errors(path):
-        held = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    return [line for line in held if line.endswith(b"\n")]
-
-
-def _keep(path: Path, lines: list[bytes]) -> None:
-    """Cut a file to these of its lines."""
-    kept = b"".join(lines)
-    if path.exists() and path.stat().st_size != len(kept):
-        overwrite(path, kept)
+        """Keep the metrics that the checkpoint has seen, and of the times all but a last line that is torn."""
+        for name, most in ((METRICS, records), (TIMES, None)):
+            path = self.path / name
+            with disk_errors(path):
+                content = path.read_bytes() if path.exists() else b""
+            lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+            if most is not None and len(lines) < most:
+                raise ArtifactError(
+                    f"{path}: holds {len(lines):,} records where the checkpoint has seen {most:,}; restore it, or "
+                    "train again in another directory"
+                )
+            kept = b"".join(lines[:most])
+            if len(kept) != len(content):
+                overwrite(path, kept)
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:

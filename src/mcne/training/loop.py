@@ -13,10 +13,10 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -72,43 +72,36 @@ def evaluate_once(
     return Position(best_metric=evaluated.metric, best_epoch=0, records=1)
 
 
+@dataclass(eq=False)
 class Loop:
     """The training of a learner."""
 
-    def __init__(
-        self,
-        method: Learner,
-        evaluate: Callable[[Method], Evaluated],
-        *,
-        names: tuple[str, ...],
-        settings: TrainingSettings,
-        journal: RunJournal,
-        device: torch.device,
-    ) -> None:
-        self.method = method
-        self.evaluate = evaluate
-        self.names = names
-        self.settings = settings
-        self.journal = journal
-        self.device = device
+    method: Learner
+    evaluate: Callable[[Method], Evaluated]
+    _: KW_ONLY
+    names: tuple[str, ...]
+    settings: TrainingSettings
+    journal: RunJournal
+    device: torch.device
+
+    def __post_init__(self) -> None:
         self.position = Position()
         self.best: Kept | None = None
-        self.captured = captured_steps(method, device)
-        self.looks_at_each = self.captured is None and device.type == "cpu"  # elsewhere it would wait for each step
-        self.total = torch.zeros((), device=device)  # of steps that nobody has looked at yet
-        self.losses = torch.zeros(len(names), dtype=torch.float64, device=device)  # summed over the epoch's steps
+        self.captured = captured_steps(self.method, self.device)
+        self.looks_at_each = self.captured is None and self.device.type == "cpu"  # elsewhere it would wait for each
+        self.total = torch.zeros((), device=self.device)  # of steps that nobody has looked at yet
+        self.losses = torch.zeros(len(self.names), dtype=torch.float64, device=self.device)  # sums of the epoch
         self.saved_at = time.monotonic()
         self.compiled_until = time.perf_counter()  # what was compiled before is reported
 
     def run(self) -> Position:
         """Train, leave the method with what it had learned at its best evaluation, and return where that was."""
-        with hold_signals() as stop, self._workers() as pool:
+        with hold_signals() as stop, closing(self._batches()) as batches:
             saved = self.journal.resume(self.device)
             if saved is not None:
                 self._take_over(*saved)
             position = self.position
-            batches = self._batches(pool)
-            while position.epoch < self.settings.epochs and not self._is_out_of_patience():
+            while position.epoch < self.settings.epochs and position.stale < self.settings.patience:
                 started = time.perf_counter()
                 examples = 0
                 for batch in islice(batches, self.method.n_steps - position.step):
@@ -122,27 +115,25 @@ class Loop:
             self.method.load(self.best.tensors())
         return position
 
-    @contextmanager
-    def _workers(self) -> Iterator[ThreadPoolExecutor]:
-        """Threads that prepare batches. Each has as many threads of PyTorch as this one has now: a step may have fewer
-        for a moment (:mod:`mcne.kernels.products`)."""
+    def _batches(self) -> Generator[Any, None, None]:
+        """The steps left in all epochs, prepared ahead by threads and handed out in order.
+
+        Each thread has as many threads of PyTorch as this one has now: a step may have fewer for a moment
+        (:mod:`mcne.kernels.products`).
+        """
         threads = torch.get_num_threads()
         pool = ThreadPoolExecutor(self.settings.workers, initializer=torch.set_num_threads, initargs=(threads,))
-        try:
-            yield pool
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _batches(self, pool: ThreadPoolExecutor) -> Iterator[Any]:
-        """The steps left in all epochs, prepared ahead and handed out in order."""
         waiting: deque[Future[Any]] = deque()
         first = self.position.epoch * self.method.n_steps + self.position.step
-        for at in range(first, self.settings.epochs * self.method.n_steps):
-            waiting.append(pool.submit(self.method.prepare, *divmod(at, self.method.n_steps)))
-            if len(waiting) > self.settings.workers + 1:
+        try:
+            for at in range(first, self.settings.epochs * self.method.n_steps):
+                waiting.append(pool.submit(self.method.prepare, *divmod(at, self.method.n_steps)))
+                if len(waiting) > self.settings.workers + 1:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _step(self, batch: Any) -> int:
         if self.captured is not None:
@@ -192,13 +183,10 @@ class Loop:
         position.step = 0
         position.records += 1
         self.losses.zero_()
-        self._report_compiled()
-        self.journal.record(record, seconds=seconds, examples=examples)
-
-    def _report_compiled(self) -> None:
-        if seconds := CLOCK.since(self.compiled_until):
-            self.journal.compiled(seconds, is_kept=CLOCK.is_kept)
+        if compiling := CLOCK.since(self.compiled_until):
+            self.journal.compiled(compiling, is_kept=CLOCK.is_kept)
             self.compiled_until = time.perf_counter()
+        self.journal.record(record, seconds=seconds, examples=examples)
 
     def _compare(self, metric: float | None) -> None:
         """Keep what was learned if it is the best so far; without validation the newest is the best."""
@@ -211,9 +199,6 @@ class Loop:
         else:
             position.stale += 1
 
-    def _is_out_of_patience(self) -> bool:
-        return self.position.stale >= self.settings.patience
-
     def _save_if_due(self, stop: Stop) -> None:
         if stop.number is None and time.monotonic() - self.saved_at < self.settings.checkpoint_seconds:
             return
@@ -223,12 +208,7 @@ class Loop:
             state["best"] = self.best.tensors()
         self.journal.checkpoint(dataclasses.asdict(self.position), state)
         self.saved_at = time.monotonic()
-        if stop.number is not None:
-            name = signal.Signals(stop.number).name
-            raise Interrupted(
-                f"stopped by {name} after step {self.position.steps_done:,}, with a checkpoint; --resume goes on",
-                signal_number=stop.number,
-            )
+        stop.end(f"after step {self.position.steps_done:,}, with a checkpoint")
 
     def _take_over(self, position: Mapping[str, Any], state: State) -> None:
         self.position = Position(**position)
@@ -238,15 +218,17 @@ class Loop:
         self.best = Kept(state["best"]) if "best" in state else None
 
 
+@dataclass
 class Stop:
     """The signal that asked for an end, if one did."""
 
-    def __init__(self) -> None:
-        self.number: int | None = None
+    number: int | None = None
 
-    def ask(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal."""
-        self.number = number
+    def end(self, when: str) -> None:
+        """End the training, if that was asked for."""
+        if self.number is not None:
+            name = signal.Signals(self.number).name
+            raise Interrupted(f"stopped by {name} {when}; --resume goes on", signal_number=self.number)
 
 
 @contextmanager
@@ -256,7 +238,11 @@ def hold_signals() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        stop.number = number
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from mcne.evaluation.protocol import DECIDING_METRIC
 
@@ -11,36 +11,20 @@ if TYPE_CHECKING:
     from mcne.training.loop import Losses, Position, Record
 
 
-class Reporter(Protocol):
-    """Shows a training to people."""
+class Reporter:
+    """What a training tells people; this one shows nothing."""
 
     def say(self, line: str) -> None:
         """Something to know."""
-        ...
 
     def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """A step is done."""
-        ...
 
     def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
         """An epoch is done."""
-        ...
 
 
-class SilentReporter:
-    """Shows nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
-
-    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Nothing."""
-
-    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
-        """Nothing."""
-
-
-class PlainReporter(SilentReporter):
+class PlainReporter(Reporter):
     """A line per epoch, for logs and pipes."""
 
     def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:

@@ -53,16 +53,23 @@ def choose_device(name: str) -> torch.device:
 def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> Verdict:
     """Whether it fits and where, in a line; refused with :class:`UsageError` where it does not."""
     if device.type != "cpu":
-        return _decide_on_gpu(method, needed, device)
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(device)
+        wanted = gpu_bytes(needed)
+        if wanted > free:
+            need = f"{human_bytes(wanted)} on the GPU"
+            raise UsageError(_refusal(method, needed, need, f"{human_bytes(free)} there"))
+        parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
+        return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None)
     available = available_memory()
     line = f"memory: about {human_bytes(needed.memory)} of {human_bytes(available)} ({needed.parts()})"
     if needed.memory <= available:
         return Verdict(line, memory_for_tables=None)
-    if needed.memory_beside_files >= needed.memory:  # files would spare nothing
-        raise UsageError(_refusal(method, needed, human_bytes(needed.memory), human_bytes(available)))
-    if needed.memory_beside_files > available:
-        least = human_bytes(needed.memory_beside_files)
-        raise UsageError(_refusal(method, needed, f"{least}, even with its tables in files,", human_bytes(available)))
+    least = min(needed.memory, needed.memory_beside_files)
+    if least > available:
+        even = ", even with its tables in files," if least < needed.memory else ""
+        raise UsageError(_refusal(method, needed, human_bytes(least) + even, human_bytes(available)))
     left = available - needed.memory_beside_files
     size = human_bytes(needed.files - min(left, needed.tables))
     files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
@@ -82,17 +89,6 @@ def gpu_bytes(needed: Estimate) -> int:
     """The peak on a GPU, where nothing is in files."""
     lasting = WORKSPACES + needed.data + needed.tables + needed.held + needed.best
     return lasting + max(needed.step, needed.levels + needed.scoring)
-
-
-def _decide_on_gpu(method: str, needed: Estimate, device: torch.device) -> Verdict:
-    import torch
-
-    free, _ = torch.cuda.mem_get_info(device)
-    wanted = gpu_bytes(needed)
-    if wanted > free:
-        raise UsageError(_refusal(method, needed, f"{human_bytes(wanted)} on the GPU", f"{human_bytes(free)} there"))
-    parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
-    return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None)
 
 
 def _refusal(method: str, needed: Estimate, need: str, available: str) -> str:

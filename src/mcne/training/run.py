@@ -59,15 +59,12 @@ class RunSpec:
 
     def difference(self, other: RunSpec) -> str:
         """What two runs differ in, setting by setting; nothing where they are the same."""
-        old, new = (spec._flat() for spec in (self, other))
-        different = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        old, new = ({**vars(spec), **spec.config, **spec.schedule} for spec in (self, other))
+        names = [name for name in {**old, **new} if name not in ("config", "schedule")]
+        different = [name for name in names if old.get(name) != new.get(name)]
         if "method" in different:  # its settings are then others anyway
             different = ["method"]
         return ", ".join(f"{name} there {_short(old.get(name))}, here {_short(new.get(name))}" for name in different)
-
-    def _flat(self) -> dict[str, Any]:
-        named = {name: value for name, value in vars(self).items() if name not in ("config", "schedule")}
-        return named | dict(self.config) | dict(self.schedule)
 
 
 @dataclass(frozen=True)
@@ -131,36 +128,29 @@ class Run:
         if not place.exists():
             raise DataError(f"{self.path}: trained on the dataset in {place}, which is no longer there; put it back")
         dataset = SocialDataset.load(place)
-        if dataset.fingerprint != self.spec.dataset:
-            raise ArtifactError(
-                f"{self.path}: trained on dataset {self.spec.dataset[:12]}, but {place} is now "
-                f"{dataset.fingerprint[:12]}"
-            )
+        self._require("dataset", self.spec.dataset, dataset.fingerprint, place)
         split = Split.load(place / DIRECTORY / self.places["split"], dataset)
-        if split.fingerprint != self.spec.split:
-            raise ArtifactError(
-                f"{self.path}: trained on split {self.spec.split[:12]}, but {self.places['split']} is now "
-                f"{split.fingerprint[:12]}"
-            )
+        self._require("split", self.spec.split, split.fingerprint, self.places["split"])
         return dataset, split
+
+    def _require(self, what: str, trained: str, now: str, place: object) -> None:
+        if now != trained:
+            raise ArtifactError(f"{self.path}: trained on {what} {trained[:12]}, but {place} is now {now[:12]}")
 
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
         """What scores items for users; a method without vectors is made again from what it had learned."""
         if (self.path / EMBEDDINGS).exists():
             names = self.embeddings.behavior_names
-            return Chosen(self.embeddings, tuple(names.index(name) for name in dataset.behavior_names))
+            places = [names.index(name) for name in dataset.behavior_names]
+            return OneOfEach(tuple((self.embeddings, at) for at in places))
         if self.spec.mode == "separate":
-            parts = [Run.open(self.path / BEHAVIORS / str(k)) for k in range(len(dataset.behaviors))]
-            ones = [dataset.only(k) for k in range(len(parts))]
-            return Separate(
-                tuple(
-                    part.scorer(one, split.only(k, one), device=device)
-                    for k, (part, one) in enumerate(zip(parts, ones, strict=True))
-                )
-            )
-        return self._made_again(dataset, split, device)
+            scorers = []
+            for k in range(len(dataset.behaviors)):
+                one = dataset.only(k)
+                run = Run.open(self.path / BEHAVIORS / str(k))
+                scorers.append((run.scorer(one, split.only(k, one), device=device), 0))
+            return OneOfEach(tuple(scorers))
 
-    def _made_again(self, dataset: SocialDataset, split: Split, device: torch.device | None) -> Scorer:
         import torch
 
         from mcne.models.contract import Method, TrainingData
@@ -177,26 +167,15 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The behaviors of a dataset among those of an embedding, which may have more."""
+class OneOfEach:
+    """For each behavior of a dataset a scorer, and the behavior's place among those that it scores."""
 
-    scorer: Scorer
-    places: tuple[int, ...]
-
-    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
-        """The scores of the behavior at its place."""
-        return self.scorer.scores(self.places[behavior], users, items)
-
-
-@dataclass(frozen=True)
-class Separate:
-    """A scorer for each behavior, trained on it alone."""
-
-    scorers: tuple[Scorer, ...]
+    scorers: tuple[tuple[Scorer, int], ...]
 
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
-        """The scores of the behavior's own scorer, in which it is the only one."""
-        return self.scorers[behavior].scores(0, users, items)
+        """The scores of the behavior."""
+        scorer, place = self.scorers[behavior]
+        return scorer.scores(place, users, items)
 
 
 def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
@@ -206,11 +185,8 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
     content = files.read_json(path / SPEC, step="train again")
     try:
         spec = RunSpec(**{name: content[name] for name in RunSpec.__dataclass_fields__})
-        return spec, {
-            "places": dict(content["places"]),
-            "machine": dict(content["machine"]),
-            "version": content["version"],
-        }
+        notes = {name: dict(content[name]) for name in ("places", "machine")}
+        return spec, notes | {"version": content["version"]}
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
 

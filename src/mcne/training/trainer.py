@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -19,11 +18,11 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 from mcne.embeddings.artifact import side_by_side
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, DivergedError, Interrupted, UsageError
+from mcne.errors import ArtifactError, DataError, DivergedError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.files import NotFiniteError
 from mcne.models.memory import Estimate, estimate
-from mcne.training.reporting import Reporter, SilentReporter
+from mcne.training.reporting import Reporter
 from mcne.training.resources import decide
 from mcne.training.run import (
     BEHAVIORS,
@@ -68,7 +67,7 @@ class Training:
     device: torch.device
     places: Mapping[str, str] = field(default_factory=dict)  # of the dataset and the split, kept for Run.data
     mode: Mode = "joint"
-    reporter: Reporter = field(default_factory=SilentReporter)
+    reporter: Reporter = field(default_factory=Reporter)
     reports_memory: bool = False  # always; otherwise the estimate is reported only if tables go to files
 
     @cached_property
@@ -136,9 +135,8 @@ class Training:
 
     def start(self, path: Path) -> None:
         """Write what is trained here, and where its data is now."""
-        machine = _machine(self.device)
         places = dict(self.places)
-        content = vars(self.spec) | {"places": places, "machine": machine, "version": __version__}
+        content = vars(self.spec) | {"places": places, "machine": _machine(self.device), "version": __version__}
         if not (path / SPEC).is_file() or read_spec(path)[1]["places"] != places:
             files.write_json(path / SPEC, content, sort_keys=True)
 
@@ -188,11 +186,7 @@ class Training:
         with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
             self._save(path, model, result)
             files.write_json(path / RESULT, result, sort_keys=True)
-        if stop.number is not None:  # it must not be lost: another behavior's training may come next
-            name = signal.Signals(stop.number).name
-            raise Interrupted(
-                f"stopped by {name} when the training was finished; --resume goes on", signal_number=stop.number
-            )
+        stop.end("when the training was finished")  # not lost: another behavior's training may come next
 
     def _train_separately(self, path: Path) -> None:
         """A run of its own for every behavior, then all side by side."""
@@ -211,7 +205,7 @@ class Training:
             "parameters": sum(part.result["parameters"] for part in parts),
         }
         if all((part.path / EMBEDDINGS).exists() for part in parts):
-            _remove(path / EMBEDDINGS)
+            shutil.rmtree(path / EMBEDDINGS, ignore_errors=True)
             together = side_by_side([part.embeddings for part in parts], self._provenance(result))
             together.save(path / EMBEDDINGS)
         files.write_json(path / RESULT, result, sort_keys=True)
@@ -221,7 +215,7 @@ class Training:
         from mcne.models.contract import Embedder
 
         learned = {name: value.detach().cpu().numpy() for name, value in model.learned().items()}
-        bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not _is_finite(value)]
+        bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not files.is_finite(value)]
         if bad:
             raise DivergedError(f"what was learned is not finite ({', '.join(bad)}); {CALMER}")
         if isinstance(model, Embedder):
@@ -229,22 +223,20 @@ class Training:
                 embeddings = model.embeddings(self.dataset, self._provenance(result))
             except NotFiniteError as error:  # derived from what was learned, which was still finite
                 raise DivergedError(f"{error}; {CALMER}") from error
-            _remove(path / EMBEDDINGS)
+            shutil.rmtree(path / EMBEDDINGS, ignore_errors=True)
             embeddings.save(path / EMBEDDINGS)
             return
-        _remove(path / LEARNED)
+        shutil.rmtree(path / LEARNED, ignore_errors=True)
         meta = {"run": self.spec.identity}
         files.write(path / LEARNED, LEARNED_KIND, LEARNED_VERSION, meta=meta, provenance={}, arrays=learned)
 
     def _provenance(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        spec = self.spec
-        machine = _machine(self.device)
         return {
-            "method": spec.method,
+            "method": self.method,
             "version": __version__,
-            "spec": vars(spec),
+            "spec": vars(self.spec),
             "result": dict(result),
-            "machine": machine,
+            "machine": _machine(self.device),
         }
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
@@ -275,12 +267,6 @@ class Training:
         return False
 
 
-def _remove(path: Path) -> None:
-    """Remove what a training left that died before it could say that it was finished."""
-    if path.exists():
-        shutil.rmtree(path)
-
-
 def validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
     """The metric that decides, on the validation part alone."""
     from mcne.training.loop import Evaluated
@@ -302,11 +288,6 @@ class _Finite:
         if not np.all(np.isfinite(scores)):
             raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
         return scores
-
-
-def _is_finite(values: NDArray[Any]) -> bool:
-    """Whether all are, at no cost in memory."""
-    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
 def _numbers_learned(model: Method) -> int:
