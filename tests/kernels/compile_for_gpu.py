@@ -18,12 +18,9 @@ from mcne.kernels.triton import draws, edges, groups, layers, rows, triples
 SIZES: dict[str, Any] = {
     **{"n_s": 20, "n_b": 4, "n_t": 64, "n_d": 256, "n_n": 5, "width": 100, "depth": 10},
     **{
-        "block_s": 32,
         "block_b": 4,
         "block_t": 64,
-        "block_d": 256,
         "block_e": 16,
-        "block_n": 8,
         "block_i": 16,
         "block_r": 16,
         "block_c": 128,
@@ -46,10 +43,12 @@ SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begin
 
 
 def kernels(module: ModuleType) -> list[Any]:
-    """Those that are launched: most helpers have no size of a block."""
-    made = [each for each in vars(module).values() if isinstance(each, triton.JITFunction)]
+    """Those that are launched, which the helpers of others are not."""
+    helpers = {"_attention", "_below"}
     return [
-        each for each in made if each.fn.__name__ != "_attention" and any("block" in name for name in each.arg_names)
+        each
+        for each in vars(module).values()
+        if isinstance(each, triton.JITFunction) and each.fn.__name__ not in helpers
     ]
 
 

@@ -122,8 +122,11 @@ class DeviceSampler:
         present = users.new_full((len(levels), n_users), NOBODY)
         drawn = []
         for at, (layer, own) in enumerate(zip(levels, torch.split(keys, lengths), strict=True)):
+            receiver, sender = users.new_empty(len(users)), users.new_empty(len(users), self._sizes[layer])
             place = {"stream": layer + 1, "base": at * (n_users + 1), "count": self._sizes[layer]}
-            drawn.append(draws.neighbors_as_rows(key, users, self.network, own, present[at], **place))
+            rows = (sender, receiver, present[at])
+            _, has_neighbors = draws.neighbors(key, users, self.network, keys=own, rows=rows, **place)
+            drawn.append((receiver, sender, has_neighbors))
             users = present[at]
         groups = groups_of_rows(keys, lengths, n_rows=n_users)
         hops = [TensorHop(*each, own, at > 0) for at, (each, own) in enumerate(zip(drawn, groups, strict=True))]

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.backend import block
+from mcne.kernels.triton.rows import block
 
 AT_ONCE = 128
 """Draws of a program."""
@@ -41,10 +41,9 @@ def _triples(
     n_users,
     n_n: tl.constexpr,
     depth: tl.constexpr,  # of the bisection
-    block: tl.constexpr,
-    block_n: tl.constexpr,
+    block_i: tl.constexpr,
 ):
-    i, s = tl.program_id(0) * block + tl.arange(0, block), tl.arange(0, block_n)
+    i, s = tl.program_id(0) * block_i + tl.arange(0, block_i), tl.arange(0, block(n_n))
     is_here = i < n_triples
     pair = tl.load(rows + i, mask=is_here, other=0)
     who, liked = tl.load(pair_user + pair, mask=is_here, other=0), tl.load(pair_item + pair, mask=is_here, other=0)
@@ -55,9 +54,9 @@ def _triples(
     unseen = tl.load(catalog + behavior + 1) - begin - (high - low)
     tl.store(user + i, who, mask=is_here)
     tl.store(item + i * (n_n + 1), liked, mask=is_here)
-    draw = i[:, None] * n_n + s[None, :]  # [block, N]
-    k = _below(tl.load(key), draw, tl.broadcast_to(unseen[:, None], (block, block_n)))
-    first, last = tl.broadcast_to(low[:, None], (block, block_n)), tl.broadcast_to(high[:, None], (block, block_n))
+    draw = i[:, None] * n_n + s[None, :]  # [i, N]
+    k = _below(tl.load(key), draw, tl.broadcast_to(unseen[:, None], draw.shape))
+    first, last = tl.broadcast_to(low[:, None], draw.shape), tl.broadcast_to(high[:, None], draw.shape)
     for _ in range(depth):
         middle = (first + last) // 2
         is_open = first < last
@@ -82,15 +81,13 @@ class Pairs:
 
 
 def triples(key: Tensor, rows: Tensor, pairs: Pairs, *, negatives: int) -> tuple[Tensor, Tensor]:
-    """The users [T] and items [T, 1 + N] of training pairs and of negatives that the users have not touched: parts of
-    one tensor, the one after the other."""
+    """The users [T] and items [T, 1 + N] of training pairs and untouched negatives: parts of one tensor, in a row."""
     both = rows.new_empty(len(rows) * (2 + negatives))
     user, item = both[: len(rows)], both[len(rows) :].view(len(rows), 1 + negatives)
-    wide = block(negatives)
-    tall = max(1, AT_ONCE // wide)
+    tall = max(1, AT_ONCE // block(negatives))
     _triples[(triton.cdiv(len(rows), tall),)](
         *(key, rows, pairs.user, pairs.item, pairs.gaps, pairs.seen, pairs.catalog, user, item),
-        *(len(rows), len(rows) // len(pairs.seen), pairs.seen.shape[1] - 1, negatives, pairs.depth, tall, wide),
+        *(len(rows), len(rows) // len(pairs.seen), pairs.seen.shape[1] - 1, negatives, pairs.depth, tall),
     )
     return user, item
 
@@ -115,10 +112,9 @@ def _neighbors(
     are_rows: tl.constexpr,  # whether rows are users
     is_weighted: tl.constexpr,
     depth: tl.constexpr,
-    block: tl.constexpr,
-    block_s: tl.constexpr,
+    block_i: tl.constexpr,
 ):
-    r, s = tl.program_id(0) * block + tl.arange(0, block), tl.arange(0, block_s)
+    r, s = tl.program_id(0) * block_i + tl.arange(0, block_i), tl.arange(0, block(n_s))
     is_here = r < n
     who = tl.load(users + r, mask=is_here, other=-1)
     is_somebody = who >= 0
@@ -128,8 +124,8 @@ def _neighbors(
     tl.store(has_neighbors + r, has_any, mask=is_here)
     tl.store(keys + n * n_s + r, base + tl.where(is_somebody, who, n_users), mask=is_here)
     chance = tl.load(key) + stream
-    draw = r[:, None] * n_s + s[None, :]  # [block, S]
-    begin, end = tl.broadcast_to(start[:, None], (block, block_s)), tl.broadcast_to(stop[:, None], (block, block_s))
+    draw = r[:, None] * n_s + s[None, :]  # [i, S]
+    begin, end = tl.broadcast_to(start[:, None], draw.shape), tl.broadcast_to(stop[:, None], draw.shape)
     if is_weighted:
         floor = tl.load(cumulative + start)
         total = tl.load(cumulative + stop) - floor
@@ -166,52 +162,31 @@ class Network:
     depth: int  # of a bisection of a user's links
 
 
-def neighbors(key: Tensor, users: Tensor, network: Network, *, stream: int, count: int) -> tuple[Tensor, Tensor]:
-    """The neighbors of ``users`` [n], and after them the users themselves, [n · count + n]; and who has any, [n].
-
-    Nobody is written as the number of all users.
-    """
-    keys = users.new_empty(len(users) * (count + 1), dtype=torch.int32)
-    has_neighbors = users.new_empty(len(users), dtype=torch.bool)
-    _draw(key, users, network, keys, has_neighbors, (users, users, users), stream=stream, base=0, count=count)
-    return keys, has_neighbors
-
-
-def neighbors_as_rows(
-    key: Tensor, users: Tensor, network: Network, keys: Tensor, drawn: Tensor, *, stream: int, base: int, count: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The same where everybody has a row, which is the user's number: the receivers [n], their senders [n, count], and
-    which have any [n].
-
-    To ``keys`` [n · count + n] is written what :func:`neighbors` gives, ``base`` more; to ``drawn`` [users], which is
-    -1 everywhere, the users that receive or send.
-    """
-    receiver, sender = users.new_empty(len(users)), users.new_empty(len(users), count)
-    has_neighbors = users.new_empty(len(users), dtype=torch.bool)
-    rows = (sender, receiver, drawn)
-    _draw(key, users, network, keys, has_neighbors, rows, are_rows=True, stream=stream, base=base, count=count)
-    return receiver, sender, has_neighbors
-
-
-def _draw(
+def neighbors(
     key: Tensor,
     users: Tensor,
     network: Network,
-    keys: Tensor,
-    has_neighbors: Tensor,
-    rows: tuple[Tensor, Tensor, Tensor],
     *,
-    are_rows: bool = False,
     stream: int,
-    base: int,
     count: int,
-) -> None:
-    wide = block(count)
-    tall = max(1, AT_ONCE // wide)
+    base: int = 0,
+    keys: Tensor | None = None,
+    rows: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The neighbors of ``users`` [n], and after them the users themselves, [n · count + n]; and who has any, [n].
+
+    ``keys`` are where the first are written, each ``base`` more; nobody is written as the number of all users. Where
+    everybody has a row, the user's number, ``rows`` are written too: the senders [n, count], their receivers [n], and
+    in [users], which is -1 everywhere, the users that receive or send.
+    """
+    keys = users.new_empty(len(users) * (count + 1), dtype=torch.int32) if keys is None else keys
+    has_neighbors = users.new_empty(len(users), dtype=torch.bool)
+    tall = max(1, AT_ONCE // block(count))
     is_weighted = network.cumulative is not None
-    cumulative = network.indptr if network.cumulative is None else network.cumulative
+    cumulative = network.cumulative if is_weighted else network.indptr
     _neighbors[(triton.cdiv(len(users), tall),)](
-        *(key, users, network.indptr, network.indices, cumulative, keys, has_neighbors, *rows),
-        *(stream, base, len(users), len(network.indptr) - 1, count, are_rows, is_weighted),
-        *(network.depth, tall, wide),
+        *(key, users, network.indptr, network.indices, cumulative, keys, has_neighbors, *(rows or (users,) * 3)),
+        *(stream, base, len(users), len(network.indptr) - 1, count, rows is not None, is_weighted),
+        *(network.depth, tall),
     )
+    return keys, has_neighbors

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.backend import block
+from mcne.kernels.triton.rows import block
 
 NUMBERS_AT_ONCE = 1024
 """Of a sender's edges, in programs of a single warp: more take registers from others."""
@@ -38,14 +38,11 @@ def _attention(
     row_near: tl.constexpr,
     n_b: tl.constexpr,
     n_t: tl.constexpr,
-    block_e: tl.constexpr,
-    block_b: tl.constexpr,
-    block_t: tl.constexpr,
 ):
     """Eq. 4–5 along edges to one receiver, [E, B], still to be divided by the sum of a row."""
-    b, t = tl.arange(0, block_b), tl.arange(0, block_t)
+    b, t = tl.arange(0, block(n_b)), tl.arange(0, block(n_t))
     is_t = t < n_t
-    logits = tl.full((block_e, block_b), float("-inf"), tl.float32)
+    logits = tl.full((j.shape[0], block(n_b)), float("-inf"), tl.float32)
     for c in range(n_b):
         here = tl.load(own + c * n_t + t, mask=is_t, other=0.0)
         at = (j * row_near + c * n_t)[:, None] + t[None, :]
@@ -74,20 +71,17 @@ def forward(
     n_b: tl.constexpr,
     n_t: tl.constexpr,
     n_d: tl.constexpr,
-    block_s: tl.constexpr,
-    block_b: tl.constexpr,
-    block_t: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     """Eq. 3–5 and the mean of Eq. 6: what a receiver gets along its edges."""
     r = tl.program_id(0).to(tl.int64)
-    s, b, t, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_t), tl.arange(0, block_d)
+    s, d = tl.arange(0, block(n_s)), tl.arange(0, block(n_d))
+    b, t = tl.arange(0, block(n_b)), tl.arange(0, block(n_t))
     is_d, is_s = d < n_d, s < n_s
-    message = tl.zeros((block_d,), tl.float32)
+    message = tl.zeros((block(n_d),), tl.float32)
     if tl.load(has_neighbors + r):
         j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)  # [S]
         scores = tl.load(score + t, mask=t < n_t, other=0.0)
-        raised = _attention(near, here + r * row_here, scores, j, is_s, row_near, n_b, n_t, block_s, block_b, block_t)
+        raised = _attention(near, here + r * row_here, scores, j, is_s, row_near, n_b, n_t)
         weight = tl.where(is_s[:, None], raised / tl.sum(raised, axis=1)[:, None], 0.0)  # [S, B]
         is_kept = is_s[:, None] & (b < n_b)[None, :]
         tl.store(weights + (r * n_s + s)[:, None] * n_b + b[None, :], weight, mask=is_kept)
@@ -113,13 +107,10 @@ def backward_of_logits(
     n_s: tl.constexpr,
     n_b: tl.constexpr,
     n_d: tl.constexpr,
-    block_s: tl.constexpr,
-    block_b: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     """The gradient of the weights of a receiver's edges, before the softmax."""
     r = tl.program_id(0).to(tl.int64)
-    s, b, d = tl.arange(0, block_s), tl.arange(0, block_b), tl.arange(0, block_d)
+    s, b, d = tl.arange(0, block(n_s)), tl.arange(0, block(n_b)), tl.arange(0, block(n_d))
     is_d, is_s = d < n_d, s < n_s
     if tl.load(has_neighbors + r):
         j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)
@@ -127,7 +118,7 @@ def backward_of_logits(
         each = tl.load(gradient + r * row_gradient + d, mask=is_d, other=0.0) / n_s  # [D]
         sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
         sent *= each[None, :]
-        of_weight = tl.zeros((block_s, block_b), tl.float32)
+        of_weight = tl.zeros((block(n_s), block(n_b)), tl.float32)
         for c in range(n_b):
             mask = tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
             of_weight = tl.where(b[None, :] == c, tl.sum(sent * mask[None, :], axis=1)[:, None], of_weight)
@@ -152,21 +143,19 @@ def backward_by_receiver(
     n_s: tl.constexpr,
     n_b: tl.constexpr,
     n_t: tl.constexpr,
-    block_s: tl.constexpr,
-    block_t: tl.constexpr,
 ):
     """The gradients of the receivers' projections, and of the score."""
     piece = tl.program_id(0).to(tl.int64)
-    s, t = tl.arange(0, block_s), tl.arange(0, block_t)
+    s, t = tl.arange(0, block(n_s)), tl.arange(0, block(n_t))
     is_t, is_s = t < n_t, s < n_s
-    scores, total = tl.load(score + t, mask=is_t, other=0.0), tl.zeros((block_t,), tl.float32)
+    scores, total = tl.load(score + t, mask=is_t, other=0.0), tl.zeros((block(n_t),), tl.float32)
     for r in range(piece, n, tl.num_programs(0)):
         is_receiving = tl.load(has_neighbors + r)
         is_edge = is_s & is_receiving
         both = is_edge[:, None] & is_t[None, :]
         j = tl.load(sender + r * n_s + s, mask=is_edge, other=0).to(tl.int64)
         for c in range(n_b):
-            through = tl.zeros((block_t,), tl.float32)
+            through = tl.zeros((block(n_t),), tl.float32)
             if is_receiving:
                 step = tl.load(of_logits + (r * n_s + s) * n_b + c, mask=is_edge, other=0.0)  # [S]
                 own = tl.load(here + r * row_here + c * n_t + t, mask=is_t, other=0.0)
@@ -201,11 +190,9 @@ def backward_by_sender(
     n_b: tl.constexpr,
     n_t: tl.constexpr,
     n_d: tl.constexpr,
-    block_b: tl.constexpr,
     block_e: tl.constexpr,  # edges of as many columns of vectors
     block_c: tl.constexpr,
     block_i: tl.constexpr,  # and of the projections for a behavior
-    block_t: tl.constexpr,
 ):
     """The gradients of the senders: some programs take columns of the vector, others a behavior's projection."""
     j, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -213,7 +200,7 @@ def backward_by_sender(
     n_parts: tl.constexpr = (n_d + block_c - 1) // block_c
     if part < n_parts:
         e, d = tl.arange(0, block_e), part * block_c + tl.arange(0, block_c)
-        is_d, b = d < n_d, tl.arange(0, block_b)
+        is_d, b = d < n_d, tl.arange(0, block(n_b))
         is_b = (b < n_b)[None, :]
         own = tl.load(order + last - 1, mask=last > some, other=0).to(tl.int64) - n_edges  # the receiver, or below 0
         total = tl.zeros((block_c,), tl.float32)
@@ -233,10 +220,10 @@ def backward_by_sender(
         kept = tl.load(of_own + own * row_gradient + d, mask=is_d & (own >= 0), other=0.0)
         tl.store(of_vectors + j * n_d + d, total / n_s + kept, mask=is_d)
     else:
-        i, q = tl.arange(0, block_i), (part - n_parts) * n_t + tl.arange(0, block_t)
-        is_q = tl.arange(0, block_t) < n_t
+        i, q = tl.arange(0, block_i), (part - n_parts) * n_t + tl.arange(0, block(n_t))
+        is_q = tl.arange(0, block(n_t)) < n_t
         mine = tl.load(near + j * row_near + q, mask=is_q, other=0.0)
-        through = tl.zeros((block_t,), tl.float32)
+        through = tl.zeros((block(n_t),), tl.float32)
         place = tl.load(order + some + i, mask=some + i < last, other=n_edges).to(tl.int64)
         while some < last:
             some += block_i
@@ -247,7 +234,7 @@ def backward_by_sender(
             step = tl.load(of_logits + place * n_b + part - n_parts, mask=is_place, other=0.0)
             through += tl.sum(tl.where(theirs + mine[None, :] > 0, step[:, None], 0.0), axis=0)
             place = next_one
-        scores = tl.load(score + tl.arange(0, block_t), mask=is_q, other=0.0)
+        scores = tl.load(score + tl.arange(0, block(n_t)), mask=is_q, other=0.0)
         tl.store(of_near + j * row_near + q, through * scores, mask=is_q)
 
 
@@ -263,13 +250,12 @@ def backward_of_masks(
     n_b: tl.constexpr,
     n_d: tl.constexpr,
     block_r: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     """The gradient of a mask: some receivers at a time."""
     piece, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    i, d = tl.arange(0, block_r), tl.arange(0, block_d)
+    i, d = tl.arange(0, block_r), tl.arange(0, block(n_d))
     is_d = d < n_d
-    total = tl.zeros((block_d,), tl.float32)
+    total = tl.zeros((block(n_d),), tl.float32)
     for some in range(piece * block_r, n, tl.num_programs(0) * block_r):
         r = some + i
         both = tl.load(has_neighbors + r, mask=r < n, other=0)[:, None] & is_d[None, :]
@@ -293,8 +279,6 @@ def _aggregate_all(
     n_t: tl.constexpr,
     n_d: tl.constexpr,
     block_e: tl.constexpr,
-    block_b: tl.constexpr,
-    block_t: tl.constexpr,
     block_c: tl.constexpr,
 ):
     """What a receiver gets from all its neighbors: some columns of it, from some links at a time, in their order.
@@ -302,7 +286,7 @@ def _aggregate_all(
     Each program weighs the links anew, which takes less than to write and read their weights.
     """
     r = tl.program_id(0).to(tl.int64)
-    e, b, t = tl.arange(0, block_e), tl.arange(0, block_b), tl.arange(0, block_t)
+    e, b, t = tl.arange(0, block_e), tl.arange(0, block(n_b)), tl.arange(0, block(n_t))
     d = tl.program_id(1) * block_c + tl.arange(0, block_c)
     is_d = d < n_d
     some, last = tl.load(first + r), tl.load(first + r + 1)
@@ -312,9 +296,7 @@ def _aggregate_all(
         is_link = some + e < last
         j = tl.load(sender + some + e, mask=is_link, other=0)  # [E]
         sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_link[:, None] & is_d[None, :], other=0.0)
-        raised = _attention(
-            near, here + r * n_b * n_t, scores, j, is_link, n_b * n_t, n_b, n_t, block_e, block_b, block_t
-        )
+        raised = _attention(near, here + r * n_b * n_t, scores, j, is_link, n_b * n_t, n_b, n_t)
         part = tl.load(share + some + e, mask=is_link, other=0.0) / tl.sum(raised, axis=1)
         weight = raised * part[:, None]  # [E, B]
         gate = tl.zeros((block_e, block_c), tl.float32)
@@ -343,6 +325,6 @@ def aggregate_all(
     columns, wide = min(block(n_d), COLUMNS_AT_ONCE), (block(n_b), block(n_t))
     tall = max(1, LINK_NUMBERS_AT_ONCE // max(columns, *wide))
     _aggregate_all[(len(here), triton.cdiv(n_d, columns))](
-        *(*tensors, messages, n_b, n_t, n_d, tall, *wide, columns),
+        *(*tensors, messages, n_b, n_t, n_d, tall, columns),
         num_warps=min(8, max(1, tall * max(columns, *wide) // LINK_NUMBERS_PER_WARP)),
     )

@@ -17,12 +17,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.backend import MOST_NUMBERS, block
+from mcne.kernels.backend import MOST_NUMBERS
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.rows import Groups
 from mcne.kernels.triton import edges as along_edges
 from mcne.kernels.triton.edges import COLUMNS_AT_ONCE, NUMBERS_AT_ONCE
-from mcne.kernels.triton.rows import gather
+from mcne.kernels.triton.rows import block, gather
 
 RECEIVERS_AT_ONCE, MASK_PIECES, SCORE_PIECES = 16, 132, 1024
 """The gradients of masks and scores are summed up over all receivers in so many pieces."""
@@ -59,7 +59,7 @@ class Edges:
         along_edges.forward[(n,)](
             *(self.vectors, self.near, self.here, self.score, self.masks, self.sender, self.has_neighbors),
             *(messages, weights, sums, self.near.stride(0), self.here.stride(0), messages.stride(0)),
-            *(*self.sizes, *map(block, self.sizes)),
+            *self.sizes,
         )
         return weights, sums
 
@@ -70,12 +70,12 @@ class Edges:
         of_logits, of_score = torch.empty_like(weights), weights.new_empty(min(n, SCORE_PIECES), n_t)
         along_edges.backward_of_logits[(n,)](
             *(gradient, self.vectors, self.masks, self.sender, self.has_neighbors, weights, of_logits),
-            *(gradient.stride(0), n_s, n_b, n_d, block(n_s), block(n_b), block(n_d)),
+            *(gradient.stride(0), n_s, n_b, n_d),
             num_warps=min(8, max(1, block(n_s) * block(n_d) // NUMBERS_PER_WARP)),
         )
         along_edges.backward_by_receiver[(len(of_score),)](
             *(self.near, self.here, self.score, self.sender, self.has_neighbors, of_logits, of_here, of_score),
-            *(n, self.near.stride(0), self.here.stride(0), n_s, n_b, n_t, block(n_s), block(n_t)),
+            *(n, self.near.stride(0), self.here.stride(0), n_s, n_b, n_t),
             num_warps=min(8, max(1, block(n_s) * block(n_t) // PROJECTED_PER_WARP)),
         )
         return of_logits, of_score
@@ -86,8 +86,7 @@ class Edges:
         of_masks = sums.new_empty(min(triton.cdiv(n, RECEIVERS_AT_ONCE), MASK_PIECES), n_b, n_d)
         tall = max(1, min(RECEIVERS_AT_ONCE, MOST_NUMBERS // block(n_d)))
         along_edges.backward_of_masks[of_masks.shape[:2]](
-            *(gradient, sums, self.has_neighbors, of_masks, n, gradient.stride(0), n_s, n_b, n_d),
-            *(tall, block(n_d)),
+            *(gradient, sums, self.has_neighbors, of_masks, n, gradient.stride(0), n_s, n_b, n_d, tall),
         )
         return of_masks
 
@@ -103,7 +102,7 @@ class Edges:
             *(gradient, of_own, self.near, self.here, self.score, self.masks, groups.order, groups.start, groups.stop),
             *(weights, of_logits, of_vectors, of_near, self.sender.numel()),
             *(gradient.stride(0), self.near.stride(0), self.here.stride(0), n_s, n_b, n_t, n_d),
-            *(block(n_b), tall[0], columns, tall[1], wide),
+            *(tall[0], columns, tall[1]),
             num_warps=1,
         )
         return of_vectors
@@ -172,9 +171,8 @@ def _halves(
     second,  # [B, T, D] out
     n_t: tl.constexpr,
     n_d: tl.constexpr,
-    block_d: tl.constexpr,
 ):
-    row, d = tl.program_id(0), tl.arange(0, block_d)
+    row, d = tl.program_id(0), tl.arange(0, block(n_d))
     is_d, at = d < n_d, row % n_t * 2 * n_d + d
     mask = tl.load(masks + row // n_t * n_d + d, mask=is_d, other=0.0)
     tl.store(first + row * n_d + d, mask * tl.load(project + at, mask=is_d, other=0.0), mask=is_d)
@@ -198,7 +196,6 @@ def _of_halves(
     n_t: tl.constexpr,
     n_d: tl.constexpr,
     block_t: tl.constexpr,
-    block_d: tl.constexpr,
     block_c: tl.constexpr,
     block_i: tl.constexpr,
 ):
@@ -206,9 +203,9 @@ def _of_halves(
     n_columns: tl.constexpr = (n_d + block_c - 1) // block_c
     at = tl.program_id(0)
     if at < n_t:
-        d = tl.arange(0, block_d)
+        d = tl.arange(0, block(n_d))
         is_d = d < n_d
-        left, right = tl.zeros((block_d,), tl.float32), tl.zeros((block_d,), tl.float32)
+        left, right = tl.zeros((block(n_d),), tl.float32), tl.zeros((block(n_d),), tl.float32)
         for c in range(n_b):
             mask = tl.load(masks + c * n_d + d, mask=is_d, other=0.0)
             left += mask * tl.load(of_first + (c * n_t + at) * n_d + d, mask=is_d, other=0.0)
@@ -244,7 +241,7 @@ def halves(project: Tensor, masks: Tensor) -> Tensor:
     """``W diag m_c`` of both halves of ``project`` [T, 2D] and every mask of ``masks`` [B, D]: [2, B · T, D]."""
     (n_b, n_d), n_t = masks.shape, len(project)
     both = masks.new_empty(2, n_b * n_t, n_d)
-    _halves[(n_b * n_t,)](project, masks, both[0], both[1], n_t, n_d, block(n_d))
+    _halves[(n_b * n_t,)](project, masks, both[0], both[1], n_t, n_d)
     return both
 
 
@@ -259,7 +256,7 @@ def of_halves(
     _of_halves[(n_programs,)](
         *(project, masks, of_first, of_second, scores, more_masks, of_project, of_masks, of_score),
         *(len(scores), len(more_masks), n_b, n_t, n_d),
-        *(min(block(n_t), WEIGHT_ROWS_AT_ONCE), block(n_d), MASK_COLUMNS_AT_ONCE, PIECES_AT_ONCE),
+        *(min(block(n_t), WEIGHT_ROWS_AT_ONCE), MASK_COLUMNS_AT_ONCE, PIECES_AT_ONCE),
     )
     return of_project, of_masks, of_score
 
@@ -294,10 +291,9 @@ def _backward_to_receivers(
     of_vectors,  # [m, D] out
     n_edges,
     n_d: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     j = tl.program_id(0).to(tl.int64)
-    d = tl.arange(0, block_d)
+    d = tl.arange(0, block(n_d))
     last = tl.load(stop + j)
     place = tl.load(order + last - 1, mask=last > tl.load(start + j), other=-1).to(tl.int64) - n_edges
     # the receiver, or below 0
@@ -321,7 +317,7 @@ class Receivers(torch.autograd.Function):
         of_vectors = gradients[0].new_empty(m, n_d)
         _backward_to_receivers[(m,)](
             *(gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors),
-            *(ctx.n_edges, n_d, block(n_d)),
+            *(ctx.n_edges, n_d),
         )
         return of_vectors, None, None, None
 
@@ -334,13 +330,11 @@ def _mean(
     messages,  # [n, D] out
     n_s: tl.constexpr,
     n_d: tl.constexpr,
-    block_s: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     r = tl.program_id(0).to(tl.int64)
-    s, d = tl.arange(0, block_s), tl.arange(0, block_d)
+    s, d = tl.arange(0, block(n_s)), tl.arange(0, block(n_d))
     is_d, is_s = d < n_d, s < n_s
-    total = tl.zeros((block_d,), tl.float32)
+    total = tl.zeros((block(n_d),), tl.float32)
     if tl.load(has_neighbors + r):
         j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)
         sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
@@ -382,7 +376,7 @@ class Mean(torch.autograd.Function):
         """See the function."""
         (n, n_s), n_d = sender.shape, vectors.shape[1]
         messages = vectors.new_empty(n, n_d)
-        _mean[(n,)](vectors.contiguous(), sender, has_neighbors, messages, n_s, n_d, block(n_s), block(n_d))
+        _mean[(n,)](vectors.contiguous(), sender, has_neighbors, messages, n_s, n_d)
         ctx.groups, ctx.shapes = groups, (len(vectors), n, n_s, n_d)
         return messages
 

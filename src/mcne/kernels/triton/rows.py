@@ -9,16 +9,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.backend import block
+from mcne.kernels import backend
+
+block = triton.constexpr_function(backend.block)
+"""Which kernels take as well, for a size that is a constant."""
 
 AT_ONCE = 512
 """Numbers of a table that moves as a whole."""
 
 
 @triton.jit
-def _gather(table, rows, values, row_values: tl.constexpr, width: tl.constexpr, block_d: tl.constexpr):
+def _gather(table, rows, values, row_values: tl.constexpr, width: tl.constexpr):
     i = tl.program_id(0).to(tl.int64)
-    d = tl.arange(0, block_d)
+    d = tl.arange(0, block(width))
     row = tl.load(rows + i)
     own = tl.load(table + row * width + d, mask=d < width * (row >= 0).to(tl.int32), other=0.0)
     tl.store(values + i * row_values + d, own, mask=d < width)
@@ -39,10 +42,9 @@ def _adam(
     log_keep_second: tl.constexpr,
     epsilon: tl.constexpr,
     width: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     i = tl.program_id(0).to(tl.int64)
-    d = tl.arange(0, block_d)
+    d = tl.arange(0, block(width))
     row, done = tl.load(rows + i), tl.load(steps).to(tl.float64)
     scale = tl.sqrt(1.0 - tl.exp(done * log_keep_second)).to(tl.float32)
     rate = (learning_rate / (1.0 - tl.exp(done * log_keep))).to(tl.float32)
@@ -102,7 +104,7 @@ def gather(table: Tensor, rows: Tensor, into: Tensor | None = None) -> Tensor:
     """The ``rows`` [r] of a ``table`` [n, d], zeros for nobody's: [r, d], ``into`` others whose rows may be apart."""
     width = table.shape[1]
     values = table.new_empty(len(rows), width) if into is None else into
-    _gather[(len(rows),)](table.contiguous(), rows, values, values.stride(0), width, block(width))
+    _gather[(len(rows),)](table.contiguous(), rows, values, values.stride(0), width)
     return values
 
 
@@ -120,7 +122,7 @@ def adam(
 ) -> None:
     """:func:`mcne.kernels.rows.update_rows` after so many ``steps``, in one launch."""
     logs, width = tuple(math.log(beta) for beta in betas), table.shape[1]
-    numbers = (learning_rate, *betas, *logs, epsilon, width, block(width))
+    numbers = (learning_rate, *betas, *logs, epsilon, width)
     _adam[(len(rows),)](table, first, second, rows, gradient.contiguous(), steps, *numbers)
 
 

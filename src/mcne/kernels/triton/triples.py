@@ -16,8 +16,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mcne.kernels.backend import MOST_NUMBERS, block
+from mcne.kernels.backend import MOST_NUMBERS
 from mcne.kernels.triples import AllTriples
+from mcne.kernels.triton.rows import block
 
 AT_ONCE = 16
 """Triples of a user or an item."""
@@ -41,11 +42,9 @@ def _score(
     has_bias: tl.constexpr,
     n_n: tl.constexpr,
     n_d: tl.constexpr,
-    block_n: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     i = tl.program_id(0).to(tl.int64)
-    s, d = tl.arange(0, block_n), tl.arange(0, block_d)
+    s, d = tl.arange(0, block(n_n)), tl.arange(0, block(n_d))
     is_n, is_d = s < n_n, d < n_d
     row, behavior = tl.load(user + i), i // per_behavior
     own = tl.load(users + row * n_d + d, mask=is_d, other=0.0)
@@ -109,11 +108,9 @@ def _of_triples(
     has_masks: tl.constexpr,
     n_n: tl.constexpr,
     n_d: tl.constexpr,
-    block_n: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     i = tl.program_id(0).to(tl.int64)
-    s, d = tl.arange(0, block_n), tl.arange(0, block_d)
+    s, d = tl.arange(0, block(n_n + 1)), tl.arange(0, block(n_d))
     is_s, is_d = s < n_n + 1, d < n_d
     row, behavior = tl.load(user + i), i // per_behavior
     own = tl.load(users + row * n_d + d, mask=is_d, other=0.0)
@@ -139,13 +136,12 @@ def _of_users(
     has_masks: tl.constexpr,
     n_d: tl.constexpr,
     block_i: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    i, d = tl.arange(0, block_i), tl.arange(0, block_d)
+    i, d = tl.arange(0, block_i), tl.arange(0, block(n_d))
     is_d = d < n_d
     last = tl.load(stop + row)
-    total = tl.zeros((block_d,), tl.float32)
+    total = tl.zeros((block(n_d),), tl.float32)
     some = tl.load(start + row)
     while some < last:
         is_here = some + i < last
@@ -181,13 +177,12 @@ def _of_items(
     n_n: tl.constexpr,
     n_d: tl.constexpr,
     block_i: tl.constexpr,
-    block_d: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    i, d = tl.arange(0, block_i), tl.arange(0, block_d)
+    i, d = tl.arange(0, block_i), tl.arange(0, block(n_d))
     is_d = d < n_d
     last = tl.load(stop + row)
-    total, shares = tl.zeros((block_d,), tl.float32), tl.zeros((block_i,), tl.float32)
+    total, shares = tl.zeros((block(n_d),), tl.float32), tl.zeros((block_i,), tl.float32)
     pushes = tl.zeros((block_i,), tl.float32)
     some = tl.load(start + row)
     while some < last:
@@ -252,7 +247,7 @@ class Rank(torch.autograd.Function):
         steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
         _score[(n_triples,)](
             *(users, users if masks is None else masks, items, items if bias is None else bias),
-            *(triples.user, triples.item, steps, parts, each, *has, n_n, n_d, block(n_n), block(n_d)),
+            *(triples.user, triples.item, steps, parts, each, *has, n_n, n_d),
         )
         ranking, decay, wide = users.new_empty(n_behaviors), users.new_empty(()), block(n_behaviors)
         _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
@@ -271,17 +266,16 @@ class Rank(torch.autograd.Function):
         of_own, of_users, of_items = users.new_empty(len(user), n_d), torch.empty_like(users), torch.empty_like(items)
         of_bias = None if bias is None else torch.empty_like(bias)
         _of_triples[(len(user),)](
-            *(users, some, items, user, item, steps, *upstream, of_own, *counts, has_masks),
-            *(n_n, n_d, block(n_n + 1), block(n_d)),
+            *(users, some, items, user, item, steps, *upstream, of_own, *counts, has_masks, n_n, n_d)
         )
-        blocks = (max(1, min(AT_ONCE, MOST_NUMBERS // block(n_d))), block(n_d))
+        tall = max(1, min(AT_ONCE, MOST_NUMBERS // block(n_d)))
         _of_users[(len(users),)](
-            *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, *blocks)
+            *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, tall)
         )
         _of_items[(len(items),)](
             *(users, some, items, items if bias is None else bias, user, steps, *upstream),
             *(by_item.order, by_item.start, by_item.stop, of_items, items if of_bias is None else of_bias),
-            *(*counts, has_masks, has_bias, n_n, n_d, *blocks),
+            *(*counts, has_masks, has_bias, n_n, n_d, tall),
         )
         of_masks = None
         if masks is not None:
