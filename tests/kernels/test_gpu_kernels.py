@@ -389,13 +389,12 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
     for step in range(1, 5):
         rows = torch.randperm(30, generator=random)[:20]
         gradient = torch.randn(22, width, generator=random)
-        numbers: dict[str, Any] = {"learning_rate": 0.02, "betas": (0.9, 0.999), "epsilon": 1e-8}
         steps = torch.tensor(step)
         with_nobody = torch.cat([rows, torch.tensor([NOBODY, NOBODY])])
         moved = (with_nobody.to(GPU), gradient.to(GPU))
-        row_kernels.adam(table, first, second, *moved, steps=steps.to(GPU), **numbers)
+        row_kernels.adam(table, first, second, *moved, steps=steps.to(GPU), learning_rate=0.02)
         plain_moved = (rows, gradient[:20].double())
-        update_rows(plain_table, plain_first, plain_second, *plain_moved, steps=steps, **numbers)
+        update_rows(plain_table, plain_first, plain_second, *plain_moved, steps=steps, learning_rate=0.02)
         taken = row_kernels.gather(table, with_nobody.to(GPU)).cpu()
         assert torch.equal(taken[:20], ours[0].cpu()[rows])
         assert not taken[20:].any()
@@ -409,9 +408,11 @@ def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
     moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
     turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
-    numbers: dict[str, Any] = {"learning_rate": 0.1, "betas": (0.9, 0.999), "epsilon": 1e-8, "turned": turned}
     row_kernels.adam_all(
-        *([each] for each in (moved, *moments, gradient.to(GPU))), steps=[torch.tensor(1.0, device=GPU)], **numbers
+        *([each] for each in (moved, *moments, gradient.to(GPU))),
+        steps=[torch.tensor(1.0, device=GPU)],
+        turned=turned,
+        learning_rate=0.1,
     )
     torch.testing.assert_close(moved.cpu(), torch.tensor([1.0, -1.0, float("nan"), 0.5]), equal_nan=True)
 

@@ -27,17 +27,7 @@ def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
     rows = torch.randperm(90, generator=random)[:50]
     for _ in range(3):
         gradient = torch.randn(50, width, generator=random, dtype=dtype)
-        update_rows(
-            table,
-            first,
-            second,
-            rows,
-            gradient,
-            betas=(0.9, 0.999),
-            steps=torch.tensor(3),
-            learning_rate=0.02,
-            epsilon=1e-8,
-        )
+        update_rows(table, first, second, rows, gradient, steps=torch.tensor(3), learning_rate=0.02)
     return [table, first, second]
 
 

@@ -12,6 +12,9 @@ from torch import Tensor
 
 from mcne.kernels.backend import backend_for, has_numba, in_blocks
 
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
+
 NUMBERS_AT_ONCE = 1 << 18
 """On a CPU rows are updated a piece at a time, so that what is between two operations stays in cache."""
 
@@ -49,16 +52,7 @@ def take_rows(table: Tensor, rows: Tensor) -> Tensor:
 
 
 def update_rows(
-    table: Tensor,
-    first: Tensor,
-    second: Tensor,
-    rows: Tensor,
-    gradient: Tensor,
-    *,
-    steps: Tensor,
-    learning_rate: float,
-    betas: tuple[float, float],
-    epsilon: float,
+    table: Tensor, first: Tensor, second: Tensor, rows: Tensor, gradient: Tensor, *, steps: Tensor, learning_rate: float
 ) -> None:
     """Move the distinct ``rows`` [r] of a ``table`` [n, d] and of its moments by their ``gradient`` [r, d], in place.
 
@@ -68,29 +62,24 @@ def update_rows(
     if backend == "triton":
         from mcne.kernels.triton import rows as on_gpu
 
-        on_gpu.adam(
-            *(table, first, second, rows, gradient),
-            steps=steps,
-            learning_rate=learning_rate,
-            betas=betas,
-            epsilon=epsilon,
-        )
+        on_gpu.adam(table, first, second, rows, gradient, steps=steps, learning_rate=learning_rate)
         return
     done = steps.double() if steps.is_cuda else int(steps)
-    scale, rate = (1 - betas[1] ** done) ** 0.5, learning_rate / (1 - betas[0] ** done)
+    keep, keep_second = BETAS
+    scale, rate = (1 - keep_second**done) ** 0.5, learning_rate / (1 - keep**done)
     if backend == "numba":
         from mcne.kernels.numba.rows import adam
 
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
-        numbers = [kind(number) for number in (*betas, *(1 - beta for beta in betas), scale, rate, epsilon)]
+        numbers = [kind(number) for number in (*BETAS, 1 - keep, 1 - keep_second, scale, rate, EPSILON)]
         in_blocks(len(rows), lambda start, stop, _: adam(*arrays, *numbers, start, stop), numbers=gradient.numel())
         return
     size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
     for some, values in zip(torch.split(rows, size), torch.split(gradient, size), strict=True):
-        m = first.index_select(0, some).lerp_(values, 1 - betas[0])
-        v = second.index_select(0, some).mul_(betas[1]).addcmul_(values, values, value=1 - betas[1])
+        m = first.index_select(0, some).lerp_(values, 1 - keep)
+        v = second.index_select(0, some).mul_(keep_second).addcmul_(values, values, value=1 - keep_second)
         first.index_copy_(0, some, m)
         second.index_copy_(0, some, v)
-        change = m.div_(v.sqrt_().div_(scale).add_(epsilon)).mul_(rate)
+        change = m.div_(v.sqrt_().div_(scale).add_(EPSILON)).mul_(rate)
         table.index_add_(0, some, change, alpha=-1)

@@ -9,11 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from mcne.kernels.backend import backend_for, is_gpu
-from mcne.kernels.rows import take_rows, update_rows
+from mcne.kernels.rows import BETAS, EPSILON, take_rows, update_rows
 from mcne.models.tables import new_table
-
-BETAS = (0.9, 0.999)
-EPSILON = 1e-8
 
 
 @dataclass(frozen=True)
@@ -100,8 +97,6 @@ class RowAdam:
                     *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
                     steps=self.steps,
                     learning_rate=self.learning_rate,
-                    betas=BETAS,
-                    epsilon=EPSILON,
                 )
         self._touched.clear()
 
@@ -204,8 +199,6 @@ class DenseAdam(torch.optim.Adam):
             steps=steps,
             turned=self._turned[: sum(parameter.grad is not None for parameter in self._bounded)],
             learning_rate=self.learning_rate,
-            betas=BETAS,
-            epsilon=EPSILON,
         )
 
     def _memory(self, parameter: nn.Parameter) -> dict[str, Tensor]:

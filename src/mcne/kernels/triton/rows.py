@@ -10,9 +10,12 @@ import triton.language as tl
 from torch import Tensor
 
 from mcne.kernels import backend
+from mcne.kernels.rows import BETAS, EPSILON
 
 block = triton.constexpr_function(backend.block)
 """Which kernels take as well, for a size that is a constant."""
+
+CONSTANTS = (*BETAS, *(math.log(beta) for beta in BETAS), EPSILON)
 
 AT_ONCE = 512
 """Numbers of a table that moves as a whole."""
@@ -83,10 +86,8 @@ def _adam_all(
             is_here, done = at < sizes[k], tl.load(steps[k]).to(tl.float64)
             scale = tl.sqrt(1.0 - tl.exp(done * log_keep_second)).to(tl.float32)
             rate = (learning_rate / (1.0 - tl.exp(done * log_keep))).to(tl.float32)
-            own, before = (
-                tl.load(gradients[k] + at, mask=is_here, other=0.0),
-                tl.load(tables[k] + at, mask=is_here, other=0.0),
-            )
+            own = tl.load(gradients[k] + at, mask=is_here, other=0.0)
+            before = tl.load(tables[k] + at, mask=is_here, other=0.0)
             m = keep * tl.load(firsts[k] + at, mask=is_here, other=0.0) + (1.0 - keep) * own
             v = keep_second * tl.load(seconds[k] + at, mask=is_here, other=0.0) + (1.0 - keep_second) * own * own
             tl.store(firsts[k] + at, m, mask=is_here)
@@ -109,21 +110,11 @@ def gather(table: Tensor, rows: Tensor, into: Tensor | None = None) -> Tensor:
 
 
 def adam(
-    table: Tensor,
-    first: Tensor,
-    second: Tensor,
-    rows: Tensor,
-    gradient: Tensor,
-    *,
-    steps: Tensor,
-    betas: tuple[float, float],
-    learning_rate: float,
-    epsilon: float,
+    table: Tensor, first: Tensor, second: Tensor, rows: Tensor, gradient: Tensor, *, steps: Tensor, learning_rate: float
 ) -> None:
     """:func:`mcne.kernels.rows.update_rows` after so many ``steps``, in one launch."""
-    logs, width = tuple(math.log(beta) for beta in betas), table.shape[1]
-    numbers = (learning_rate, *betas, *logs, epsilon, width)
-    _adam[(len(rows),)](table, first, second, rows, gradient.contiguous(), steps, *numbers)
+    tensors = (table, first, second, rows, gradient.contiguous(), steps)
+    _adam[(len(rows),)](*tensors, learning_rate, *CONSTANTS, table.shape[1])
 
 
 def adam_all(
@@ -134,9 +125,7 @@ def adam_all(
     *,
     steps: Sequence[Tensor],
     turned: Tensor,
-    betas: tuple[float, float],
     learning_rate: float,
-    epsilon: float,
 ) -> None:
     """Move whole tables of any shapes after so many ``steps`` each, in one launch.
 
@@ -146,8 +135,7 @@ def adam_all(
     sizes = tuple(table.numel() for table in tables)
     _adam_all[(pieces_of(max(sizes)), len(tables))](
         *(tuple(each) for each in (tables, firsts, seconds, gradients, steps)),
-        *(sizes, turned, learning_rate, *betas, *(math.log(beta) for beta in betas), epsilon),
-        *(len(turned), AT_ONCE),
+        *(sizes, turned, learning_rate, *CONSTANTS, len(turned), AT_ONCE),
     )
 
 
