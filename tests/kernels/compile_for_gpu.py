@@ -30,15 +30,16 @@ SIZES: dict[str, Any] = {
         "row_gradient": 512,
         "row_values": 512,
     },
-    **{"block": 64, "n_bounded": 1, "are_rows": True},
+    **{"block": 64, "n_bounded": 1},
     **{"keep": 0.9, "keep_second": 0.999, "log_keep": -0.105, "log_keep_second": -0.001},
-    **{"epsilon": 1e-8, "has_masks": True, "has_bias": True, "is_weighted": True},
+    **{"epsilon": 1e-8},
 }
 NUMBERS = {"n_edges", "n_triples", "n_behaviors", "per_behavior", "n_users", "n_scores", "n_more", "stream", "n"}
 NUMBERS |= {"length", "other_length", "most", "other_most", "none", "other_none", "base"}
 EACH = {"tables", "firsts", "seconds", "gradients", "steps", "sizes"}  # tuples, of two
 WHOLE = {"sender", "receiver", "order", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
 WHOLE |= {"distinct_keys", "present", "turned"}
+OPTIONAL = {"masks", "bias", "of_bias", "cumulative", "sender", "receiver", "present"}
 SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted", "places"}
 
 
@@ -91,8 +92,9 @@ for module in (*(edges, layers, groups, rows, triples, draws),):
     for kernel in kernels(module):
         if kernel.fn.__module__ != module.__name__:
             continue
-        for flags in (True, False):  # with masks, bias and weights, and without
-            compile_for_gpu(kernel, {k: flags if isinstance(value, bool) else value for k, value in SIZES.items()})
+        compile_for_gpu(kernel, SIZES)
+        if module in (triples, draws):
+            compile_for_gpu(kernel, SIZES | dict.fromkeys(OPTIONAL))
         for number in kernel.params:
             if type_of(kernel.fn.__name__, number.name) == "i32" and not number.do_not_specialize:
                 compile_for_gpu(kernel, SIZES | {number.name: 1})

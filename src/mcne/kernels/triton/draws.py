@@ -98,19 +98,17 @@ def _neighbors(
     users,  # [n] or nobody, below 0
     indptr,  # [users + 1]
     indices,  # [links]
-    cumulative,  # [links + 1] of shares, where draws are weighted
+    cumulative,  # [links + 1] of shares, where draws are weighted, or None
     keys,  # [n · S + n] out: neighbors, then the users themselves; n_users where nobody is
     has_neighbors,  # [n] out: whether a user has neighbors
-    sender,  # [n, S] out, where rows are users: neighbors, anybody where nobody is
-    receiver,  # [n] out, where rows are users
-    present,  # [users] out, where rows are users: all that send or receive; others are not written
+    sender,  # [n, S] out, where rows are users: neighbors, anybody where nobody is; or None, as both below
+    receiver,  # [n] out
+    present,  # [users] out: all that send or receive; others are not written
     stream,
     base,  # what is added to keys
     n,
     n_users,
     n_s: tl.constexpr,
-    are_rows: tl.constexpr,  # whether rows are users
-    is_weighted: tl.constexpr,
     depth: tl.constexpr,
     block_i: tl.constexpr,
 ):
@@ -126,7 +124,7 @@ def _neighbors(
     chance = tl.load(key) + stream
     draw = r[:, None] * n_s + s[None, :]  # [i, S]
     begin, end = tl.broadcast_to(start[:, None], draw.shape), tl.broadcast_to(stop[:, None], draw.shape)
-    if is_weighted:
+    if cumulative is not None:
         floor = tl.load(cumulative + start)
         total = tl.load(cumulative + stop) - floor
         chances = tl.randint(chance, draw).to(tl.uint32, bitcast=True).to(tl.float64) * 2.3283064365386963e-10
@@ -145,7 +143,7 @@ def _neighbors(
     is_sent = has_any[:, None] & is_drawn
     drawn = tl.load(indices + at, mask=is_sent, other=0)
     tl.store(keys + draw, base + tl.where(is_sent, drawn, n_users), mask=is_drawn)
-    if are_rows:
+    if present is not None:
         tl.store(sender + draw, drawn.to(tl.int64), mask=is_drawn)
         tl.store(receiver + r, tl.where(is_somebody, who, 0), mask=is_here)
         tl.store(present + who, who, mask=is_somebody)
@@ -182,11 +180,8 @@ def neighbors(
     keys = users.new_empty(len(users) * (count + 1), dtype=torch.int32) if keys is None else keys
     has_neighbors = users.new_empty(len(users), dtype=torch.bool)
     tall = max(1, AT_ONCE // block(count))
-    is_weighted = network.cumulative is not None
-    cumulative = network.cumulative if is_weighted else network.indptr
     _neighbors[(triton.cdiv(len(users), tall),)](
-        *(key, users, network.indptr, network.indices, cumulative, keys, has_neighbors, *(rows or (users,) * 3)),
-        *(stream, base, len(users), len(network.indptr) - 1, count, rows is not None, is_weighted),
-        *(network.depth, tall),
+        *(key, users, network.indptr, network.indices, network.cumulative, keys, has_neighbors, *(rows or [None] * 3)),
+        *(stream, base, len(users), len(network.indptr) - 1, count, network.depth, tall),
     )
     return keys, has_neighbors

@@ -30,16 +30,14 @@ COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
 @triton.jit
 def _score(
     users,  # [n, D]
-    masks,  # [C, D], if there are any
+    masks,  # [C, D] or None
     items,  # [m, D]
-    bias,  # [m], if there is any
+    bias,  # [m] or None
     user,  # [T]
     item,  # [T, 1 + N]
     steps,  # [T, 1 + N] out: the gradient of each score in the mean of its behavior
     parts,  # [T, 2] out: what a triple adds to the loss of its behavior, and to its L2
     per_behavior,  # b
-    has_masks: tl.constexpr,
-    has_bias: tl.constexpr,
     n_n: tl.constexpr,
     n_d: tl.constexpr,
 ):
@@ -48,7 +46,7 @@ def _score(
     is_n, is_d = s < n_n, d < n_d
     row, behavior = tl.load(user + i), i // per_behavior
     own = tl.load(users + row * n_d + d, mask=is_d, other=0.0)
-    if has_masks:
+    if masks is not None:
         own *= tl.load(masks + behavior * n_d + d, mask=is_d, other=0.0)  # u|c
     positive = tl.load(item + i * (n_n + 1))
     liked = tl.load(items + positive * n_d + d, mask=is_d, other=0.0)
@@ -57,7 +55,7 @@ def _score(
     difference = tl.sum(others * own[None, :], axis=1) - tl.sum(own * liked, axis=0)  # s_n − s_p
     squares = tl.sum(own * own, axis=0) + tl.sum(liked * liked, axis=0)
     squares += tl.sum(tl.sum(others * others, axis=1), axis=0) / n_n
-    if has_bias:
+    if bias is not None:
         its, theirs = tl.load(bias + positive), tl.load(bias + negative, mask=is_n, other=0.0)
         difference += theirs - its
         squares += its * its + tl.sum(theirs * theirs, axis=0) / n_n
@@ -105,7 +103,6 @@ def _of_triples(
     of_own,  # [T, D] out: of u|c
     n_behaviors,
     per_behavior,
-    has_masks: tl.constexpr,
     n_n: tl.constexpr,
     n_d: tl.constexpr,
 ):
@@ -114,7 +111,7 @@ def _of_triples(
     is_s, is_d = s < n_n + 1, d < n_d
     row, behavior = tl.load(user + i), i // per_behavior
     own = tl.load(users + row * n_d + d, mask=is_d, other=0.0)
-    if has_masks:
+    if masks is not None:
         own *= tl.load(masks + behavior * n_d + d, mask=is_d, other=0.0)
     scored = tl.load(item + i * (n_n + 1) + s, mask=is_s, other=0)
     step = tl.load(steps + i * (n_n + 1) + s, mask=is_s, other=0.0)
@@ -133,7 +130,6 @@ def _of_users(
     stop,  # [n]
     of_users,  # [n, D] out
     per_behavior,
-    has_masks: tl.constexpr,
     n_d: tl.constexpr,
     block_i: tl.constexpr,
 ):
@@ -148,7 +144,7 @@ def _of_users(
         triple = tl.load(order + some + i, mask=is_here, other=0)
         both = is_here[:, None] & is_d[None, :]
         gradient = tl.load(of_own + triple[:, None] * n_d + d[None, :], mask=both, other=0.0)
-        if has_masks:
+        if masks is not None:
             gradient *= tl.load(masks + (triple // per_behavior)[:, None] * n_d + d[None, :], mask=both, other=0.0)
         total += tl.sum(gradient, axis=0)
         some += block_i
@@ -169,11 +165,9 @@ def _of_items(
     start,  # [m]
     stop,  # [m]
     of_items,  # [m, D] out
-    of_bias,  # [m] out
+    of_bias,  # [m] out, or None
     n_behaviors,
     per_behavior,
-    has_masks: tl.constexpr,
-    has_bias: tl.constexpr,
     n_n: tl.constexpr,
     n_d: tl.constexpr,
     block_i: tl.constexpr,
@@ -193,7 +187,7 @@ def _of_items(
         step = tl.load(steps + score, mask=is_here, other=0.0) * tl.load(of_ranking + behavior)
         who = tl.load(user + triple, mask=is_here, other=0)
         own = tl.load(users + who[:, None] * n_d + d[None, :], mask=both, other=0.0)
-        if has_masks:
+        if masks is not None:
             own *= tl.load(masks + behavior[:, None] * n_d + d[None, :], mask=both, other=0.0)
         total += tl.sum(step[:, None] * own, axis=0)
         pushes += step
@@ -202,7 +196,7 @@ def _of_items(
     decay = tl.sum(shares, axis=0) * tl.load(of_decay) * 2.0 / (n_behaviors * per_behavior)
     total += decay * tl.load(items + row * n_d + d, mask=is_d, other=0.0)
     tl.store(of_items + row * n_d + d, total, mask=is_d)
-    if has_bias:
+    if bias is not None:
         tl.store(of_bias + row, tl.sum(pushes, axis=0) + decay * tl.load(bias + row))
 
 
@@ -243,39 +237,33 @@ class Rank(torch.autograd.Function):
         users, items = users.contiguous(), items.contiguous()
         masks = None if masks is None else masks.contiguous()
         (n_triples, per_triple), n_d, each = triples.item.shape, users.shape[1], triples.per_behavior
-        n_n, has, n_behaviors = per_triple - 1, (masks is not None, bias is not None), n_triples // each
+        n_n, n_behaviors = per_triple - 1, n_triples // each
         steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
-        _score[(n_triples,)](
-            *(users, users if masks is None else masks, items, items if bias is None else bias),
-            *(triples.user, triples.item, steps, parts, each, *has, n_n, n_d),
-        )
+        _score[(n_triples,)](*(users, masks, items, bias, triples.user, triples.item, steps, parts, each, n_n, n_d))
         ranking, decay, wide = users.new_empty(n_behaviors), users.new_empty(()), block(n_behaviors)
         _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
         ctx.save_for_backward(users, masks, items, bias, steps)
-        ctx.triples, ctx.sizes, ctx.has = triples, (n_n, n_d), has
+        ctx.triples = triples
         return ranking, decay
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """See the function."""
         users, masks, items, bias, steps = ctx.saved_tensors
-        triples, (n_n, n_d), (has_masks, has_bias) = ctx.triples, ctx.sizes, ctx.has
+        triples, n_n, n_d = ctx.triples, steps.shape[1] - 1, users.shape[1]
         user, item, by_user, by_item = triples.user, triples.item, triples.by_user, triples.by_item
-        some, upstream = users if masks is None else masks, [each.contiguous() for each in gradients]
+        upstream = [each.contiguous() for each in gradients]
         counts = (len(user) // triples.per_behavior, triples.per_behavior)
         of_own, of_users, of_items = users.new_empty(len(user), n_d), torch.empty_like(users), torch.empty_like(items)
         of_bias = None if bias is None else torch.empty_like(bias)
-        _of_triples[(len(user),)](
-            *(users, some, items, user, item, steps, *upstream, of_own, *counts, has_masks, n_n, n_d)
-        )
+        _of_triples[(len(user),)](*(users, masks, items, user, item, steps, *upstream, of_own, *counts, n_n, n_d))
         tall = max(1, min(AT_ONCE, MOST_NUMBERS // block(n_d)))
         _of_users[(len(users),)](
-            *(some, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], has_masks, n_d, tall)
+            *(masks, of_own, by_user.order, by_user.start, by_user.stop, of_users, counts[1], n_d, tall)
         )
         _of_items[(len(items),)](
-            *(users, some, items, items if bias is None else bias, user, steps, *upstream),
-            *(by_item.order, by_item.start, by_item.stop, of_items, items if of_bias is None else of_bias),
-            *(*counts, has_masks, has_bias, n_n, n_d, tall),
+            *(users, masks, items, bias, user, steps, *upstream, by_item.order, by_item.start, by_item.stop),
+            *(of_items, of_bias, *counts, n_n, n_d, tall),
         )
         of_masks = None
         if masks is not None:
