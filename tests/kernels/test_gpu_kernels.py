@@ -249,7 +249,7 @@ def test_messages_of_all_neighbors(
     found = []
     for _ in range(2):
         messages = before.to(GPU, copy=True)
-        edge_kernels.aggregate_all(*(*(each.to(GPU) for each in (*tensors, first, sender, share)), messages))
+        edge_kernels.aggregate_all([each.to(GPU) for each in (*tensors, first, sender, share)], messages)
         found.append(messages.cpu())
     close(found[0], exact, 1e-5)
     assert torch.equal(*found)

@@ -26,9 +26,6 @@ BLOCKS = 16
 LITTLE = 1 << 17
 """Numbers that one thread is done with before another has woken up."""
 
-Block = tuple[int, int, int]
-"""Its first row, the one after its last, and its number."""
-
 MOST_NUMBERS = 1 << 14
 """Of a receiver's edges or a triple's items on a GPU: more do not fit the registers of a program."""
 
@@ -133,7 +130,7 @@ def in_blocks(rows: int, work: Callable[[int, int, int], None], *, numbers: int 
         other.result()
 
 
-def _work_off(blocks: Iterable[Block], work: Callable[[int, int, int], None]) -> None:
+def _work_off(blocks: Iterable[tuple[int, int, int]], work: Callable[[int, int, int], None]) -> None:
     for block in blocks:
         work(*block)
 

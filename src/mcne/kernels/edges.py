@@ -71,7 +71,7 @@ def aggregate_all(
     if backend_for(vectors.device) == "triton":
         from mcne.kernels.triton import edges as on_gpu
 
-        on_gpu.aggregate_all(*tensors, messages)
+        on_gpu.aggregate_all(tensors, messages)
         return
     from mcne.kernels.numba import edges as on_cpu
 

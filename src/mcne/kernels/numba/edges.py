@@ -1,18 +1,13 @@
 """A message layer with attention (Eq. 3–6) forward and backward, compiled for the CPU.
 
-Matrix products are left to :mod:`mcne.kernels.products`. Gradients are written by hand, so that kernels write where
-products read, and products add to existing sums.
-
-What is between the operations of :class:`mcne.models.mcne.MessageLayer` stays in cache. The gradient takes two passes,
-by receiver and by sender, so that no two threads ever add to the same number; what all edges add to (the gradients of
-``score`` and ``masks``) is summed per block of rows. Every kernel computes the rows from ``start`` to ``stop``, and
-gathers rows of one table only, so that more of it stays in cache.
+Matrix products are left to :mod:`mcne.kernels.products`, which read what kernels write and add to existing sums. The
+gradient takes two passes, by receiver and by sender, so that no two threads ever add to the same number; what all edges
+add to (the gradients of ``score`` and ``masks``) is summed per block of rows. Every kernel computes the rows from
+``start`` to ``stop``, and gathers rows of one table only, so that more of it stays in cache.
 
 Edges are added four at a time, so that what they are added to is read and written a quarter as often; an edge that is
-missing to the last four is the last once more, times 0.
-
-All that kernels write to comes from PyTorch, which begins it at a multiple of 64 bytes: where NumPy begins it, vectors
-of a processor's full width lie across two lines of its cache.
+missing to the last four is the last once more, times 0. All that kernels write to comes from PyTorch, which aligns it
+to 64 bytes: where NumPy begins it, vectors of a processor's full width lie across two lines of its cache.
 
 Legend: m vectors of width d below, n receivers among them, S edges to each, B behaviors, t attention width.
 """

@@ -1,17 +1,16 @@
 """Messages along edges, for NVIDIA GPUs: one kernel forward, four backward, and one for all links of a network.
 
-As on the CPU (:mod:`mcne.kernels.numba.edges`), what is between the operations of Eq. 3–5 never reaches memory, and the
-gradient is taken by receiver and then by sender: nothing is added to by two programs, so that every run gives the same
-bytes. What many rows add to is summed up in pieces, whose sums are added up at the end.
-
-Rows are gathered, so that what counts is how many are on their way at once: programs are small, and those of receivers
-without neighbors end at once.
+As on the CPU (:mod:`mcne.kernels.numba.edges`), what is between the operations of Eq. 3–5 never reaches memory. No two
+programs add to the same number, so every run gives the same bytes; what many rows add to is summed up in pieces first.
+Programs are small, because gathering rows is fast when many are on their way at once.
 
 Legend: m senders, n receivers, S edges to each, B behaviors, T attention width, D width of the vectors; blocks are
 powers of two that hold them, ``row_…`` is how far apart the rows of a matrix are.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import triton
 import triton.language as tl
@@ -308,19 +307,10 @@ def _aggregate_all(
     tl.store(messages + r * n_d + d, message, mask=is_d)
 
 
-def aggregate_all(
-    vectors: Tensor,
-    near: Tensor,
-    here: Tensor,
-    score: Tensor,
-    masks: Tensor,
-    first: Tensor,
-    sender: Tensor,
-    share: Tensor,
-    messages: Tensor,
-) -> None:
-    """:func:`mcne.kernels.edges.aggregate_all`, in single precision."""
-    tensors = [each.contiguous() for each in (vectors, near, here, score, masks, first, sender, share)]
+def aggregate_all(tensors: Sequence[Tensor], messages: Tensor) -> None:
+    """:func:`mcne.kernels.edges.aggregate_all`, in single precision, of its ``tensors`` in their order."""
+    tensors = [each.contiguous() for each in tensors]
+    _, _, here, score, masks, *_ = tensors
     (n_b, n_d), n_t = masks.shape, len(score)
     columns, wide = min(block(n_d), COLUMNS_AT_ONCE), (block(n_b), block(n_t))
     tall = max(1, LINK_NUMBERS_AT_ONCE // max(columns, *wide))
