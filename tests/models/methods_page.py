@@ -51,7 +51,8 @@ def _defaults(name: str, method: Entry) -> str:
 def _base(name: str, method: Entry) -> str | None:
     """The other method whose settings this method takes over or extends, if there is one."""
     others = [key for key, each in METHODS.items() if key != name and not each.settings]
-    return next((key for key in others if issubclass(method.config, METHODS[key].config)), None)
+    bases = [key for key in others if issubclass(method.config, METHODS[key].config)]
+    return max(bases, key=lambda key: len(METHODS[key].config.__mro__), default=None)
 
 
 def _plain(value: Any) -> str:

@@ -88,11 +88,11 @@ def test_smoothing_by_hand() -> None:
     """A path 0 – 1 – 2 and a lone node 3: degrees 1, 2, 1, 0."""
     graph = undirected(4, np.array([0, 1]), np.array([1, 2]))[0]
     vectors = torch.tensor([[1.0], [10.0], [100.0], [7.0]])
-    one = Smoothing.over(graph, layers=1, device=CPU)(vectors)
+    one = Smoothing(graph, layers=1, device=CPU)(vectors)
     root = sqrt(2)
     expected = [(1 + 10 / root) / 2, (10 + 101 / root) / 2, (100 + 10 / root) / 2, 7 / 2]
     torch.testing.assert_close(one[:, 0], torch.tensor(expected), rtol=1e-14, atol=0)
-    two = Smoothing.over(graph, layers=2, device=CPU)(vectors)
+    two = Smoothing(graph, layers=2, device=CPU)(vectors)
     second = [101 / 2, 10.0, 101 / 2, 0.0]
     expected = [(2 * a + b) / 3 for a, b in zip(expected, second, strict=True)]
     torch.testing.assert_close(two[:, 0], torch.tensor(expected), rtol=1e-14, atol=0)
@@ -105,7 +105,7 @@ def test_smoothing_and_its_gradient_are_those_of_naive_loops() -> None:
         graph = joint_graph(training_data(), trust=trust)
         for layers in range(5):
             vectors = torch.randn(11, 3, generator=random).requires_grad_()
-            smoothing = Smoothing.over(graph, layers=layers, device=CPU)
+            smoothing = Smoothing(graph, layers=layers, device=CPU)
             expected = naive_smoothing(vectors, links(graph), layers)
             torch.testing.assert_close(smoothing(vectors), expected, rtol=1e-13, atol=1e-13)
             weights = torch.randn(11, 3, generator=random)
@@ -118,7 +118,7 @@ def test_smoothing_and_its_gradient_are_those_of_naive_loops() -> None:
 def test_a_graph_without_links_leaves_the_vectors_as_they_are_up_to_their_share() -> None:
     nobody = np.zeros(0, np.int32)
     vectors = torch.randn(3, 2)
-    smoothed = Smoothing.over(undirected(3, nobody, nobody)[0], layers=3, device=CPU)(vectors)
+    smoothed = Smoothing(undirected(3, nobody, nobody)[0], layers=3, device=CPU)(vectors)
     torch.testing.assert_close(smoothed, vectors / 4)
 
 

@@ -21,6 +21,7 @@ from mcne.errors import UsageError
 from mcne.models import tables
 from mcne.models.contract import TrainingData
 from mcne.models.memory import Estimate, _most_users, estimate
+from mcne.models.ranking import DotRanking
 from mcne.models.registry import METHODS, entry
 from mcne.training import resources, settings_of
 from mcne.training.resources import decide
@@ -290,16 +291,9 @@ def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weigh
     found = estimate("mcne", config, settings, dataset, split, is_on_gpu=True)
     assert found is not None
     data = TrainingData.of(dataset, split)
-    sampler = draws.DeviceSampler(
-        *(data.graph, data.pairs),
-        n_items=data.n_items,
-        neighbor_samples=samples,
-        weighted=weighted,
-        negatives=5,
-        batch_size=batch_size,
-        seed=0,
-        device=(device := torch.device("cuda" if torch.cuda.is_available() else "cpu")),
-    )
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    items = DotRanking(data, config, width=config.widths[-1], bias=False, seed=0, device=device)
+    sampler = draws.DeviceSampler(items, samples, weighted=weighted)
     parts = (sampler.pairs, sampler.network)
     held = [each for part in parts for each in vars(part).values() if isinstance(each, torch.Tensor)]
     assert found.data == pytest.approx(sum(each.nbytes for each in held), rel=0.01)

@@ -1,7 +1,5 @@
-"""BPR: one vector per user, one per item and behavior, ranked by inner product (Rendle et al., UAI 2009).
-
-The single-vector baseline: all behaviors share the user's vector. With ``bias`` every item also has a popularity
-of its own.
+"""BPR: one vector per user for all behaviors, one per item and behavior, ranked by inner product (Rendle et al., UAI
+2009). With ``bias`` every item also has a popularity of its own.
 """
 
 from __future__ import annotations
@@ -12,12 +10,10 @@ import torch
 from torch import Tensor
 
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.learners import DotEmbedder, TableLearner
 from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import DotRanking, Ranked, step_loss
+from mcne.models.ranking import DotEmbedder, DotRanking, Ranked, TableLearner, step_loss, user_table
 from mcne.models.settings import Amount, Count, Rate
-from mcne.models.tables import INIT_STD, normal_table, to_device
-from mcne.randomness import Stream
+from mcne.models.tables import to_device
 
 
 @dataclass(frozen=True)
@@ -49,8 +45,7 @@ class BPR(TableLearner, DotEmbedder):
     def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
-        stream = Stream(seed, "initialize", "users")
-        tables = {"users": normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)} | self.items.tables()
+        tables = {"users": user_table(data.n_users, config.width, seed=seed)} | self.items.tables()
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
 
     def prepare(self, epoch: int, step: int) -> BPRBatch:

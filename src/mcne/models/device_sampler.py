@@ -8,18 +8,18 @@ neighbors are other draws from the same distributions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.graph import Graph, offsets
+from mcne.data.graph import offsets
 from mcne.kernels.edges import TensorHop
 from mcne.kernels.triples import AllTriples
 from mcne.kernels.triton import draws
 from mcne.kernels.triton.groups import FEW, NOBODY, Distinct, distinct, distinct_few, groups_of_rows
+from mcne.models.ranking import DotRanking
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import cumulative_shares
 from mcne.sampling.triples import Positives, Unseen
@@ -32,24 +32,12 @@ class DeviceSampler:
     rows for the distinct users that are needed.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
-        *,
-        n_items: Sequence[int],
-        neighbor_samples: Sequence[int],
-        weighted: bool,
-        negatives: int,
-        batch_size: int,
-        seed: int,
-        device: torch.device,
-    ) -> None:
-        """Take each behavior's training pairs, sorted by user and then by item, and the sample sizes of the layers."""
-        self._seed, self._negatives, self._sizes = seed, negatives, tuple(neighbor_samples)
+    def __init__(self, items: DotRanking, samples: Sequence[int], *, weighted: bool) -> None:
+        graph, pairs, n_items, device = items.data.graph, items.data.pairs, items.data.n_items, items.device
+        self._seed, self._negatives, self._sizes = items.seed, items.negatives, tuple(samples)
         self._n_users, self._n_items = graph.n_users, sum(n_items)
         counts = [len(user) for user, _ in pairs]
-        self._positives = Positives(counts, batch_size=batch_size, seed=seed)
+        self._positives = Positives(counts, batch_size=items.batch_size, seed=items.seed)
         self._first_pair = offsets(np.array(counts)).astype(np.int64)
         catalog = offsets(np.array(n_items)).astype(np.int64)
         unseen = [Unseen(*pair, n_users=graph.n_users, n_items=n) for pair, n in zip(pairs, n_items, strict=True)]
@@ -70,7 +58,7 @@ class DeviceSampler:
             torch.from_numpy(cumulative_shares(graph)).to(device) if weighted else None,
             depth=most_links.bit_length() + 1,
         )
-        self.is_small = graph.n_users <= batch_size * len(pairs) * (self._sizes[-1] + 1)
+        self.is_small = graph.n_users <= items.batch_size * len(pairs) * (self._sizes[-1] + 1)
 
     def turn(self, epoch: int, step: int) -> NDArray[np.int64]:
         """What the host says of a step: its key, and its training pairs, those of each behavior after another."""

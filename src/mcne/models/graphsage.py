@@ -21,15 +21,14 @@ from torch.nn import functional
 from mcne.kernels.edges import TensorHop
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.inference import GraphLinks, infer
-from mcne.models.learners import DotEmbedder, NetworkLearner
 from mcne.models.mcne import ConditionalNetwork
 from mcne.models.mcne_variants import open_mask
 from mcne.models.neighborhoods import check_widths, hops_of
 from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import DotRanking, Ranked, step_loss
+from mcne.models.ranking import DotEmbedder, DotRanking, NetworkLearner, Ranked, step_loss, user_table
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
-from mcne.models.tables import INIT_STD, normal_table, take, to_device
+from mcne.models.tables import take, to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
 from mcne.sampling.links import Noise
@@ -93,9 +92,7 @@ class GraphSage(NetworkLearner, DotEmbedder):
             last_activation=False,
             stream=Stream(seed, "initialize", "network"),
         ).to(device)
-        stream = Stream(seed, "initialize", "users")
-        users = normal_table(data.n_users, config.widths[0], std=INIT_STD, stream=stream)
-        tables = {"users": users} | self.items.tables()
+        tables = {"users": user_table(data.n_users, config.widths[0], seed=seed)} | self.items.tables()
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         weighted = config.weighted_neighbors

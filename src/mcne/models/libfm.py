@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.data.graph import Graph, offsets
+from mcne.data.graph import offsets
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.learners import DotEmbedder, TableLearner
 from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import DotRanking, Rows, Triples, step_loss
+from mcne.models.ranking import DotEmbedder, DotRanking, Rows, TableLearner, Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream
@@ -88,55 +87,6 @@ class Pairs:
     weights: Tensor  # [b, 1+N] w_i
 
 
-class UserSide:
-    """The tables of ids and friends, ``users`` and ``friends``: a vector, and in the last column the weight."""
-
-    def __init__(self, graph: Graph, *, width: int, seed: int, device: torch.device) -> None:
-        self._graph, self._width, self._seed, self._device = graph, width, seed, device
-
-    def tables(self) -> dict[str, Tensor]:
-        """The initial tables: N(0, 0.01²) vectors, weights of 0."""
-        tables = {}
-        for name in ("users", "friends"):
-            stream = Stream(self._seed, "initialize", name)
-            vectors = normal_table(self._graph.n_users, self._width, std=INIT_STD, stream=stream)
-            tables[name] = torch.cat([vectors, torch.zeros(len(vectors), 1)], dim=1)  # [users, k+1]
-        return tables
-
-    def features(self, users: NDArray[Any]) -> UserFeatures:
-        """The features of distinct ``users``, with all their friends."""
-        first, last = (self._graph.indptr[users + end].astype(np.int64) for end in (0, 1))
-        degree = last - first
-        start = offsets(degree).astype(np.int64)
-        at = np.arange(start[-1]) + np.repeat(first - start[:-1], degree)
-        friends, (friend,) = distinct(self._graph.n_users, self._graph.indices[at])
-        arrays = (users, friends, friend, start[:-1], degree[:, None])
-        return UserFeatures(*(to_device(array, self._device) for array in arrays))
-
-    def sums(self, rows: Rows, features: UserFeatures) -> UserSums:
-        """The sums of users, from the rows of both tables that they need."""
-        own = rows("users", features.users)  # [n, k+1]
-        friends = rows("friends", features.friends)  # [f, k+1]
-        both = torch.cat([friends, friends.square()], dim=1)
-        means = functional.embedding_bag(features.friend, both, features.start, mode="mean")  # 0 without friends
-        near, near_squares = means.chunk(2, dim=1)  # [n, k+1] Σ x_f v_f and Σ x_f v_f² over friends
-        total = own + near
-        own_squares = own.square()
-        squares = own_squares + near_squares / features.degree.clamp(min=1)  # Σ x_f² v_f²
-        pairs = (total.square() - squares)[:, :-1] / 2
-        return UserSums(total[:, :-1], pairs, total[:, -1], (own_squares + near_squares).sum(-1))
-
-    @torch.no_grad()
-    def everyone(self, tables: Mapping[str, Tensor]) -> UserSums:
-        """The sums of all users, a piece at a time."""
-        n_users = self._graph.n_users
-        pieces = []
-        for start in range(0, n_users, USERS_AT_ONCE):
-            features = self.features(np.arange(start, min(start + USERS_AT_ONCE, n_users)))
-            pieces.append(self.sums(lambda name, rows: tables[name].index_select(0, rows), features))
-        return UserSums(*(torch.cat(column) for column in zip(*(vars(each).values() for each in pieces), strict=True)))
-
-
 def logistic_loss(scores: Tensor, item: Tensor) -> Tensor:
     """The mean of ``−ln σ(s)`` over positives and ``−ln σ(−s)`` over zeros, 0 of none.
 
@@ -174,20 +124,57 @@ class FactorizationMachine(TableLearner):
     def __init__(self, data: TrainingData, config: LibFMConfig | NFMConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device
         self.items = DotRanking(data, config, width=config.width, bias=True, seed=seed, device=device)
-        self.users = UserSide(data.graph, width=config.width, seed=seed, device=device)
-        tables = self.users.tables() | self.items.tables() | {"constant": torch.zeros(1, 1)}
+        tables = {}
+        for name in ("users", "friends"):
+            stream = Stream(seed, "initialize", name)
+            vectors = normal_table(data.n_users, config.width, std=INIT_STD, stream=stream)
+            tables[name] = torch.cat([vectors, torch.zeros(len(vectors), 1)], dim=1)  # [users, k+1], weights last
+        tables |= self.items.tables() | {"constant": torch.zeros(1, 1)}
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device)
         self._first_row = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def features(self, users: NDArray[Any]) -> UserFeatures:
+        """The features of distinct ``users``, with all their friends."""
+        first, last = (self.data.graph.indptr[users + end].astype(np.int64) for end in (0, 1))
+        degree = last - first
+        start = offsets(degree).astype(np.int64)
+        at = np.arange(start[-1]) + np.repeat(first - start[:-1], degree)
+        friends, (friend,) = distinct(self.data.graph.n_users, self.data.graph.indices[at])
+        arrays = (users, friends, friend, start[:-1], degree[:, None])
+        return UserFeatures(*(to_device(array, self.device) for array in arrays))
+
+    def sums(self, rows: Rows, features: UserFeatures) -> UserSums:
+        """The sums of users, from the rows of both tables that they need."""
+        own = rows("users", features.users)  # [n, k+1]
+        friends = rows("friends", features.friends)  # [f, k+1]
+        both = torch.cat([friends, friends.square()], dim=1)
+        means = functional.embedding_bag(features.friend, both, features.start, mode="mean")  # 0 without friends
+        near, near_squares = means.chunk(2, dim=1)  # [n, k+1] Σ x_f v_f and Σ x_f v_f² over friends
+        total = own + near
+        own_squares = own.square()
+        squares = own_squares + near_squares / features.degree.clamp(min=1)  # Σ x_f² v_f²
+        pairs = (total.square() - squares)[:, :-1] / 2
+        return UserSums(total[:, :-1], pairs, total[:, -1], (own_squares + near_squares).sum(-1))
+
+    @torch.no_grad()
+    def everyone(self, tables: Mapping[str, Tensor]) -> UserSums:
+        """The sums of all users, a piece at a time."""
+        n_users = self.data.graph.n_users
+        pieces = []
+        for start in range(0, n_users, USERS_AT_ONCE):
+            features = self.features(np.arange(start, min(start + USERS_AT_ONCE, n_users)))
+            pieces.append(self.sums(lambda name, rows: tables[name].index_select(0, rows), features))
+        return UserSums(*(torch.cat(column) for column in zip(*(vars(each).values() for each in pieces), strict=True)))
 
     def prepare(self, epoch: int, step: int) -> FMBatch:
         """Draw the pairs of all behaviors, and look up the friends of their users."""
         users, triples = self.items.draw(epoch, step)
-        return FMBatch(self.users.features(users), triples)
+        return FMBatch(self.features(users), triples)
 
     def loss(self, batch: FMBatch) -> StepLoss:
         """Logistic loss per behavior, averaged over behaviors, plus L2 on the features of the pairs."""
         self.tables.forget()
-        sums = self.users.sums(self.tables.rows, batch.features)
+        sums = self.sums(self.tables.rows, batch.features)
         alone = self.of_users(sums)  # [n]
         behaviors = []
         for k, at in enumerate(batch.triples):
@@ -226,4 +213,4 @@ class LibFM(FactorizationMachine, DotEmbedder):
 
     def vectors(self) -> Tensor:
         """All users, each the sum of its features; the weight of an item is its bias."""
-        return self.users.everyone(self.tables.tables).vectors
+        return self.everyone(self.tables.tables).vectors

@@ -50,25 +50,19 @@ class LightGCNBatch:
     triples: tuple[NodeTriples, ...]
 
 
-@dataclass(frozen=True)
 class Smoothing:
     """``1/(K+1) Σ_k A^k x``: the mean of a node's vectors at layers 0 to K (Eq. 3–4).
 
     ``A`` in compressed rows on the device: ``share`` is ``1/√(d_u d_i)``, by the degrees of both ends of a link.
     """
 
-    layers: int
-    start: Tensor  # [nodes + 1]
-    neighbor: Tensor  # [links]
-    share: Tensor  # [links]
-
-    @classmethod
-    def over(cls, graph: Graph, *, layers: int, device: torch.device) -> Smoothing:
-        """The smoothing over a graph."""
+    def __init__(self, graph: Graph, *, layers: int, device: torch.device) -> None:
+        self.layers = layers
+        self.start = to_device(graph.indptr.astype(np.int64), device)  # [nodes + 1]
+        self.neighbor = to_device(graph.indices.astype(np.int64), device)  # [links]
         degree = graph.degrees.astype(np.float64)
         share = torch.from_numpy(1 / np.sqrt(degree[graph.sources()] * degree[graph.indices]))
-        start, neighbor = (to_device(each.astype(np.int64), device) for each in (graph.indptr, graph.indices))
-        return cls(layers, start, neighbor, share.to(device, torch.get_default_dtype()))
+        self.share = share.to(device, torch.get_default_dtype())  # [links]
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """The output of every node, [nodes, d]."""
@@ -111,7 +105,7 @@ class LightGCN(NodeEmbedder):
         self.config, self.device = config, device
         self.ranking = NodeRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
         self.items = self.ranking.items
-        self.smoothing = Smoothing.over(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
+        self.smoothing = Smoothing(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
         stream, width = Stream(seed, "initialize", "nodes"), config.width
         tables = [  # as Glorot and Bengio initialize, users and items apart as in the origin
             normal_table(n, width, std=(2 / (n + width)) ** 0.5, stream=stream)

@@ -4,8 +4,7 @@ Of the first order, linked users have similar vectors; of the second, users have
 same others, for which every user has another vector as a context. Links are drawn in proportion to their weights, and
 each is set against negatives drawn by degree^0.75.
 
-As in Node2vec, BPR learns the items of LINE over user vectors that are frozen for it; LINE-B shares the user vectors
-between both. See :class:`mcne.models.skip_gram.NetworkTaught`.
+Items are learned as in Node2vec and Node2vec-B: see :class:`mcne.models.skip_gram.NetworkTaught`.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mcne.models.bpr import BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.optimizer import RowAdam
-from mcne.models.settings import Amount, Count, Rate
+from mcne.models.ranking import user_table
+from mcne.models.settings import Amount, Count
 from mcne.models.skip_gram import NetworkTaught, logistic_loss
 from mcne.models.tables import take, to_device
 from mcne.randomness import Stream
@@ -29,22 +30,16 @@ from mcne.sampling.links import LinkSampler
 
 
 @dataclass(frozen=True)
-class LINEConfig:
+class LINEConfig(BPRConfig):
     """Settings: the orders and negatives of the paper, MCNE's width, and BPR's own for the items.
 
     Ours: ``link_batch``, the links drawn in a step, and ``weighted_neighbors``, without which all links weigh the same.
     """
 
-    width: Count = 100
     order: Literal[1, 2] = 2
     network_negatives: Count = 5
     weighted_neighbors: bool = False
     link_batch: Count = 4096
-    bias: bool = True
-    negatives: Count = 5
-    batch_size: Count = 1024
-    learning_rate: Rate = 0.003
-    l2: Amount = 0.05
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class LINE(NetworkTaught[DrawnLinks]):
 
     def __init__(self, data: TrainingData, config: LINEConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
-        tables = {"users": self.user_table()} | self.items.tables()
+        tables = {"users": user_table(data.n_users, config.width, seed=seed)} | self.items.tables()
         if config.order == 2:
             tables["contexts"] = torch.zeros(data.n_users, config.width)  # as LINE starts
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, joined=self.items.joined, device=device)

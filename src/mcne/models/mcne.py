@@ -24,12 +24,11 @@ from mcne.kernels.products import gated, weighed
 from mcne.kernels.triples import parameter_l2
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.inference import GraphLinks, infer, trunk_of
-from mcne.models.learners import NetworkLearner
 from mcne.models.neighborhoods import Batch, Neighborhoods, NeighborhoodSteps, check_widths
 from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import DotRanking, step_loss
+from mcne.models.ranking import DotRanking, NetworkLearner, step_loss, user_table
 from mcne.models.settings import Amount, Count, Rate
-from mcne.models.tables import INIT_STD, normal_parameter, normal_table, take, to_numpy
+from mcne.models.tables import normal_parameter, take, to_numpy
 from mcne.randomness import Stream
 
 
@@ -80,6 +79,8 @@ class BinaryMask(nn.Module):
 
     Drawn from U(−0.5, 0.5). The optimizer keeps them in [−1, 1], beyond which they could no longer turn back.
     """
+
+    bounded = True
 
     def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
         super().__init__()
@@ -211,7 +212,7 @@ class ConditionalNetwork(nn.Module):
 
     def bounded(self) -> list[nn.Parameter]:
         """The real values behind masks, which the optimizer keeps in [−1, 1]."""
-        return [mask.real for mask in self.masks if isinstance(mask, BinaryMask)]
+        return [mask.real for mask in self.masks if isinstance(mask, BinaryMask) and mask.bounded]
 
     def message_layers(self) -> list[MessageLayer]:
         """The layers, the first first."""
@@ -264,8 +265,7 @@ class MCNE(NeighborhoodSteps, NetworkLearner):
 
     def user_tables(self) -> dict[str, Tensor]:
         """The table of users: the vectors that they start from."""
-        stream = Stream(self.items.seed, "initialize", "users")
-        return {"users": normal_table(self.data.n_users, self.config.widths[0], std=INIT_STD, stream=stream)}
+        return {"users": user_table(self.data.n_users, self.config.widths[0], seed=self.items.seed)}
 
     def initial(self, users: Tensor) -> Tensor:
         """The vectors that distinct users start from, [n, d₀], which learn in this step."""

@@ -20,7 +20,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
-from mcne.models.mcne import MCNE, Mask, MCNEConfig
+from mcne.models.mcne import MCNE, BinaryMask, Mask, MCNEConfig
 from mcne.models.settings import Range
 from mcne.models.tables import to_numpy
 from mcne.randomness import Stream
@@ -64,13 +64,10 @@ def random_mask(rows: int, width: int, *, stream: Stream, density: float = 0.5) 
     return FrozenMask(drawn.to(torch.get_default_dtype()))
 
 
-class SoftMask(nn.Module):
-    """Learnable gates ``σ(M_c)``: :class:`BinaryMask` with a sigmoid in place of its threshold."""
+class SoftMask(BinaryMask):
+    """Learnable gates ``σ(M_c)``: a sigmoid in place of the threshold, and no bounds."""
 
-    def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
-        super().__init__()
-        drawn = torch.from_numpy(stream.uniform((rows, width)) - 0.5)
-        self.real = nn.Parameter(drawn.to(torch.get_default_dtype()))
+    bounded = False
 
     def forward(self) -> Tensor:
         """The gates, [B, d]."""

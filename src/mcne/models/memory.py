@@ -1,7 +1,5 @@
-"""How much memory a training will need, estimated before it starts.
-
-The public functions estimate a family of methods each; an entry of the registry names its own. Only methods that learn
-step by step are estimated: others need little beside the data, or refuse by themselves what is too much.
+"""How much memory a training will need, estimated before it starts: a function for each family of methods, which the
+registry names. Methods that do not learn step by step need little beside the data, or refuse what is too much.
 """
 
 from __future__ import annotations
@@ -277,7 +275,8 @@ def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
 
 def pinsage(size: TrainingSize) -> Estimate:
     """A vector for each node and those it visits most; all nodes go through each layer at once to be scored."""
-    config, nodes, layers = size.config, size.nodes, list(pairwise(size.config.widths))
+    config, nodes = size.config, size.nodes
+    layers = list(pairwise(config.widths))
     learned = nodes * (config.widths[0] + config.bias)
     levels = [_distinct(size.seeds, size.users) + _distinct(size.scored, size.items)]
     for _ in layers:

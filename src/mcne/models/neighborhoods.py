@@ -56,16 +56,7 @@ class Neighborhoods:
         if can_draw and backend_for(items.device) == "triton":
             from mcne.models.device_sampler import DeviceSampler
 
-            self.device_sampler = DeviceSampler(
-                *(items.data.graph, items.data.pairs),
-                n_items=items.data.n_items,
-                neighbor_samples=samples,
-                weighted=weighted,
-                negatives=items.negatives,
-                batch_size=items.batch_size,
-                seed=items.seed,
-                device=items.device,
-            )
+            self.device_sampler = DeviceSampler(items, samples, weighted=weighted)
         else:
             self._neighbors = NeighborSampler(items.data.graph, samples, weighted=weighted)
 

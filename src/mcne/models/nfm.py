@@ -23,9 +23,9 @@ from torch.nn import functional
 
 from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.learners import NetworkLearner
 from mcne.models.libfm import FactorizationMachine, FMBatch, Pairs, UserSums
 from mcne.models.optimizer import DenseAdam
+from mcne.models.ranking import NetworkLearner
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -198,7 +198,7 @@ class NFM(FactorizationMachine, NetworkLearner):
         """Scores by the running statistics, with nothing dropped out."""
         tables = self.tables.tables
         behaviors = range(len(self.data.names))
-        sums = self.users.everyone(tables)
+        sums = self.everyone(tables)
         maps = self.network.maps()
         return NFMScorer(
             maps,

@@ -1,8 +1,7 @@
 """Node2vec: users as skip-gram learns them from random walks (Grover and Leskovec, KDD 2016), and Node2vec-B.
 
-The walks on the social network teach the user vectors of Node2vec, and BPR learns the items over them, which for it are
-frozen. Users without friends are in no walk and keep their initial vectors. Node2vec-B shares the user vectors between
-both. See :class:`mcne.models.skip_gram.NetworkTaught` for how walks and items are learned in the same steps.
+BPR learns the items over user vectors that are frozen for it; Node2vec-B shares the user vectors between both: see
+:class:`mcne.models.skip_gram.NetworkTaught`. Users without friends are in no walk and keep their initial vectors.
 """
 
 from __future__ import annotations
@@ -15,8 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mcne.models.bpr import BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.optimizer import RowAdam
+from mcne.models.ranking import user_table
 from mcne.models.settings import Amount, Count, Range, Rate
 from mcne.models.skip_gram import NetworkTaught, SkipGram
 from mcne.models.tables import to_device
@@ -29,14 +30,13 @@ Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01
 
 
 @dataclass(frozen=True)
-class Node2vecConfig:
+class Node2vecConfig(BPRConfig):
     """Settings: the walks, window and negatives of the paper, MCNE's width, and BPR's own for the items.
 
     Ours: ``walk_batch``, the walks of a step. They are taken in turn from the paper's ``walks_per_node`` walks of every
     user, which are passed over again and again for as long as the training goes on.
     """
 
-    width: Count = 100
     walks_per_node: Count = 10
     walk_length: Count = 80
     window: Count = 10
@@ -45,11 +45,6 @@ class Node2vecConfig:
     network_negatives: Count = 5
     weighted_neighbors: bool = False
     walk_batch: Count = 256
-    bias: bool = True
-    negatives: Count = 5
-    batch_size: Count = 1024
-    learning_rate: Rate = 0.003
-    l2: Amount = 0.05
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,9 @@ class Node2vec(NetworkTaught[Walks]):
 
     def __init__(self, data: TrainingData, config: Node2vecConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
+        users = user_table(data.n_users, config.width, seed=seed)
         contexts = torch.zeros(data.n_users, config.width)  # as word2vec starts
-        tables = {"users": self.user_table(), "contexts": contexts} | self.items.tables()
+        tables = {"users": users, "contexts": contexts} | self.items.tables()
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, joined=self.items.joined, device=device)
         self.skip_gram = SkipGram(config.walk_length, config.window, negatives=config.network_negatives, device=device)
         self._walks = WalkCorpus(

@@ -13,8 +13,7 @@ from torch import Tensor
 from mcne.data.graph import Graph, undirected
 from mcne.kernels.triples import scored_l2
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.learners import DotEmbedder
-from mcne.models.ranking import DotRanking, RankingSettings
+from mcne.models.ranking import DotEmbedder, DotRanking, RankingSettings
 from mcne.models.tables import take, to_device_at_once
 
 

@@ -23,9 +23,9 @@ from mcne.errors import UsageError
 from mcne.kernels.products import weighed
 from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.learners import NetworkLearner
 from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import DenseAdam, RowAdam
+from mcne.models.ranking import NetworkLearner
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream

@@ -20,10 +20,8 @@ from torch.nn import functional
 
 from mcne.kernels.products import products
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.learners import DotEmbedder, TableLearner
-from mcne.models.ranking import DotRanking, Ranked, step_loss
-from mcne.models.tables import INIT_STD, normal_table, partly_detached, take, to_device
-from mcne.randomness import Stream
+from mcne.models.ranking import DotEmbedder, DotRanking, Ranked, TableLearner, step_loss
+from mcne.models.tables import partly_detached, take, to_device
 from mcne.sampling.links import Noise
 
 if TYPE_CHECKING:
@@ -131,11 +129,6 @@ class NetworkTaught(TableLearner, DotEmbedder, Generic[Drawn]):
         self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
         self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
 
-    def user_table(self) -> Tensor:
-        """The initial vectors of users, [users, d]."""
-        stream = Stream(self._seed, "initialize", "users")
-        return normal_table(self.data.n_users, self.config.width, std=INIT_STD, stream=stream)
-
     def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[Any], NDArray[Any], Drawn]:
         """The distinct users drawn from the network and those ``ranked``, the rows of the latter, and what is drawn."""
         raise NotImplementedError
@@ -147,10 +140,9 @@ class NetworkTaught(TableLearner, DotEmbedder, Generic[Drawn]):
     def prepare(self, epoch: int, step: int) -> NetworkBatch[Drawn]:
         """Draw the triples of all behaviors, and from the network unless it has no weight."""
         ranked, triples = self.items.draw_ranked(epoch, step)
-        if not self.network_weight:
-            rows = np.arange(len(ranked))
-            return NetworkBatch(to_device(ranked, self.device), to_device(rows, self.device), triples, None)
-        users, rows, drawn = self.draw(ranked, epoch, step)
+        users, rows, drawn = (
+            self.draw(ranked, epoch, step) if self.network_weight else (ranked, np.arange(len(ranked)), None)
+        )
         return NetworkBatch(to_device(users, self.device), to_device(rows, self.device), triples, drawn)
 
     def loss(self, batch: NetworkBatch[Drawn]) -> StepLoss:

@@ -109,7 +109,7 @@ def features(each: Case, pairs: Examples, *, whole_friends: bool = False) -> spa
 def our_answers(model: LibFM, pairs: Examples) -> np.ndarray:
     """ŷ of each pair, with what is the same for all items of a user."""
     tables = model.learned()
-    sums = model.users.everyone(tables)
+    sums = model.everyone(tables)
     alone = tables["constant"][0, 0] + sums.weights + sums.pairs.sum(-1)  # [users]
     item = torch.from_numpy(pairs.item.astype(np.int64))
     user = torch.from_numpy(pairs.user.astype(np.int64))
