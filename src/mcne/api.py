@@ -27,6 +27,7 @@ from mcne.errors import DataError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.files import MANIFEST
 from mcne.training.reporting import PlainReporter, Reporter
+from mcne.training.run import TRANSFER
 
 DATASET = "data"
 """Where a run that was trained from Python keeps its dataset and split, so that commands can evaluate it."""
@@ -148,19 +149,18 @@ class MCNE(Queries):
             raise UsageError(f"the new behavior's name: {name!r}; a text is needed, such as 'Sports'")
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=trained.data.name)
         with _directory(out) as path:
-            run = transfer(
-                trained.embeddings,
+            added = training.Training(
+                TRANSFER,
                 new,
                 random_split(new, seed=seed),
-                path,
-                behavior=name,
-                given=schedule if out is not None else schedule | {"checkpoint_seconds": NEVER},
+                settings=schedule if out is not None else schedule | {"checkpoint_seconds": NEVER},
                 seed=seed,
                 device=training.choose_device(self.device),
-                resume=resume,
-                split_name="fitted",
+                places={"split": "fitted"},
                 reporter=self._reporter(progress),
+                reports_memory=True,
             )
+            run = transfer(trained.embeddings, added, path, behavior=name, resume=resume)
             self._trained = _Trained(*beside(trained.data, trained.split, *run.data()), run.embeddings)
         return self
 

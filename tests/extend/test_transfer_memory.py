@@ -18,6 +18,7 @@ from mcne.models import tables
 from mcne.models.memory import Estimate, estimate_transfer
 from mcne.training import resources
 from mcne.training.reporting import Reporter
+from mcne.training.run import TRANSFER
 
 
 class Noted(Reporter):
@@ -32,18 +33,17 @@ class Noted(Reporter):
 
 
 def bring(base: ConditionalEmbeddings, whole: Whole, path: Path, reporter: Reporter, **given: Any) -> training.Run:
-    return transfer(
-        base,
+    added = training.Training(
+        TRANSFER,
         *whole,
-        path,
-        behavior=NEW,
-        given={"epochs": 1, **given},
+        settings={"epochs": 1, **given},
         seed=2,
         device=torch.device("cpu"),
-        resume=False,
-        split_name="random-0",
+        places={"split": "random-0"},
         reporter=reporter,
+        reports_memory=True,
     )
+    return transfer(base, added, path, behavior=NEW)
 
 
 def needed(

@@ -17,7 +17,8 @@ from mcne.extend.alignment import without
 from mcne.extend.transfer import transfer
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
-from mcne.training.reporting import Reporter
+from mcne.training import Training
+from mcne.training.run import TRANSFER
 
 NEW = "Food"  # it shares a planted factor with Travel
 CPU = torch.device("cpu")
@@ -46,19 +47,9 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     one = dataset.only(at)
     parts, found = split.only(at, one), {}
     for control in ("none", "random-masks"):
-        run = transfer(
-            base,
-            dataset,
-            split,
-            tmp_path / control,
-            behavior=NEW,
-            given={"epochs": 40, "control": control},
-            seed=0,
-            device=CPU,
-            resume=False,
-            split_name="random-0",
-            reporter=Reporter(),
-        )
+        settings = {"epochs": 40, "control": control}
+        added = Training(TRANSFER, dataset, split, settings=settings, device=CPU, places={"split": "random-0"})
+        run = transfer(base, added, tmp_path / control, behavior=NEW)
         found[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
     counted = Popularity(TrainingData.of(one, parts), PopularityConfig(), seed=0, device=CPU)
     popular = evaluate(counted.scorer(), one, parts).mean(NEW, "ndcg@5") or 0.0

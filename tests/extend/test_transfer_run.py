@@ -25,7 +25,7 @@ from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import ParameterCounts, settings_of, transfer
 from mcne.training.journal import METRICS, RunJournal
 from mcne.training.loop import Position
-from mcne.training.reporting import Reporter
+from mcne.training.run import TRANSFER
 
 
 @pytest.fixture(autouse=True)
@@ -37,18 +37,15 @@ def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
 def bring(
     base: ConditionalEmbeddings, whole: Whole, path: Path, *, behavior: str = NEW, resume: bool = False, **given: Any
 ) -> training.Run:
-    return transfer(
-        base,
+    added = training.Training(
+        TRANSFER,
         *whole,
-        path,
-        behavior=behavior,
-        given={"epochs": 2, **given},
+        settings={"epochs": 2, **given},
         seed=2,
         device=torch.device("cpu"),
-        resume=resume,
-        split_name="random-0",
-        reporter=Reporter(),
+        places={"split": "random-0"},
     )
+    return transfer(base, added, path, behavior=behavior, resume=resume)
 
 
 def plain(rankings: list[Ranking]) -> list[list[tuple[Any, float]]]:

@@ -42,8 +42,7 @@ from mcne.studies.comparison import Comparison
 from mcne.studies.engine import Kind
 from mcne.studies.sweep import Sweep
 from mcne.studies.sweep_tables import collect, write
-from mcne.training import Run
-from mcne.training.reporting import Reporter
+from mcne.training import Run, Training
 from mcne.training.run import TRANSFER
 
 
@@ -425,19 +424,15 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
     users, items = (Stream(0, name).integers(n, 2000).tolist() for name, n in (("users", 500), ("items", 120)))
     records = pa.table({"user_id": [base.users[user] for user in users], "item_id": items})
     later = SocialDataset.from_frames(records, single_behavior="Sports")
-    run = transfer(
-        base,
+    added = Training(
+        TRANSFER,
         later,
         random_split(later, seed=0),
-        tmp_path / "later",
-        behavior="Sports",
-        given={"epochs": 2, "learning_rate": 0.05},
-        seed=0,
+        settings={"epochs": 2, "learning_rate": 0.05},
         device=torch.device("cpu"),
-        resume=False,
-        split_name="random-0",
-        reporter=Reporter(),
+        places={"split": "random-0"},
     )
+    run = transfer(base, added, tmp_path / "later", behavior="Sports")
     report = report_of_run(run, with_map=False)
     page = checked_page(report.html())
     ones = [text.count("1") / len(text) for text in run.embeddings.provenance["added"]["Sports"]["masks"]]

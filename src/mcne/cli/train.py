@@ -99,6 +99,7 @@ def transfer(
     from mcne.data.split import split_of
     from mcne.extend import transfer as transfers
     from mcne.models.settings import read_pairs
+    from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
     base = api.load(run)
@@ -110,19 +111,18 @@ def transfer(
     parts = split_of(data, dataset, split)
     with training_progress(f"{behavior} to {base.method}", settings.epochs) as reporter:
         reporter.say(f"{behavior} of {dataset.name} to {base.method}, split {split}, seed {seed}, {chosen}")
-        extended = transfers.transfer(
-            base,
+        added = training.Training(
+            TRANSFER,
             dataset,
             parts,
-            out,
-            behavior=behavior,
-            given=given,
+            settings=given,
             seed=seed,
             device=chosen,
-            resume=resume,
-            split_name=split,
+            places={"split": split},
             reporter=reporter,
+            reports_memory=True,
         )
+        extended = transfers.transfer(base, added, out, behavior=behavior, resume=resume)
     typer.echo(outcome(extended))
     typer.echo(str(transfers.ParameterCounts.of(extended)))
     typer.echo(f"saved {out} {extended.fingerprint}")

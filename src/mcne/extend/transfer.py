@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mcne.data.dataset import SocialDataset
-from mcne.data.split import DIRECTORY, Split
+from mcne.data.split import DIRECTORY
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import ArtifactError, UsageError
@@ -21,12 +20,8 @@ from mcne.extend.learner import Transfer, TransferConfig
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, estimate_transfer
 from mcne.models.settings import TrainingSettings, parse
-from mcne.training.reporting import Reporter
 from mcne.training.run import SPEC, TRANSFER, Run, RunSpec
 from mcne.training.trainer import Training
-
-if TYPE_CHECKING:
-    import torch
 
 DATASET, FIRST = "data", "items"
 """Where a run keeps the new behavior's data and split, and the run that its items are from."""
@@ -76,43 +71,21 @@ def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[
 
 
 def transfer(
-    base: ConditionalEmbeddings,
-    dataset: SocialDataset,
-    split: Split,
-    path: Path,
-    *,
-    behavior: str,
-    given: Mapping[str, Any],
-    seed: int,
-    device: torch.device,
-    resume: bool,
-    split_name: str,
-    reporter: Reporter,
+    base: ConditionalEmbeddings, training: Training, path: Path, *, behavior: str, resume: bool = False
 ) -> Run:
-    """Train the masks and items of a behavior of ``dataset``, whatever else that holds, and nothing else.
+    """Train the masks and items of a behavior of the training's dataset, whatever else that holds, and nothing else.
 
     The run has everything that ``base`` serves, byte for byte, and the new behavior beside it; its own data is the
     behavior's alone, so that it is evaluated on that.
     """
-    config, _ = settings_of(base, given)
+    config, _ = settings_of(base, training.settings)
     trunk = trunk_of(base, config)
-    own, parts = aligned(base, dataset, split, behavior=behavior)
-    training = _Transferring(
-        TRANSFER,
-        own,
-        parts,
-        settings=given,
-        seed=seed,
-        device=device,
-        places={"dataset": DATASET, "split": split_name},
-        reporter=reporter,
-        reports_memory=True,
-        base=base,
-        trunk=trunk,
-    )
+    own, parts = aligned(base, training.dataset, training.split, behavior=behavior)
+    options = {field.name: getattr(training, field.name) for field in dataclasses.fields(training)}
+    options |= {"method": TRANSFER, "dataset": own, "split": parts, "places": {**training.places, "dataset": DATASET}}
     for line in shared_items(base, own.behaviors[0]):
-        reporter.say(line)
-    return training.run(path, resume=resume)
+        training.reporter.say(line)
+    return _Transferring(**options, base=base, trunk=trunk).run(path, resume=resume)
 
 
 def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:

@@ -29,7 +29,6 @@ from mcne.studies.comparison import read_evaluation
 from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Resources, Say, Task
 from mcne.studies.plans import PlanTable
 from mcne.training import Run, Training, resolved, settings_of
-from mcne.training.reporting import Reporter
 from mcne.training.run import TRANSFER, schedule_of
 
 if TYPE_CHECKING:
@@ -252,27 +251,18 @@ class TransferTraining:
         """Train or resume."""
         from mcne.extend.transfer import transfer
 
-        settings = self.way.given
-        split_name = _split_name(self.repetition)
-        if not self.way.is_transfer:
-            places = {"dataset": str(self.data.absolute()), "split": split_name}
-            training = Training(
-                self.way.method, dataset, split, settings=settings, seed=self.repetition, device=device, places=places
-            )
-            return training.run(path, resume=True)
-        return transfer(
-            Run.open(self.base / RUN).embeddings,
+        training = Training(
+            self.way.method,
             dataset,
             split,
-            path,
-            behavior=self.behavior,
-            given=settings,
+            settings=self.way.given,
             seed=self.repetition,
             device=device,
-            resume=True,
-            split_name=split_name,
-            reporter=Reporter(),
+            places={"dataset": str(self.data.absolute()), "split": _split_name(self.repetition)},
         )
+        if not self.way.is_transfer:
+            return training.run(path, resume=True)
+        return transfer(Run.open(self.base / RUN).embeddings, training, path, behavior=self.behavior, resume=True)
 
 
 def run_training(training: TransferTraining, directory: Path, device: torch.device, jobs: int) -> dict[str, Any]:
