@@ -117,7 +117,8 @@ class MCNE(Queries):
                 "make one of this dataset"
             )
         with _directory(out) as path:
-            run = self._training(data, parts, keep=out is not None, progress=progress).run(path, resume=resume)
+            fitting = self._training(*self._method(), data, parts, keep=out is not None, progress=progress)
+            run = fitting.run(path, resume=resume)
             if out is not None:
                 data.save(path / DATASET)
                 parts.save(path / DATASET / DIRECTORY / run.places["split"])
@@ -143,23 +144,13 @@ class MCNE(Queries):
         from mcne.models.settings import TrainingSettings
 
         trained = self._fitted
-        seed = _whole(self.seed)
         schedule = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
         if not isinstance(name, str) or not name:
             raise UsageError(f"the new behavior's name: {name!r}; a text is needed, such as 'Sports'")
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=trained.data.name)
+        parts = random_split(new, seed=_whole(self.seed))
         with _directory(out) as path:
-            added = training.Training(
-                TRANSFER,
-                new,
-                random_split(new, seed=seed),
-                settings=schedule if out is not None else schedule | {"checkpoint_seconds": NEVER},
-                seed=seed,
-                device=training.choose_device(self.device),
-                places={"split": "fitted"},
-                reporter=self._reporter(progress),
-                reports_memory=True,
-            )
+            added = self._training(TRANSFER, schedule, new, parts, keep=out is not None, progress=progress)
             run = transfer(trained.embeddings, added, path, behavior=name, resume=resume)
             self._trained = _Trained(*beside(trained.data, trained.split, *run.data()), run.embeddings)
         return self
@@ -208,7 +199,7 @@ class MCNE(Queries):
             raise UsageError("this MCNE is not trained yet; call fit(data) first, or open a trained one with mcne.load")
         return self._trained
 
-    def _training(self, data: SocialDataset, split: Split, *, keep: bool, progress: bool) -> training.Training:
+    def _method(self) -> tuple[str, dict[str, Any]]:
         if self.initial not in (known := get_args(Initial)):
             raise UsageError(f"setting initial: {unknown('value', self.initial, known)}")
         is_paper = self.initial == "free"
@@ -216,6 +207,12 @@ class MCNE(Queries):
         others = {"seed", "device"} | ({"initial"} if is_paper else set())
         settings = {name: value for name, value in self.get_params().items() if name not in others}
         training.settings_of(method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
+        return method, settings
+
+    def _training(
+        self, method: str, settings: dict[str, Any], data: SocialDataset, split: Split, *, keep: bool, progress: bool
+    ) -> training.Training:
+        write = partial(print, file=sys.stderr)
         return training.Training(
             method,
             data,
@@ -224,12 +221,9 @@ class MCNE(Queries):
             seed=_whole(self.seed),
             device=training.choose_device(self.device),
             places={"dataset": DATASET, "split": "fitted"},
-            reporter=self._reporter(progress),
+            reporter=PlainReporter(write, epochs=self.epochs) if progress else Reporter(),
             reports_memory=progress,
         )
-
-    def _reporter(self, progress: bool) -> Reporter:
-        return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs) if progress else Reporter()
 
 
 def _whole(seed: object) -> int:
