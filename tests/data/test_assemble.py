@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.values import not_none
 
-from mcne.data.assemble import KEEP_ALL, Ledger, Raw, RawInteractions, RawLinks, RawUsers, Rules, UserFilter
+from mcne.data.assemble import Ledger, Raw, RawInteractions, RawLinks, RawUsers, Rules, UserFilter
 from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
@@ -526,4 +526,4 @@ def test_a_ledger_that_does_not_balance_is_refused() -> None:
         Ledger("links", 5, 3, merged={"repeat": 1})
     full = Ledger("links", 1005, 1000, merged={"repeat": 2, "none": 0}, dropped={"loop": 3})
     assert full.merged == {"repeat": 2}  # reasons without rows are left out
-    assert UserFilter(0, 0, False) == KEEP_ALL
+    assert UserFilter(0, 0, False) == UserFilter()

@@ -483,8 +483,8 @@ def test_weights(way: str, tmp_path: Path) -> None:
     ("values", "message"),
     [
         ([1.0, -2.0, -3.0], "row 2, column 'weight', value -2.0: a negative weight \\(2 in all\\); weights are 0"),
-        ([1.0, 1e300], "row 2, column 'weight', value 1e\\+300: beyond single precision; scale the weights"),
-        ([1.0, 1e-300], "row 2, column 'weight', value 1e-300: beyond single precision; scale the weights"),
+        ([1.0, 1e300], "row 2, column 'weight', value 1e\\+300: beyond single precision \\(1 in all\\); scale"),
+        ([1.0, 1e-300], "row 2, column 'weight', value 1e-300: beyond single precision \\(1 in all\\); scale"),
         ([1.0, None], "row 2, column 'weight', value None: a missing value"),
         ([1.0, float("inf")], "row 2, column 'weight', value inf: not a finite number"),
     ],

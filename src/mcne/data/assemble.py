@@ -1,8 +1,8 @@
 """From raw columns to a dataset: ids to rows, repeats merged, users filtered, every row accounted for.
 
-Every reader ends here. The user filter is the paper's preprocessing ("users that have less than 2 social links
-and 2 multi-category behavior records"), in the one reading that gives its Table 1: both counts are taken on the
-unfiltered data, both must suffice, and users whose friends were all dropped are dropped at the end.
+The user filter is the paper's preprocessing ("users that have less than 2 social links and 2 multi-category behavior
+records"), in the one reading that gives its Table 1: both counts are taken on the unfiltered data, both must suffice,
+and users whose friends were all dropped are dropped at the end.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ Locate = Callable[[int, str], str]
 """Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
 
 SelfLinks = Literal["drop", "keep"]
+FEW = 0.1  # below this share of linked users with records, the two tables hardly belong together
+
+
+def refuse_rows(rows: NDArray[Any], locate: Locate, column: str, problem: str, advice: str) -> None:
+    """Refuse the bad ``rows`` of a source, if there are any: name the place of the first and count them."""
+    if len(rows):
+        raise DataError(f"{locate(int(rows[0]), column)}: {problem} ({len(rows):,} in all); {advice}")
 
 
 @dataclass(frozen=True)
@@ -86,12 +93,6 @@ class UserFilter:
         return f"with {self.min_links} links or more{last}, and {self.min_records} records or more"
 
 
-KEEP_ALL = UserFilter()
-
-FEW = 0.1
-"""Below this share of linked users with records, the two tables hardly belong together."""
-
-
 @dataclass(frozen=True)
 class Ledger:
     """One kind of row, accounted for: ``read = kept + merged + dropped``."""
@@ -128,14 +129,13 @@ class PreparationReport:
 
     def lines(self) -> list[str]:
         """The report as text, a line per ledger and note."""
-        return [_line(ledger) for ledger in self.ledgers] + [f"note: {note}" for note in self.notes]
-
-
-def _line(ledger: Ledger) -> str:
-    parts = [f"{ledger.what}: {ledger.read:,} read, {ledger.kept:,} kept"]
-    parts += [f"{count:,} merged ({reason})" for reason, count in ledger.merged.items()]
-    parts += [f"{count:,} dropped ({reason})" for reason, count in ledger.dropped.items()]
-    return ", ".join(parts)
+        lines = []
+        for ledger in self.ledgers:
+            parts = [f"{ledger.what}: {ledger.read:,} read, {ledger.kept:,} kept"]
+            parts += [f"{count:,} merged ({reason})" for reason, count in ledger.merged.items()]
+            parts += [f"{count:,} dropped ({reason})" for reason, count in ledger.dropped.items()]
+            lines.append(", ".join(parts))
+        return lines + [f"note: {note}" for note in self.notes]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Raw:
 class Rules:
     """Which users and links of the raw data enter the dataset."""
 
-    user_filter: UserFilter = KEEP_ALL
+    user_filter: UserFilter = UserFilter()
     self_links: SelfLinks = "drop"
     strict: bool = False  # refuse a link to oneself or to a user without records
 
@@ -186,9 +186,10 @@ def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
     ids, (user, source, target, *listed) = encode(
         rows.user, links.source, links.target, *([users.user] if users else [])
     )
-    recorded = np.concatenate([user, *listed])
+    recorded = np.zeros(len(ids), dtype=bool)
+    recorded[np.concatenate([user, *listed])] = True
     if rules.strict:
-        _refuse_strange_links(source, target, links.locate, known=recorded, n=len(ids))
+        _refuse_strange_links(source, target, links.locate, recorded)
     graph, link_counts = _make_graph(len(ids), source, target, links.weight, rules.self_links)
     at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
     distinct = {code: _distinct(rows, at[code], user, rows.names[code]) for code in chosen}
@@ -216,13 +217,11 @@ def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
     return Assembled(ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, report)
 
 
-def _strangers(source: NDArray[Any], target: NDArray[Any], known: NDArray[Any], ids: Ids) -> list[str]:
+def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.bool_], ids: Ids) -> list[str]:
     """A note if hardly any linked user has records: the ids of the two tables may be written differently."""
     linked = np.zeros(len(ids), dtype=bool)
     linked[source] = True
     linked[target] = True
-    recorded = np.zeros(len(ids), dtype=bool)
-    recorded[known] = True
     both, total = int(np.count_nonzero(linked & recorded)), int(np.count_nonzero(linked))
     if not total or both > total * FEW:
         return []
@@ -251,31 +250,19 @@ def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:
 
 
 def _refuse_strange_links(
-    source: NDArray[Any], target: NDArray[Any], locate: Locate, *, known: NDArray[Any], n: int
+    source: NDArray[Any], target: NDArray[Any], locate: Locate, recorded: NDArray[np.bool_]
 ) -> None:
     loops = np.flatnonzero(source == target)
-    if len(loops):
-        raise DataError(
-            f"{locate(int(loops[0]), 'target_id')}: a link of a user to itself ({len(loops):,} in all); "
-            "remove them, or leave out strict mode, which drops and counts them"
-        )
-    is_known = np.zeros(n, dtype=bool)
-    is_known[known] = True
+    advice = "remove them, or leave out strict mode, which drops and counts them"
+    refuse_rows(loops, locate, "target_id", "a link of a user to itself", advice)
     for column, ends in (("source_id", source), ("target_id", target)):
-        strange = np.flatnonzero(~is_known[ends])
-        if len(strange):
-            raise DataError(
-                f"{locate(int(strange[0]), column)}: a user without a record in the chosen behaviors "
-                f"({len(strange):,} in all); add the user, or leave out strict mode"
-            )
+        strange = np.flatnonzero(~recorded[ends])
+        advice = "add the user, or leave out strict mode"
+        refuse_rows(strange, locate, column, "a user without a record in the chosen behaviors", advice)
 
 
 def _make_graph(
-    n_users: int,
-    source: NDArray[Any],
-    target: NDArray[Any],
-    weight: NDArray[np.float32] | None,
-    self_links: SelfLinks,
+    n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None, self_links: SelfLinks
 ) -> tuple[Graph, dict[str, int]]:
     """The undirected graph, and how many rows went where: see :func:`_link_ledger`."""
     counts = {"read": len(source)}
@@ -361,35 +348,30 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
 
 
 def _behavior_ledgers(read: int, distinct: Behavior, kept: Behavior) -> list[Ledger]:
-    name = kept.name
     merged = {"repeat of the same user and item": read - len(distinct)}
     dropped = {"of a user that is dropped": len(distinct) - len(kept)}
     items = {"touched by no user that stays": distinct.n_items - kept.n_items}
     return [
-        Ledger(f"{name} interactions", read, len(kept), merged=merged, dropped=dropped),
-        Ledger(f"{name} items", distinct.n_items, kept.n_items, dropped=items),
+        Ledger(f"{kept.name} interactions", read, len(kept), merged, dropped),
+        Ledger(f"{kept.name} items", distinct.n_items, kept.n_items, dropped=items),
     ]
 
 
 def _align(users: RawUsers, listed: NDArray[Any], n: int, kept: NDArray[np.bool_]) -> dict[str, Attribute]:
     """Attributes by user row: NaN or −1 for users that the table does not list."""
     order = np.argsort(listed, kind="stable")
-    again = np.flatnonzero(~run_starts(listed[order]))
-    if len(again):
-        place = users.locate(int(order[again[0]]), "user_id")
-        raise DataError(f"{place}: a user listed before ({len(again):,} in all); list every user once")
+    repeated = order[~run_starts(listed[order])]
+    refuse_rows(repeated, users.locate, "user_id", "a user listed before", "list every user once")
     aligned = {}
     for name, attribute in users.attributes.items():
-        values = np.full(n, np.nan if attribute.categories is None else -1, dtype=attribute.values.dtype)
+        categories = attribute.categories
+        values = np.full(n, np.nan if categories is None else -1, dtype=attribute.values.dtype)
         values[listed] = attribute.values
-        aligned[name] = _in_use(Attribute(values[kept], attribute.categories))
+        values = values[kept]
+        if categories is not None:  # only those that a user has
+            used = np.bincount(values[values >= 0], minlength=len(categories)) > 0
+            rows = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))  # unknown, −1, stays
+            values = rows[values]
+            categories = categories.subset(np.flatnonzero(used))
+        aligned[name] = Attribute(values, categories)
     return aligned
-
-
-def _in_use(attribute: Attribute) -> Attribute:
-    """The attribute without the categories that no user has."""
-    if attribute.categories is None:
-        return attribute
-    used = np.bincount(attribute.values[attribute.values >= 0], minlength=len(attribute.categories)) > 0
-    rows = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))  # unknown, −1, stays what it is
-    return Attribute(rows[attribute.values], attribute.categories.subset(np.flatnonzero(used)))

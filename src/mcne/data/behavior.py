@@ -1,8 +1,4 @@
-"""The behaviors of users, what else is known of them, and how alike friends are in a behavior.
-
-Where two linked users hardly touch the same items more often than any two users do, links tell little about tastes, or
-their ids mean other users than those of the records.
-"""
+"""The behaviors of users, what else is known of them, and how alike friends are in a behavior."""
 
 from __future__ import annotations
 
@@ -20,20 +16,11 @@ from mcne.data.ids import Ids
 from mcne.files import freeze
 from mcne.randomness import Stream
 
-MOST_LINKS = 100_000
-"""At most this many links are compared; of more, one is drawn from each of this many equal stretches."""
-
-MOST_RECORDS = 1 << 28
-"""At most this many records of their users are read; if there are more, fewer links are compared."""
-
-AT_ONCE = 1 << 22
-"""Links or records held in memory at a time."""
-
-LITTLE = 1.5
-"""Friends less than this many times as alike as any two users are hardly alike; on Ciao they are 2.0 to 2.4 times."""
-
-ENOUGH = 30
-"""With fewer links whose users share an item, there is no verdict."""
+MOST_LINKS = 100_000  # of more, one is drawn from each of this many equal stretches
+MOST_RECORDS = 1 << 28  # if the compared users have more, fewer links are compared
+AT_ONCE = 1 << 22  # links or records held in memory at a time
+LITTLE = 1.5  # friends less than this many times as alike as any two users are hardly alike; on Ciao it is 2.0 to 2.4
+ENOUGH = 30  # with fewer links whose users share an item, there is no verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,10 +228,7 @@ def _chance(behavior: Behavior, records: NDArray[np.int64], ends: NDArray[np.int
 
 
 def _standard_error(cosines: NDArray[np.float64], source: NDArray[np.int32], target: NDArray[np.int32]) -> float | None:
-    """Of the mean over links, where links of one user may go together (Aronow, Samii and Assenova, 2015).
-
-    Their estimate may fall below that of independent links by chance alone; the larger of the two is taken.
-    """
+    """Of the mean over links, where links of one user may go together (Aronow, Samii and Assenova, 2015)."""
     if len(cosines) < 2 or not cosines.any():
         return None
     off = cosines - cosines.mean()
@@ -252,4 +236,5 @@ def _standard_error(cosines: NDArray[np.float64], source: NDArray[np.int32], tar
     of_users = np.bincount(user, np.concatenate([off, off]))
     independent = float((off**2).sum())
     shared = float((of_users**2).sum()) - independent  # each pair of links that share a user, and each link once
+    # by chance alone the estimate may fall below that of independent links: the larger of the two is taken
     return float(np.sqrt(max(independent * len(off) / (len(off) - 1), shared)) / len(off))

@@ -7,18 +7,20 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.assemble import KEEP_ALL, PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
+from mcne.data.assemble import PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids
-from mcne.data.tables import IdType, Reading, read
 from mcne.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    from mcne.data.tables import IdType
 
 KIND = "mcne dataset"
 VERSION = 1
@@ -83,8 +85,10 @@ class SocialDataset:
         integers if all of them are. Users known from links or ``users`` alone are kept unless ``user_filter`` drops
         them. With ``strict``, a link to oneself or to a user without records is an error.
         """
+        from mcne.data.tables import Reading, read  # most programs load a dataset and never read a table
+
         reading = Reading(columns or {}, behaviors, extra_behaviors, single_behavior, id_type)
-        rules = Rules(user_filter or KEEP_ALL, self_links, strict)
+        rules = Rules(user_filter or UserFilter(), self_links, strict)
         return cls.from_raw(read(interactions, links, users, reading), rules, name=name)
 
     @classmethod

@@ -12,20 +12,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
+from mcne.data.assemble import refuse_rows
 from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
-from mcne.data.negatives import Negatives, draw_negatives
-from mcne.data.source import RawTable, Wanted, read_table
-from mcne.data.tables import rows_of
+from mcne.data.negatives import COUNT, Negatives, draw_negatives
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.randomness import Stream
+
+if TYPE_CHECKING:
+    from mcne.data.source import RawTable
 
 KIND = "mcne split"
 VERSION = 1
@@ -84,11 +86,12 @@ class Split:
                 f"{path}: a split of dataset {saved.meta['dataset'][:12]}, but this is {dataset.fingerprint[:12]}; "
                 "make the split again from this dataset"
             )
-        n_behaviors = len(dataset.behaviors)
-        parts = tuple(saved.arrays[f"part.{k}"] for k in range(n_behaviors))
+        arrays = saved.arrays
+        numbers = range(len(dataset.behaviors))
+        parts = tuple(arrays[f"part.{k}"] for k in numbers)
         negatives = {
             part: {
-                kind: tuple(_load_negatives(saved.arrays, part, kind, k) for k in range(n_behaviors))
+                kind: tuple(Negatives(arrays[f"{part}.{k}.users"], arrays[f"{part}.{k}.{kind}"]) for k in numbers)
                 for kind in NEGATIVE_KINDS
             }
             for part in PARTS[1:]
@@ -113,19 +116,13 @@ class Split:
 
 def random_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] = DEFAULT_RATIOS) -> Split:
     """Every interaction of a behavior has the same chance of each part (the paper: 70, 10 and 20 %)."""
-    bounds = _bounds(ratios)
-    parts = []
-    for behavior in dataset.behaviors:
-        order = Stream(seed, "split", behavior.name).permutation(len(behavior))
-        parts.append(_cut(order, bounds))
-    return _finish(dataset, parts, seed, {"kind": "random", "ratios": list(map(float, ratios))})
+    orders = [Stream(seed, "split", behavior.name).permutation(len(behavior)) for behavior in dataset.behaviors]
+    return _finish(dataset, _cut(orders, ratios), seed, {"kind": "random", "ratios": list(map(float, ratios))})
 
 
 def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] = DEFAULT_RATIOS) -> Split:
     """The earliest interactions of a behavior train, the latest test; those of one moment are ordered by chance."""
-    bounds = _bounds(ratios)
-    parts = []
-    notes = []
+    orders = []
     for behavior in dataset.behaviors:
         if behavior.timestamp is None:
             raise DataError(
@@ -133,9 +130,9 @@ def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float]
                 "prepare the data again with them"
             )
         chance = Stream(seed, "split", behavior.name).bits(len(behavior))
-        order = np.lexsort((chance, behavior.timestamp))
-        parts.append(_cut(order, bounds))
-        notes += _torn_moments(behavior, parts[-1])
+        orders.append(np.lexsort((chance, behavior.timestamp)))
+    parts = _cut(orders, ratios)
+    notes = [note for behavior, part in zip(dataset.behaviors, parts, strict=True) for note in _torn(behavior, part)]
     return _finish(dataset, parts, seed, {"kind": "temporal", "ratios": list(map(float, ratios))}, notes)
 
 
@@ -158,60 +155,50 @@ def split_names(directory: Path) -> list[str]:
 
 def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     """A split kept with a dataset; ``random-N`` is made with seed N if it does not exist yet."""
-    kept = data / DIRECTORY
     names = split_names(data)
-    kind, _, number = name.rpartition("-")
     if name not in names:
+        kind, _, number = name.rpartition("-")
         if kind != "random" or not number.isdecimal():
             known = unknown("split", name, [*names, "random-N"])
             raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
-        _make_split(dataset, int(number), data, name)
-    return Split.load(kept / name, dataset)
+        split = random_split(dataset, seed=int(number))
+        while name not in split_names(data):  # another process that needs it too may finish first
+            with suppress(files.BeingWrittenError, files.AppearedError):
+                split.save(data / DIRECTORY / name)
+                break
+            time.sleep(0.1)
+    return Split.load(data / DIRECTORY / name, dataset)
 
 
-def _make_split(dataset: SocialDataset, seed: int, data: Path, name: str) -> None:
-    """Make a random split, unless another process that needs it too finishes first."""
-    split = random_split(dataset, seed=seed)
-    while name not in split_names(data):
-        with suppress(files.BeingWrittenError, files.AppearedError):
-            split.save(data / DIRECTORY / name)
-            return
-        time.sleep(0.1)
-
-
-def _bounds(ratios: Sequence[float]) -> tuple[float, float]:
-    """Where validation and test start, as shares of the whole."""
+def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArray[np.uint8]]:
+    """The part of each interaction when those of a behavior stand in this order."""
     if len(ratios) != 3 or not (min(ratios) >= 0 and ratios[0] > 0 and np.isfinite(sum(ratios))):
         raise UsageError(
             f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}: three numbers of 0 or more are needed, "
             "the first above 0, as in 70,10,20"
         )
-    total = sum(ratios)
-    return ratios[0] / total, (ratios[0] + ratios[1]) / total
+    parts = []
+    for order in orders:
+        shares = (sum(ratios[:n]) / sum(ratios) for n in (1, 2))
+        validation, test = (int(np.floor(share * len(order) + 0.5)) for share in shares)
+        part = np.full(len(order), TEST, dtype=np.uint8)
+        part[order[:test]] = VALIDATION
+        part[order[:validation]] = TRAIN
+        parts.append(part)
+    return parts
 
 
-def _cut(order: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.uint8]:
-    """The part of each interaction when they stand in this order."""
-    validation, test = (int(np.floor(bound * len(order) + 0.5)) for bound in bounds)
-    part = np.full(len(order), TEST, dtype=np.uint8)
-    part[order[:test]] = VALIDATION
-    part[order[:validation]] = TRAIN
-    return part
-
-
-def _torn_moments(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:
+def _torn(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:
     """A note if interactions of one moment fell on both sides of a cut."""
-    times = behavior.timestamp
-    assert times is not None
+    times = np.asarray(behavior.timestamp)
     moments = set()
     for bound in (VALIDATION, TEST):
         before, after = times[part < bound], times[part >= bound]
         if len(before) and len(after) and before.max() == after.min():
             moments.add(after.min())
     torn = sum(int(np.count_nonzero(times == moment)) for moment in moments)
-    return (
-        [f"{behavior.name}: {torn:,} interactions share the moment of a cut and were placed by chance"] if torn else []
-    )
+    note = f"{behavior.name}: {torn:,} interactions share the moment of a cut and were placed by chance"
+    return [note] if torn else []
 
 
 def _finish(
@@ -223,31 +210,26 @@ def _finish(
 ) -> Split:
     """Draw the negatives, and note what a person should know about the split."""
     negatives = {
-        part: {
+        PARTS[p]: {
             kind: tuple(_negatives(dataset, k, parts[k], p, kind, seed) for k in range(len(parts)))
             for kind in NEGATIVE_KINDS
         }
-        for p, part in enumerate(PARTS)
-        if p != TRAIN
+        for p in (VALIDATION, TEST)
     }
     remarks = list(notes)
     for k, behavior in enumerate(dataset.behaviors):
         empty = [name for p, name in enumerate(PARTS) if not np.any(parts[k] == p)]
         remarks += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
-        remarks += [
-            f"{behavior.name}: {_short(drawn[k], f'{kind} negatives in {part}')}"
-            for part, kinds in negatives.items()
-            for kind, drawn in kinds.items()
-            if drawn[k].n_short
-        ]
+        for part, kinds in negatives.items():
+            for kind, drawn in kinds.items():
+                n_short = drawn[k].n_short
+                sizes = (drawn[k].items >= 0).sum(axis=1)
+                if n_short:
+                    remarks.append(
+                        f"{behavior.name}: {n_short:,} of {len(sizes):,} users have fewer than {COUNT} {kind} "
+                        f"negatives in {part}, as few as {sizes.min()}: no more can be drawn for them"
+                    )
     return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(remarks))
-
-
-def _short(drawn: Negatives, what: str) -> str:
-    fewest = int((drawn.items >= 0).sum(axis=1).min())
-    usual = drawn.items.shape[1]
-    users = f"{drawn.n_short:,} of {len(drawn.users):,} users"
-    return f"{users} have fewer than {usual} {what}, as few as {fewest}: no more can be drawn for them"
 
 
 def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: int, kind: str, seed: int) -> Negatives:
@@ -263,23 +245,21 @@ def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: 
     return draw_negatives(users, behavior.user[known], behavior.item[known], weights=weights, stream=stream)
 
 
-def _load_negatives(arrays: files.Arrays, part: str, kind: str, k: int) -> Negatives:
-    return Negatives(arrays[f"{part}.{k}.users"], arrays[f"{part}.{k}.{kind}"])
-
-
 def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8]]:
     """The part of every interaction, from ``train``, ``validation`` and ``test`` files with user, item and behavior.
 
     Every interaction of the dataset must be listed once, and nothing else.
     """
+    from mcne.data.source import Wanted, read_table  # few programs read a split from tables
+
     if not directory.is_dir():
         raise DataError(f"{directory}: no such directory; expected {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}")
-    _refuse_other_tables(directory)
     parts = [np.full(len(behavior), UNASSIGNED, dtype=np.uint8) for behavior in dataset.behaviors]
+    paths = _part_files(directory)
     for number, name in enumerate(PARTS):
-        path = _file(directory, name)
-        if path is not None:
-            _assign(dataset, parts, number, read_table(path, name, Wanted(["user_id", "item_id", "behavior"]), {}))
+        if name in paths:
+            table = read_table(paths[name], name, Wanted(["user_id", "item_id", "behavior"]), {})
+            _assign(dataset, parts, number, table)
     for behavior, part in zip(dataset.behaviors, parts, strict=True):
         missing = np.flatnonzero(part == UNASSIGNED)
         if len(missing):
@@ -292,60 +272,44 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
     return parts
 
 
-def _refuse_other_tables(directory: Path) -> None:
-    """A table with another name may be a part that would be ignored."""
+def _part_files(directory: Path) -> dict[str, Path]:
+    """The file of each part; validation and test may be absent, training may not."""
+    paths: dict[str, Path] = {}
     for path in sorted(directory.iterdir()):
         part, _, suffix = path.name.partition(".")
-        if f".{suffix}" in SUFFIXES and part not in PARTS:
+        if f".{suffix}" not in SUFFIXES:
+            continue
+        if part not in PARTS:  # perhaps a part that would be ignored
             raise DataError(f"{path}: {unknown('part', part, PARTS)}; rename or remove it")
-
-
-def _file(directory: Path, part: str) -> Path | None:
-    """The file of a part; validation and test may be absent, training may not."""
-    files = [directory / f"{part}{suffix}" for suffix in SUFFIXES if (directory / f"{part}{suffix}").is_file()]
-    if len(files) > 1:
-        raise DataError(f"{directory}: has both {files[0].name} and {files[1].name}; remove one")
-    if not files and part == PARTS[0]:
-        raise DataError(f"{directory}: no file {part} with {' or '.join(SUFFIXES)}; it is needed")
-    return files[0] if files else None
+        if part in paths:
+            raise DataError(f"{directory}: has both {paths[part].name} and {path.name}; remove one")
+        paths[part] = path
+    if PARTS[0] not in paths:
+        raise DataError(f"{directory}: no file {PARTS[0]} with {' or '.join(SUFFIXES)}; it is needed")
+    return paths
 
 
 def _assign(dataset: SocialDataset, parts: list[NDArray[np.uint8]], number: int, table: RawTable) -> None:
     """Mark the interactions that ``table`` lists."""
+    from mcne.data.tables import rows_of
+
+    def refuse_unknown(bad: NDArray[np.int64], column: str, problem: str = "not in the dataset") -> None:
+        refuse_rows(bad, table.locate, column, problem, "a split lists interactions of the dataset only")
+
     user = rows_of(table, "user_id", dataset.users)
-    _refuse_unknown(table, "user_id", user)
+    refuse_unknown(np.flatnonzero(user < 0), "user_id")
     names = Ids(sorted(dataset.behavior_names))
     behavior = rows_of(table, "behavior", names)
-    _refuse_unknown(table, "behavior", behavior)
+    refuse_unknown(np.flatnonzero(behavior < 0), "behavior")
     for k, known in enumerate(dataset.behaviors):
         rows = np.flatnonzero(behavior == names.row(known.name))
-        if not len(rows):
-            continue
         item = rows_of(table, "item_id", known.items)[rows]
-        _refuse_unknown(table, "item_id", item, rows)
+        refuse_unknown(rows[item < 0], "item_id")
         have = known.user.astype(np.int64) * known.n_items + known.item
         keys = user[rows] * known.n_items + item
         at = np.minimum(np.searchsorted(have, keys), len(have) - 1)
-        _refuse_unknown(table, "item_id", np.where(have[at] == keys, at, -1), rows, "no interaction of this user")
+        refuse_unknown(rows[have[at] != keys], "item_id", "no interaction of this user")
         again = parts[k][at] != UNASSIGNED
         again[np.setdiff1d(np.arange(len(at)), np.unique(at, return_index=True)[1])] = True
-        if again.any():
-            place = table.locate(int(rows[int(np.argmax(again))]), "item_id")
-            raise DataError(f"{place}: listed before ({int(again.sum()):,} in all); an interaction has one part")
+        refuse_rows(rows[again], table.locate, "item_id", "listed before", "an interaction has one part")
         parts[k][at] = number
-
-
-def _refuse_unknown(
-    table: RawTable,
-    column: str,
-    values: NDArray[np.int64],
-    rows: NDArray[np.int64] | None = None,
-    problem: str = "not in the dataset",
-) -> None:
-    strange = np.flatnonzero(values < 0)
-    if len(strange):
-        first = int(strange[0] if rows is None else rows[strange[0]])
-        raise DataError(
-            f"{table.locate(first, column)}: {problem} ({len(strange):,} in all); "
-            "a split lists interactions of the dataset only"
-        )

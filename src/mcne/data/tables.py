@@ -8,6 +8,7 @@ silently dropped: what does not fit is refused with its place, its value and wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,22 +18,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mcne.data.assemble import Raw, RawInteractions, RawLinks, RawUsers, take
+from mcne.data.assemble import Raw, RawInteractions, RawLinks, RawUsers, refuse_rows, take
 from mcne.data.behavior import Attribute
 from mcne.data.ids import CANONICAL_INTEGER, WIDE_TEXT, IdColumn, Ids, coded, encode, in_use
 from mcne.data.source import RawTable, Wanted, is_text, read_table, value_type
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
+MISSING = ("", "nan", "NaN", None)
 IdType = Literal["auto", "integer", "text"]
 LINK_COLUMNS = Wanted(["source_id", "target_id"], ["weight"])
 USER_COLUMNS = Wanted(["user_id"], others=True)
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
 NOT_A_NUMBER = "^[+-]?(0[0-9xX]|[0-9]{16})"
 """Text that looks like a number but is none: leading zeros, more digits than a float keeps, hexadecimal."""
-
-MISSING = ("", "nan", "NaN")
-"""Text that means a missing value."""
 
 
 @dataclass(frozen=True)
@@ -63,30 +62,31 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
     tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
     tables += [(people, "user_id")] if people else []
     user, *others = _agree([id_column(table, column, reading.id_type) for table, column in tables], tables)
-    nobody = take(user, np.zeros(0, np.int64))
-    source, target = others[:2] if ties else (nobody, nobody)
+    source, target = others[:2] if ties else [take(user, np.zeros(0, np.int64))] * 2
     item = id_column(acts, "item_id", reading.id_type)
     codes, labels = behaviors_of(acts, reading.single_behavior)
     main, extra = _chosen(labels, reading)
     notes = [note for table in (acts, ties, people) if table is not None for note in table.notes]
     for table, column in [*tables, (acts, "item_id")]:
         notes += _mixed(table, column, reading.id_type)
+    paths = [source for source in (interactions, links, users) if isinstance(source, str | Path)]
     return Raw(
         RawInteractions(user, item, codes, labels, _times(acts), acts.locate),
         RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
         RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
         behaviors=main,
         extra_behaviors=extra,
-        provenance={"sources": _hashes([interactions, links, users])},
+        provenance={"sources": {str(path): sha256_of_file(Path(path)) for path in paths}},
         notes=notes,
     )
 
 
 def _read_interactions(interactions: Any, reading: Reading) -> RawTable:
     """The table of interactions, which has a column of behaviors unless they are all one."""
-    required, optional = ["user_id", "item_id"], ["timestamp"]
-    (optional if reading.single_behavior else required).append("behavior")
-    table = read_table(interactions, "interactions", Wanted(required, optional), reading.columns)
+    wanted = Wanted(["user_id", "item_id", "behavior"], ["timestamp"])
+    if reading.single_behavior:
+        wanted = Wanted(["user_id", "item_id"], ["timestamp", "behavior"])
+    table = read_table(interactions, "interactions", wanted, reading.columns)
     if reading.single_behavior and "behavior" in table:
         raise UsageError(
             f"{table.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
@@ -96,11 +96,12 @@ def _read_interactions(interactions: Any, reading: Reading) -> RawTable:
 
 def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], list[int]]:
     """The numbers of the chosen behaviors and of the additional ones."""
-    extra = [_code(labels, label) for label in reading.extra_behaviors]
-    if reading.behaviors:
-        main = [_code(labels, label) for label in reading.behaviors]
-    else:
-        main = [code for code in labels if code not in extra]
+    codes = {label: code for code, label in labels.items()}
+    for label in [*reading.extra_behaviors, *(reading.behaviors or ())]:
+        if label not in codes:
+            raise UsageError(unknown("behavior", label, codes))
+    extra = [codes[label] for label in reading.extra_behaviors]
+    main = [codes[label] for label in reading.behaviors or ()] or [code for code in labels if code not in extra]
     if not main:
         raise UsageError(
             "all behaviors are extra ones; at least one must decide which users are kept, so leave one out"
@@ -153,21 +154,16 @@ def _first_row(column: pa.DictionaryArray, values: pa.BooleanArray) -> int:
 
 def _refuse_missing(table: RawTable, column: str) -> None:
     data = table.data[column]
-    missing = np.zeros(len(data), dtype=bool)
+    missing = np.zeros(0, dtype=bool)
     if data.null_count:
         missing = np.asarray(data.is_null())
     elif is_text(data):
         values = coded(data)
-        trimmed = pc.utf8_trim_whitespace(values.dictionary)
-        blank = trimmed.is_null()
-        for nothing in MISSING:
-            blank = pc.or_kleene(blank, pc.equal(trimmed, nothing))
+        blank = pc.is_in(pc.utf8_trim_whitespace(values.dictionary), value_set=pa.array(MISSING, WIDE_TEXT))
         if pc.any(blank).as_py():
             missing = np.asarray(blank)[np.asarray(values.indices)]
-    if missing.any():
-        place = table.locate(int(np.argmax(missing)), column)
-        count = int(missing.sum())
-        raise DataError(f"{place}: a missing value ({count:,} in all); every row needs one: fill or remove it")
+    rows = np.flatnonzero(missing)
+    refuse_rows(rows, table.locate, column, "a missing value", "every row needs one: fill or remove it")
 
 
 def _agree(columns: list[IdColumn], tables: Sequence[tuple[RawTable, str]]) -> list[IdColumn]:
@@ -223,13 +219,6 @@ def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[An
     return codes, {code: str(label) for code, label in enumerate(names)}
 
 
-def _code(labels: Mapping[int, str], label: str) -> int:
-    for code, known in labels.items():
-        if known == label:
-            return code
-    raise UsageError(unknown("behavior", label, labels.values()))
-
-
 def _times(table: RawTable) -> NDArray[Any] | None:
     """Timestamps as int64 where all are whole, else float64; calendar types as seconds since 1970."""
     if "timestamp" not in table:
@@ -253,17 +242,12 @@ def weights_of(table: RawTable) -> NDArray[np.float32] | None:
     if "weight" not in table:
         return None
     weights = _numbers(table, "weight", table.data["weight"])
-    negative = np.flatnonzero(weights < 0)
-    if len(negative):
-        place = table.locate(int(negative[0]), "weight")
-        raise DataError(
-            f"{place}: a negative weight ({len(negative):,} in all); weights are 0, no link, or more: correct it"
-        )
+    advice = "weights are 0, no link, or more: correct it"
+    refuse_rows(np.flatnonzero(weights < 0), table.locate, "weight", "a negative weight", advice)
     with np.errstate(over="ignore"):
         small = weights.astype(np.float32)
     lost = np.flatnonzero((weights > 0) & ((small == 0) | np.isinf(small)))
-    if len(lost):
-        raise DataError(f"{table.locate(int(lost[0]), 'weight')}: beyond single precision; scale the weights")
+    refuse_rows(lost, table.locate, "weight", "beyond single precision", "scale the weights")
     return small
 
 
@@ -278,19 +262,15 @@ def _numbers(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any
         numbers = _parse(table, column, data)
     else:
         raise DataError(f"{table.label}, column {column!r}: {data.type} values; numbers are expected, so convert it")
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise DataError(f"{table.locate(int(bad[0]), column)}: not a finite number ({len(bad):,} in all); correct it")
+    refuse_rows(np.flatnonzero(~np.isfinite(numbers)), table.locate, column, "not a finite number", "correct it")
     return numbers
 
 
 def _parse(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     is_hexadecimal = pc.any(pc.match_substring(data, "x", ignore_case=True)).as_py()  # which Arrow would take
     for kind in () if is_hexadecimal else (pa.int64(), pa.float64()):
-        try:
+        with suppress(pa.ArrowInvalid):
             return np.asarray(data.cast(kind))
-        except pa.ArrowInvalid:
-            continue
     row = next(row for row, value in enumerate(data) if not _is_number(value))
     raise DataError(f"{table.locate(row, column)}: not a decimal number; correct it")
 
@@ -318,8 +298,7 @@ def attributes_of(table: RawTable) -> dict[str, Attribute]:
         else:
             raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
         infinite = np.flatnonzero(np.isinf(attributes[name].values))
-        if len(infinite):
-            raise DataError(f"{table.locate(int(infinite[0]), name)}: an infinite value; leave it empty if unknown")
+        refuse_rows(infinite, table.locate, name, "an infinite value", "leave it empty if unknown")
     return attributes
 
 
@@ -327,16 +306,9 @@ def _text_attribute(data: pa.ChunkedArray, *, may_be_numbers: bool) -> Attribute
     known = data.cast(WIDE_TEXT).combine_chunks()
     known = pc.if_else(pc.equal(known, ""), pa.scalar(None, WIDE_TEXT), known)
     if may_be_numbers and not pc.any(pc.match_substring_regex(known, NOT_A_NUMBER)).as_py():
-        try:
+        with suppress(pa.ArrowInvalid):
             return Attribute(np.asarray(known.cast(pa.float64()).fill_null(float("nan"))))
-        except pa.ArrowInvalid:
-            pass
     categories, (codes,) = encode(known.drop_null())
     rows = np.full(len(known), -1, dtype=np.int32)
     rows[np.asarray(known.is_valid())] = codes
     return Attribute(rows, categories)
-
-
-def _hashes(sources: Sequence[Any]) -> dict[str, str]:
-    """The sha256 of every source that is a file, by its path as given."""
-    return {str(source): sha256_of_file(Path(source)) for source in sources if isinstance(source, str | Path)}
