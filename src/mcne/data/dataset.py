@@ -150,14 +150,8 @@ class SocialDataset:
 
     def save(self, path: str | Path) -> str:
         """Write the dataset as a directory and return its fingerprint; an existing one is never replaced."""
-        return files.write(
-            Path(path),
-            KIND,
-            VERSION,
-            meta=self._meta(),
-            provenance=dict(self.provenance) | {"name": self.name},
-            arrays=self._arrays(),
-        )
+        provenance = {**self.provenance, "name": self.name}
+        return files.write(Path(path), KIND, VERSION, meta=self._meta(), provenance=provenance, arrays=self._arrays())
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> SocialDataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,11 @@ def _behavior(behavior: Behavior, graph: Graph) -> dict[str, Any]:
 
 def _overlap(dataset: SocialDataset, active: NDArray[np.bool_]) -> list[dict[str, Any]]:
     """For every two behaviors: users with both, and their share of the users with either."""
-    names = dataset.behavior_names
     pairs = []
-    for a in range(len(names)):
-        for b in range(a + 1, len(names)):
-            both, either = (int(np.count_nonzero(op(active[a], active[b]))) for op in (np.logical_and, np.logical_or))
-            pairs.append({"behaviors": [names[a], names[b]], "users": both, "share": both / max(1, either)})
+    for (name, users), (other, others) in combinations(zip(dataset.behavior_names, active, strict=True), 2):
+        both = int(np.count_nonzero(users & others))
+        either = int(np.count_nonzero(users | others))
+        pairs.append({"behaviors": [name, other], "users": both, "share": both / max(1, either)})
     return pairs
 
 
@@ -94,13 +94,10 @@ def describe_split(dataset: SocialDataset, split: Split) -> dict[str, Any]:
         known_users = np.bincount(train_user, minlength=dataset.n_users) > 0
         test_users = np.unique(test_user)
         sizes = {part: int(np.count_nonzero(split.parts[k] == p)) for p, part in enumerate(PARTS)}
-        behaviors.append(
-            {"name": behavior.name}
-            | sizes
-            | {
-                "test_users": len(test_users),
-                "test_users_without_training": float(np.mean(~known_users[test_users])) if len(test_users) else 0.0,
-                "test_on_untrained_items": float(np.mean(~known_items[test_item])) if len(test_item) else 0.0,
-            }
-        )
+        cold = {
+            "test_users": len(test_users),
+            "test_users_without_training": float(np.mean(~known_users[test_users])) if len(test_users) else 0.0,
+            "test_on_untrained_items": float(np.mean(~known_items[test_item])) if len(test_item) else 0.0,
+        }
+        behaviors.append({"name": behavior.name} | sizes | cold)
     return {"fingerprint": split.fingerprint, "settings": dict(split.settings), "behaviors": behaviors}

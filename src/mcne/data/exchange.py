@@ -80,13 +80,12 @@ def users(dataset: SocialDataset) -> pa.Table:
 
 
 def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: str) -> Path:
-    if file_format == "parquet":
-        path = directory / f"{what}.parquet"
-        pq.write_table(table, path, compression="zstd")
-        return path
-    if file_format == "csv":
-        path = directory / f"{what}.csv"
-        pa_csv.write_csv(table, path)
+    if file_format != "recbole":
+        path = directory / f"{what}.{file_format}"
+        if file_format == "parquet":
+            pq.write_table(table, path, compression="zstd")
+        else:
+            pa_csv.write_csv(table, path)
         return path
     path = directory / f"{name}.{ATOMIC[what]}"  # RecBole looks for files that are named as their directory
     for column in table.column_names:
@@ -95,7 +94,9 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
                 f"{what}: the column name {column!r} holds a tab, a quote, a line break or a colon, which RecBole's "
                 "files cannot; export to parquet or csv instead"
             )
-    header = "\t".join(f"{field.name}:{_atomic_type(field)}" for field in table.schema)
+    numbers = {field.name for field in table.schema if pa.types.is_primitive(field.type)}
+    tokens = {name for name in table.column_names if name.endswith("_id") or name not in numbers - {"behavior"}}
+    header = "\t".join(f"{name}:{'token' if name in tokens else 'float'}" for name in table.column_names)
     options = pa_csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     try:
         with path.open("wb") as file:
@@ -107,9 +108,3 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
             "export to parquet or csv instead"
         ) from error
     return path
-
-
-def _atomic_type(field: pa.Field) -> str:
-    if field.name.endswith("_id") or field.name == "behavior":
-        return "token"
-    return "float" if pa.types.is_floating(field.type) or pa.types.is_integer(field.type) else "token"

@@ -144,10 +144,7 @@ class Graph:
 
 
 def undirected(
-    n_users: int,
-    source: NDArray[Any],
-    target: NDArray[Any],
-    weight: NDArray[np.float32] | None = None,
+    n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None = None
 ) -> tuple[Graph, int]:
     """The graph of these pairs, and how many of them repeat an earlier pair in the same direction.
 
@@ -169,13 +166,9 @@ def undirected(
     first = run_starts(keys)
     if weight is not None:
         weight = np.maximum.reduceat(weight[order], np.flatnonzero(first)) if len(keys) else weight
-    keys = keys[first]
-    return _both_directions(n_users, keys, weight), repeats
-
-
-def _both_directions(n_users: int, keys: NDArray[np.int64], weight: NDArray[np.float32] | None) -> Graph:
-    """From sorted distinct ``low * n + high`` to rows that hold every link from both ends."""
-    low, high = ((keys // max(n_users, 1)).astype(np.int32), (keys % max(n_users, 1)).astype(np.int32))
+    keys = keys[first]  # distinct ``low * n + high``, from which rows are made that hold every link from both ends
+    low = (keys // max(n_users, 1)).astype(np.int32)
+    high = (keys % max(n_users, 1)).astype(np.int32)
     values = np.ones(len(keys), np.int8) if weight is None else weight
     del keys
     shape = (n_users, n_users)
@@ -185,7 +178,7 @@ def _both_directions(n_users: int, keys: NDArray[np.int64], weight: NDArray[np.f
         values, low, high = values[other], low[other], high[other]
     both = upper + sparse.coo_array((values, (high, low)), shape).tocsr()
     weights = None if weight is None else both.data
-    return Graph(offsets(np.diff(both.indptr)), both.indices.astype(np.int32, copy=False), weights)
+    return Graph(offsets(np.diff(both.indptr)), both.indices.astype(np.int32, copy=False), weights), repeats
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

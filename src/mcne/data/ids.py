@@ -1,8 +1,7 @@
 """Raw ids and row numbers: the callers' ids on the outside, rows of arrays on the inside.
 
-``Ids`` holds sorted, unique ids, either all integers or all text, so that the same data in another row order
-gives the same dataset. Text is kept as UTF-8 bytes and offsets: two plain arrays that memory-map, that
-Arrow reads without a copy and NumPy alone can read too.
+Ids are sorted, so that the same data in another row order gives the same dataset. Text is kept as UTF-8 bytes and
+offsets: two plain arrays that memory-map, that Arrow reads without a copy and NumPy alone can read too.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from mcne.errors import UsageError
 
 WIDE_TEXT = pa.large_string()
+DENSE_RANGE = 1 << 22  # integer ids with a range below this (or four times their count) are looked up in a table
 
 IdColumn = Any
 """A column of raw ids: a NumPy integer array, or an Arrow (chunked, dictionary) array of text."""
@@ -37,12 +37,9 @@ def _canonical_integer(largest: str) -> str:
 CANONICAL_INTEGER = _canonical_integer(str(2**63 - 1))
 """Text that means one integer and is written the one way: no leading zeros, no plus sign, fits 64 bits."""
 
-DENSE_RANGE = 1 << 22
-"""Integer ids whose range is below this (or below four times their count) are looked up in a table."""
-
 
 class Ids(Sequence[int | str]):
-    """Sorted unique raw ids; position is the row. ``ids[row]`` is the raw id, ``ids.row(raw)`` the row."""
+    """Sorted unique raw ids, all integers or all text. ``ids[row]`` is the raw id, ``ids.row(raw)`` the row."""
 
     def __init__(self, values: NDArray[np.integer[Any]] | Iterable[str] | pa.LargeStringArray) -> None:
         self._integers: NDArray[np.int64] | None = None
@@ -119,21 +116,16 @@ class Ids(Sequence[int | str]):
 
     def row(self, raw: int | str, *, what: str = "id") -> int:
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
-        known: int | str = raw
-        if self._integers is not None and isinstance(raw, str) and _is_integer(raw):
-            known = int(raw)
-        row = int(self.rows([known])[0])
-        if row < 0:
-            raise UsageError(self._unknown(raw, what))
-        return row
-
-    def _unknown(self, raw: int | str, what: str) -> str:
+        is_text = isinstance(raw, str)
+        is_integer = is_text and pc.match_substring_regex(pa.array([raw]), CANONICAL_INTEGER)[0].as_py()
+        row = int(self.rows([int(raw) if self.kind == "integer" and is_integer else raw])[0])
+        if row >= 0:
+            return row
         if not len(self):
-            return f"unknown {what} {raw!r}: there are none"
-        some = [str(name) for name in self[:20_000]]
-        near = difflib.get_close_matches(str(raw), some, n=3)
+            raise UsageError(f"unknown {what} {raw!r}: there are none")
+        near = difflib.get_close_matches(str(raw), map(str, self[:20_000]), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        return f"unknown {what} {raw!r}{hint} ({len(self):,} known, from {self[0]!r} to {self[-1]!r})"
+        raise UsageError(f"unknown {what} {raw!r}{hint} ({len(self):,} known, from {self[0]!r} to {self[-1]!r})")
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """The ids of these rows, which must be increasing."""
@@ -183,7 +175,8 @@ def _encode_dense(columns: Sequence[IdColumn], low: int, high: int) -> tuple[Ids
 
 def _encode_hashed(columns: Sequence[IdColumn]) -> tuple[Ids, list[NDArray[np.int32]]]:
     each = [in_use(coded(column)) for column in columns]
-    values = [column.dictionary.cast(_plain(column.dictionary.type)) for column in each]
+    kind = pa.int64() if pa.types.is_integer(each[0].dictionary.type) else WIDE_TEXT
+    values = [column.dictionary.cast(kind) for column in each]
     distinct = pc.unique(pa.concat_arrays(values))
     distinct = distinct.take(pc.sort_indices(distinct))
     rows = [np.asarray(pc.index_in(own, value_set=distinct)).astype(np.int32) for own in values]
@@ -213,11 +206,3 @@ def in_use(column: pa.DictionaryArray) -> pa.DictionaryArray:
         return column
     rows = np.cumsum(used, dtype=np.int32) - np.int32(1)
     return pa.DictionaryArray.from_arrays(rows[codes], column.dictionary.filter(pa.array(used)))
-
-
-def _plain(value_type: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_integer(value_type) else WIDE_TEXT
-
-
-def _is_integer(text: str) -> bool:
-    return bool(pc.match_substring_regex(pa.array([text]), CANONICAL_INTEGER)[0].as_py())

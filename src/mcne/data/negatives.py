@@ -1,8 +1,8 @@
 """The items that test items are ranked against, drawn once per user and kept with the split.
 
-Drawing from a distribution and skipping what was drawn before, or was touched by the user, is exactly drawing
-without replacement among the items that are left. So candidates are drawn for many users at once and the first
-new ones kept; users for whom that would take long, because hardly anything is left, draw from the list of what is left.
+Skipping what was drawn before, or was touched by the user, is exactly drawing without replacement among the items that
+are left. So candidates are drawn for many users at once and the first new ones kept; users for whom that would take
+long, because hardly anything is left, draw from the list of what is left.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _draw(
     n_items = len(weights)
     if not len(tickets):
         return
-    available = int(np.count_nonzero(weights)) - _seen_with_weight(users, seen, weights)
+    drawable = offsets(weights[seen % n_items] > 0)
+    first, last = (np.searchsorted(seen, (users.astype(np.int64) + step) * n_items) for step in (0, 1))
+    available = int(np.count_nonzero(weights)) - (drawable[last] - drawable[first])
     open_rows = np.flatnonzero(available > 2 * count)  # the others draw from the list of what is left
     for _ in range(ROUNDS):
         if not len(open_rows):
@@ -93,14 +95,6 @@ def _draw(
     for start in range(0, len(short), at_once):
         rows = short[start : start + at_once]
         drawn[rows] = _complete(drawn[rows], users[rows], seen, weights, stream)
-
-
-def _seen_with_weight(users: NDArray[np.int32], seen: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[Any]:
-    """How many items that could be drawn each user has seen."""
-    n_items = len(weights)
-    drawable = offsets(weights[seen % n_items] > 0)
-    first, last = (np.searchsorted(seen, (users.astype(np.int64) + step) * n_items) for step in (0, 1))
-    return np.asarray(drawable[last] - drawable[first])
 
 
 def _is_in(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:

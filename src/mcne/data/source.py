@@ -1,11 +1,8 @@
 """One way to read a table, whatever it is: a text file, a parquet file, or a frame of any library.
 
-``read_table`` gives the wanted columns under their standard names, in Arrow, with a function that names the place
-of a value for a message. Columns of text files come as text, numbers included; typed tables keep their types. Text
-comes coded, in one piece: ``dictionary<int32, large_string>``.
-
-Arrow reads text files fast and in parallel but cannot say on which line a value stands. So a file is read the fast way
-first, and only a file that turned out to be wrong is walked again, line by line, to name the place.
+Columns of text files come as text, numbers included; typed tables keep their types. Text comes coded, in one piece:
+``dictionary<int32, large_string>``. Arrow reads text files fast but cannot say on which line a value stands, so only a
+file that turned out to be wrong is walked again, line by line, to name the place.
 """
 
 from __future__ import annotations
@@ -178,18 +175,15 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
             hint = f"rename one, or map it: columns={{'{name}': …}} or --column {name}=NAME"
             if name in columns:
                 hint = f"correct the mapping of {name!r}"
-            raise DataError(f"{label}: column {own!r} is missing; the columns are {_listed(existing)}; {hint}")
+            shown = ", ".join(column if column.isprintable() else repr(column) for column in existing[:30])
+            more = f", … {len(existing) - 30} more" if len(existing) > 30 else ""
+            raise DataError(f"{label}: column {own!r} is missing; the columns are {shown}{more}; {hint}")
     for own in existing if wanted.others else []:
         if own in names and names[own] != own:
             raise DataError(f"{label}: column {own!r} exists beside {names[own]!r}, which is mapped to it; rename one")
         if own not in names.values():
             names[own] = own
     return names
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = [name if name.isprintable() else repr(name) for name in names[:30]]
-    return ", ".join(shown) + (f", … {len(names) - 30} more" if len(names) > 30 else "")
 
 
 @dataclass(frozen=True)
@@ -210,28 +204,23 @@ class TextFile:
     @property
     def tokens(self) -> frozenset[str]:
         """The columns that RecBole's header declares to be names, even where they look like numbers."""
-        return frozenset(
-            name for name, written in zip(self.names, self.header, strict=True) if written.endswith(":token")
-        )
+        declared = zip(self.names, self.header, strict=True)
+        return frozenset(name for name, written in declared if written.endswith(":token"))
 
     def read(self, types: Mapping[str, pa.DataType]) -> pa.Table:
         """The columns named in ``types``. Nothing is taken for missing: empty fields are empty text."""
         written = {self.header[self.names.index(name)]: kind for name, kind in types.items()}
+        with self.path.open("rb") as file:  # Arrow, not told of line breaks inside fields, may cut the file there
+            chunks = iter(lambda: file.read(BLOCK), b"")
+            may_break = self.quoted and (self.path.suffix == ".gz" or any(b'"' in chunk for chunk in chunks))
+        read = pa_csv.ReadOptions(block_size=BLOCK, skip_rows=self.header_lines, column_names=list(self.header))
+        quote = '"' if self.quoted else False
+        parse = pa_csv.ParseOptions(delimiter=self.delimiter, quote_char=quote, newlines_in_values=may_break)
+        convert = pa_csv.ConvertOptions(
+            column_types=written, include_columns=list(written), null_values=[], strings_can_be_null=False
+        )
         try:
-            table = pa_csv.read_csv(
-                self.path,
-                read_options=pa_csv.ReadOptions(
-                    block_size=BLOCK, skip_rows=self.header_lines, column_names=list(self.header)
-                ),
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=self.delimiter,
-                    quote_char='"' if self.quoted else False,
-                    newlines_in_values=self.quoted and _may_hold_quotes(self.path),
-                ),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=written, include_columns=list(written), null_values=[], strings_can_be_null=False
-                ),
-            )
+            table = pa_csv.read_csv(self.path, read, parse, convert)
         except (pa.ArrowInvalid, OSError) as error:
             self._explain(written, error)
         if not len(table):
@@ -305,12 +294,6 @@ def _open(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
     return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def _may_hold_quotes(path: Path) -> bool:
-    """Whether a line break may stand inside a field: Arrow, not told, may cut the file there and mix up rows."""
-    with path.open("rb") as file:
-        return path.suffix == ".gz" or any(b'"' in chunk for chunk in iter(lambda: file.read(BLOCK), b""))
 
 
 def _refuse_undecoded(text: str, place: str) -> None:

@@ -3,9 +3,8 @@
 Two behaviors of a family share a factor and each behavior has one of its own; users and items have a level of each
 factor. Records prefer items that match the user, friendships prefer users who match in one behavior, and both
 are heavy-tailed; attributes, if asked for, tell of a user's levels. Only the sizes depend on the number of users, and
-10,000,000 users fit a small machine: behaviors are generated one after the other, users in chunks, each purpose
-from a stream of its own, so that chunks leave no trace in the result. ``docs/synthetic.md`` describes what is planted,
-and what is not.
+10,000,000 users fit a small machine: behaviors are generated one after the other, users in chunks, each purpose from a
+stream of its own, so that chunks leave no trace in the result. ``docs/synthetic.md`` describes what is planted.
 
 The planted truth is an artifact of its own, never part of the dataset, so that no method can see it. Written as one-hot
 vectors, side by side, levels are the *known dimensions* of the network: the mask of a behavior covers the dimensions of
@@ -37,33 +36,19 @@ VERSION = 1
 
 POOL_KINDS = ("both levels", "the family's level", "the behavior's own level", "the whole catalog")
 """Where a record can come from: the items that match the user in this respect."""
-
 BEHAVIOR_NAMES = (
     "Books", "Movies", "Travel", "Food", "Music", "Games", "Beauty", "Sports",
     "Cars", "Garden", "Fashion", "Software", "Pets", "Phones", "Art", "Health",
 )  # fmt: skip
 
-POOL_SHARES = (0.6, 0.2, 0.1, 0.1)
-"""How many records come from items that match both levels, the family's, the behavior's own, and from anywhere."""
-
-POPULARITY_HEAD = 8
-"""The flat head of the popularity law, so that the top item has about 3 % of 2,000 users (2 % in Ciao)."""
-
-COLD_EVERYWHERE = 0.08
-"""Users without any record: known by their friends alone."""
-
-COLD_IN_BEHAVIOR = 0.15
-"""Of the others, those without records in a given behavior."""
-
-SPREAD = 100
-"""The most active users have about this many times the links or records of the least active."""
-
-NOISE_EVERY = 4
-"""Every fourth attribute tells nothing of tastes."""
-
+POOL_SHARES = (0.6, 0.2, 0.1, 0.1)  # of the records, from each kind of pool
+POPULARITY_HEAD = 8  # flat, so that the top item has about 3 % of 2,000 users (2 % in Ciao)
+COLD_EVERYWHERE = 0.08  # users without any record: known by their friends alone
+COLD_IN_BEHAVIOR = 0.15  # of the others, those without records in a given behavior
+SPREAD = 100  # the most active users have about this many times the links or records of the least active
+NOISE_EVERY = 4  # every fourth attribute tells nothing of tastes
 FIRST_SECOND = 1_262_304_000  # 2010-01-01
 PERIOD = 3 * 365 * 86_400
-
 USERS_AT_ONCE = 1 << 18
 STUBS_AT_ONCE = 1 << 22
 
@@ -85,14 +70,18 @@ class SyntheticConfig:
     attributes: int = 0  # numbers known of every user, one of four noise alone
 
     def __post_init__(self) -> None:
-        _require("users", self.users, 500, 10_000_000)
-        _require("behaviors", self.behaviors, 2, len(BEHAVIOR_NAMES))
-        _require("levels", self.levels, 2, 16)
-        _require("items_per_behavior", self.n_items, self.levels**2, 100_000_000)
-        _require("links_per_user", self.links_per_user, 0.5, 100)
-        _require("records_per_user", self.records_per_user, 0.5, 100)
-        _require("homophily", self.homophily, 0, 1)
-        _require("attributes", self.attributes, 0, 100)
+        for name, value, low, high in (
+            ("users", self.users, 500, 10_000_000),
+            ("behaviors", self.behaviors, 2, len(BEHAVIOR_NAMES)),
+            ("levels", self.levels, 2, 16),
+            ("items_per_behavior", self.n_items, self.levels**2, 100_000_000),
+            ("links_per_user", self.links_per_user, 0.5, 100),
+            ("records_per_user", self.records_per_user, 0.5, 100),
+            ("homophily", self.homophily, 0, 1),
+            ("attributes", self.attributes, 0, 100),
+        ):
+            if not low <= value <= high:
+                raise UsageError(f"{name} {value:,} is out of range; choose {low:,} to {high:,}")
 
     @property
     def n_items(self) -> int:
@@ -238,19 +227,12 @@ class Planted:
         """Open a saved truth, memory-mapped; ``verify`` checks every byte against its sha256."""
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays, meta = saved.arrays, saved.meta
+        names, shares = (tuple(meta[field]) for field in ("behaviors", "shares"))
         catalogs = tuple(
             Catalog(arrays[f"items.{k}.levels"], arrays[f"items.{k}.ranking"], meta["levels"])
-            for k in range(len(meta["behaviors"]))
+            for k in range(len(names))
         )
-        return cls(
-            behaviors=tuple(meta["behaviors"]),
-            factors=arrays["factors"],
-            levels=arrays["levels"],
-            catalogs=catalogs,
-            shares=tuple(meta["shares"]),
-            head=meta["head"],
-            provenance=saved.provenance,
-        )
+        return cls(names, arrays["factors"], arrays["levels"], catalogs, shares, meta["head"], saved.provenance)
 
 
 def generate(config: SyntheticConfig) -> tuple[SocialDataset, Planted]:
@@ -273,11 +255,6 @@ def heavy_tailed(stream: Stream, size: int, *, mean: float) -> NDArray[np.int32]
     low = mean * (1 - 1 / SPREAD) / math.log(SPREAD)
     exact = low / (1 - stream.uniform(size) * (1 - 1 / SPREAD))
     return np.floor(exact + stream.uniform(size)).astype(np.int32)
-
-
-def _require(field: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise UsageError(f"{field} {value:,} is out of range; choose {low:,} to {high:,}")
 
 
 def _plant(config: SyntheticConfig) -> Planted:
@@ -316,7 +293,12 @@ def _befriend(config: SyntheticConfig, tastes: Sequence[NDArray[np.int16]]) -> G
     """
     stubs = heavy_tailed(Stream(config.seed, "synthetic", "stubs"), config.users, mean=config.links_per_user)
     source = np.repeat(np.arange(config.users, dtype=np.int32), stubs)
-    circle = _circles(config, len(source))
+    circle = np.empty(len(source), dtype=np.int8)  # where a stub looks for its other end: a behavior, or anywhere
+    chances = Stream(config.seed, "synthetic", "circles")
+    bounds = config.homophily * np.arange(1, config.behaviors + 1) / config.behaviors
+    for start in range(0, len(source), STUBS_AT_ONCE):
+        part = circle[start : start + STUBS_AT_ONCE]
+        part[:] = np.searchsorted(bounds, chances.uniform(len(part)), side="right")
     target = source.copy()
     anyone = np.zeros(config.users, dtype=np.int16)
     for k, taste in enumerate([*tastes, anyone]):
@@ -326,17 +308,6 @@ def _befriend(config: SyntheticConfig, tastes: Sequence[NDArray[np.int16]]) -> G
     if not met.all():
         source, target = source[met], target[met]
     return undirected(config.users, source, target)[0]
-
-
-def _circles(config: SyntheticConfig, size: int) -> NDArray[np.int8]:
-    """Where each stub looks for its other end: in a behavior, or (the last number) anywhere, [size]."""
-    circle = np.empty(size, dtype=np.int8)
-    stream = Stream(config.seed, "synthetic", "circles")
-    bounds = config.homophily * np.arange(1, config.behaviors + 1) / config.behaviors
-    for start in range(0, size, STUBS_AT_ONCE):
-        part = circle[start : start + STUBS_AT_ONCE]
-        part[:] = np.searchsorted(bounds, stream.uniform(len(part)), side="right")
-    return circle
 
 
 def _tie(
@@ -410,19 +381,10 @@ def _draw_items(
 
 
 def _attribute(config: SyntheticConfig, planted: Planted, n: int) -> Attribute:
-    """A standard normal number for each level of the factor that is told, plus as much noise; or noise alone.
-
-    Rounded, as the last bit of a normal number is the processor's.
-    """
+    """A standard normal number for each level of one factor, each in turn, plus as much noise; or noise alone."""
     values = Stream(config.seed, "synthetic", "attribute noise", n).normal(config.users)
-    factor = _factor_told(n, n_factors=planted.levels.shape[1])
-    if factor is not None:
+    noise_before, place = divmod(n, NOISE_EVERY)
+    if place < NOISE_EVERY - 1:
         numbers = Stream(config.seed, "synthetic", "attribute levels", n).normal(config.levels)
-        values += numbers[planted.levels[:, factor]]
-    return Attribute(np.round(values, 3))
-
-
-def _factor_told(attribute: int, *, n_factors: int) -> int | None:
-    """What an attribute tells of: each factor in turn, and every fourth of none."""
-    noise_before, place = divmod(attribute, NOISE_EVERY)
-    return None if place == NOISE_EVERY - 1 else (attribute - noise_before) % n_factors
+        values += numbers[planted.levels[:, (n - noise_before) % planted.levels.shape[1]]]
+    return Attribute(np.round(values, 3))  # the last bits of a normal number are the processor's

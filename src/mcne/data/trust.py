@@ -22,6 +22,7 @@ from mcne.files import sha256_of_file
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
 USER, ITEM, CATEGORY, TIME = 0, 1, 2, 5
+LARGEST = 2**53  # that a float holds exactly
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ def prepare(
     hashes = {file: _checked(study, raw / file, unverified) for file in (ratings_file, "trustnetwork.mat")}
     rating = read_matrix(raw / ratings_file, "rating")
     trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork")
-    n_columns = TIME + 1 if timestamps else CATEGORY + 1
-    _check_columns(raw / ratings_file, rating, n_columns, highest={CATEGORY: len(study.categories)})
-    _check_columns(raw / "trustnetwork.mat", trust, 2)
+    highest = {USER: LARGEST, ITEM: LARGEST, CATEGORY: len(study.categories)}
+    _check_columns(raw / ratings_file, rating, highest | ({TIME: LARGEST} if timestamps else {}))
+    _check_columns(raw / "trustnetwork.mat", trust, {0: LARGEST, 1: LARGEST})
     interactions = RawInteractions(
         _whole(rating[:, USER]),
         _whole(rating[:, ITEM]),
@@ -109,26 +110,27 @@ def prepare(
         rating[:, TIME].astype(np.int64) if timestamps else None,
         lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
     )
+    source, target = (_whole(trust[:, end]) for end in (0, 1))
+    notes = []
     twice = _listed_twice(study, rating)
     if aligned and twice is None:
         raise DataError(
             f"{raw / ratings_file}: user {study.listed_twice} is not listed a second time, which puts later ids of "
             "the known trustnetwork.mat off; leave --aligned out"
         )
+    if twice is not None and aligned:
+        source, target = (ids + (ids > twice) for ids in (source, target))
+    elif twice is not None:
+        notes.append(
+            f"{ratings_file} lists user {twice} a second time, as {twice + 1}, and trustnetwork.mat does not: its "
+            "later ids, used as they are as in the paper, mean other users; "
+            "--aligned (in Python aligned=True) corrects them"
+        )
     links = RawLinks(
-        _rating_ids(trust[:, 0], twice if aligned else None),
-        _rating_ids(trust[:, 1], twice if aligned else None),
-        None,
-        lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}",
+        source, target, None, lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}"
     )
-    raw_data = Raw(
-        interactions,
-        links,
-        behaviors=main,
-        extra_behaviors=extra,
-        provenance={"sources": hashes} | ({"listed_twice": twice} if aligned else {}),
-        notes=[] if aligned or twice is None else [_strangers(twice, ratings_file)],
-    )
+    provenance = {"sources": hashes} | ({"listed_twice": twice} if aligned else {})
+    raw_data = Raw(interactions, links, None, main, extra, provenance, notes)
     name = f"{study.name}-aligned" if aligned else study.name
     return SocialDataset.from_raw(raw_data, Rules(user_filter, self_links="keep"), name=name)
 
@@ -140,20 +142,6 @@ def _listed_twice(study: TrustStudy, rating: NDArray[Any]) -> int | None:
     both = (rating[rating[:, USER] == study.listed_twice + k, ITEM : CATEGORY + 1] for k in (0, 1))
     rows, again = (np.unique(each, axis=0) for each in both)
     return study.listed_twice if len(rows) and np.array_equal(rows, again) else None
-
-
-def _rating_ids(users: NDArray[Any], twice: int | None) -> NDArray[np.int64]:
-    """Ids of the trust network as those of the ratings, where the user ``twice`` is listed twice."""
-    ids = _whole(users)
-    return ids if twice is None else ids + (ids > twice)
-
-
-def _strangers(twice: int, ratings_file: str) -> str:
-    """The note about ids that are used as they are."""
-    return (
-        f"{ratings_file} lists user {twice} a second time, as {twice + 1}, and trustnetwork.mat does not: its later "
-        "ids, used as they are as in the paper, mean other users; --aligned (in Python aligned=True) corrects them"
-    )
 
 
 def _category(study: TrustStudy, name: str) -> int:
@@ -180,13 +168,13 @@ def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
     return actual
 
 
-def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Mapping[int, int] | None = None) -> None:
-    """Whole positive numbers in every column that is used, categories in their range."""
+def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) -> None:
+    """Check that every column in use holds whole numbers from 1 to its highest."""
+    n_columns = max(highest) + 1
     if table.shape[1] < n_columns or not len(table):
         raise DataError(f"{path}: {table.shape[0]} rows of {table.shape[1]} columns; {n_columns} columns are needed")
-    for column in (USER, ITEM, CATEGORY, TIME)[: 4 if n_columns > 3 else n_columns]:
+    for column, limit in highest.items():
         values = table[:, column]
-        limit = (highest or {}).get(column, 2**53)
         if values.dtype.kind != "f" and values.min() >= 1 and values.max() <= limit:
             continue
         bad = ~((values >= 1) & (values <= limit) & (values == np.floor(values)))
@@ -194,7 +182,7 @@ def _check_columns(path: Path, table: NDArray[Any], n_columns: int, highest: Map
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
                 f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} in all); "
-                f"whole numbers from 1{f' to {limit}' if column in (highest or {}) else ''} are expected"
+                f"whole numbers from 1{f' to {limit}' if limit < LARGEST else ''} are expected"
             )
 
 
