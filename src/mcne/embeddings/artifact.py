@@ -24,6 +24,8 @@ from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
 VERSION = 1
+STORED = {name: name for name in ("mask", "item_vectors", "item_bias", "user_vectors")}  # of a behavior: field -> array
+STORED |= {"seen_indptr": "seen.indptr", "seen_items": "seen.items"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +47,15 @@ class BehaviorSpace:
 
     def __post_init__(self) -> None:
         n, d = len(self.items), len(self.mask)
-        expected: dict[str, tuple[type[np.generic], tuple[int | None, ...]]] = {
-            "mask": (np.bool_, (None,)),
-            "item_vectors": (np.float32, (n, d)),
-            "item_bias": (np.float32, (n,)),
-            "user_vectors": (np.float32, (None, d)),
-            "seen_items": (np.int32, (None,)),
-        }
-        for field_name, (dtype, shape) in expected.items():
-            check(self, field_name, f"behavior {self.name!r}, {field_name.replace('_', ' ')}", dtype=dtype, shape=shape)
+        expected: tuple[tuple[str, type[np.generic], tuple[int | None, ...]], ...] = (
+            ("mask", np.bool_, (None,)),
+            ("item_vectors", np.float32, (n, d)),
+            ("item_bias", np.float32, (n,)),
+            ("user_vectors", np.float32, (None, d)),
+            ("seen_items", np.int32, (None,)),
+        )
+        for array, dtype, shape in expected:
+            check(self, array, f"behavior {self.name!r}, {array.replace('_', ' ')}", dtype=dtype, shape=shape)
         freeze(self, "seen_indptr")
 
     @classmethod
@@ -95,31 +97,17 @@ class BehaviorSpace:
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
-        arrays: dict[str, NDArray[Any]] = {
-            "mask": self.mask,
-            "item_vectors": self.item_vectors,
-            "seen.indptr": self.seen_indptr,
-            "seen.items": self.seen_items,
-        }
-        if self.item_bias is not None:
-            arrays["item_bias"] = self.item_bias
-        if self.user_vectors is not None:
-            arrays["user_vectors"] = self.user_vectors
-        return {f"{prefix}.{name}": array for name, array in arrays.items()} | self.items.arrays(f"{prefix}.items")
+        arrays = {f"{prefix}.{name}": getattr(self, attribute) for attribute, name in STORED.items()}
+        stored = {name: array for name, array in arrays.items() if array is not None}
+        return stored | self.items.arrays(f"{prefix}.items")
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str) -> BehaviorSpace:
         """Read what :meth:`arrays` stored, without copying."""
-        return cls(
-            name,
-            arrays[f"{prefix}.mask"],
-            Ids.from_arrays(arrays, f"{prefix}.items"),
-            arrays[f"{prefix}.item_vectors"],
-            arrays[f"{prefix}.seen.indptr"],
-            arrays[f"{prefix}.seen.items"],
-            arrays.get(f"{prefix}.item_bias"),
-            arrays.get(f"{prefix}.user_vectors"),
-        )
+        stored: dict[str, Any] = {
+            attribute: arrays[f"{prefix}.{name}"] for attribute, name in STORED.items() if f"{prefix}.{name}" in arrays
+        }
+        return cls(name=name, items=Ids.from_arrays(arrays, f"{prefix}.items"), **stored)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +128,11 @@ class ConditionalEmbeddings(Queries):
 
     def __post_init__(self) -> None:
         check(self, "vectors", "user vectors", dtype=np.float32, shape=(self.n_users, None))
-        object.__setattr__(self, "provenance", _plain_json(self.provenance))
+        try:  # a copy of its own; what JSON cannot hold is refused here and not when the artifact is saved
+            provenance = json.loads(json.dumps(dict(self.provenance), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the provenance must be plain JSON: {error}") from error
+        object.__setattr__(self, "provenance", provenance)
         names = self.behavior_names
         if len(set(names)) != len(names) or not names or not all(names):
             raise ValueError(f"embeddings need at least one behavior, with distinct names, not {names}")
@@ -190,8 +182,6 @@ class ConditionalEmbeddings(Queries):
     def _queried(self) -> ConditionalEmbeddings:
         return self
 
-    # --- vectors and scores ---
-
     def space(self, behavior: str) -> BehaviorSpace:
         """The space of the behavior of that name."""
         if behavior not in self.behavior_names:
@@ -223,34 +213,23 @@ class ConditionalEmbeddings(Queries):
         queries = matrix[users] * mask  # [n, d]
         return inner_products(queries, space.item_vectors, bias=space.item_bias, items=items)
 
-    # --- files ---
-
     def save(self, path: str | Path) -> str:
         """Write the artifact as a directory and return its fingerprint; an existing one is never replaced."""
-        return files.write(
-            Path(path),
-            KIND,
-            VERSION,
-            meta=self._meta(),
-            provenance=dict(self.provenance),
-            arrays=self._arrays(),
-        )
+        provenance = dict(self.provenance)
+        return files.write(Path(path), KIND, VERSION, meta=self._meta(), provenance=provenance, arrays=self._arrays())
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> ConditionalEmbeddings:
         """Open a saved artifact, memory-mapped; ``verify`` checks every byte against its sha256."""
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays = saved.arrays
-        trunk = saved.meta["trunk"]
+        names = enumerate(saved.meta["behaviors"])
         embeddings = cls(
             Ids.from_arrays(arrays, "users"),
             arrays["vectors"],
-            tuple(
-                BehaviorSpace.from_arrays(arrays, f"behavior.{k}", name=name)
-                for k, name in enumerate(saved.meta["behaviors"])
-            ),
+            tuple(BehaviorSpace.from_arrays(arrays, f"behavior.{k}", name=name) for k, name in names),
             Graph.from_arrays(arrays),
-            None if trunk is None else Trunk.from_arrays(arrays, trunk),
+            None if saved.meta["trunk"] is None else Trunk.from_arrays(arrays, saved.meta["trunk"]),
             saved.provenance,
         )
         embeddings.__dict__["fingerprint"] = saved.fingerprint
@@ -299,12 +278,3 @@ def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str
         spaces.append(replace(space, mask=mask, item_vectors=items, user_vectors=None))
     vectors = np.concatenate([part.matrix_and_mask(part.behavior_names[0])[0] for part in parts], axis=1)
     return ConditionalEmbeddings(parts[0].users, vectors, tuple(spaces), parts[0].graph, None, provenance)
-
-
-def _plain_json(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of its own; what JSON cannot hold is refused here and not when the artifact is saved."""
-    try:
-        copy: dict[str, Any] = json.loads(json.dumps(dict(provenance), allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the provenance must be plain JSON: {error}") from error
-    return copy

@@ -162,11 +162,10 @@ def _remark(embeddings: ConditionalEmbeddings, linked: bool) -> str:
 
 
 def _message(embeddings: ConditionalEmbeddings, trunk: Trunk, sender: int, receiver: int) -> Message:
-    edge = np.array([sender]), np.array([receiver])
-    layers = [trunk.weights(layer, *edge)[0] for layer in range(trunk.n_layers)]
+    ends = np.array([sender]), np.array([receiver])
+    layers = tuple(tuple(trunk.weights(layer, *ends)[0].tolist()) for layer in range(trunk.n_layers))
     share = embeddings.graph.share(sender, receiver, weighted=trunk.weighted)
-    ids = embeddings.users
-    return Message(ids[sender], ids[receiver], share, tuple(tuple(weights.tolist()) for weights in layers))
+    return Message(embeddings.users[sender], embeddings.users[receiver], share, layers)
 
 
 def _on_behavior(embeddings: ConditionalEmbeddings, space: BehaviorSpace, user: int, other: int) -> OnBehavior:

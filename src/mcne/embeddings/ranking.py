@@ -21,16 +21,10 @@ from mcne.files import freeze
 RawId = int | str
 RawIds = Sequence[int] | Sequence[str] | NDArray[Any]
 
-AT_ONCE = 1 << 24
-"""Numbers that are held in memory at a time."""
-
-GATHERED_AT_ONCE = 1 << 18
-"""Numbers that are gathered at a time, few enough to be still in cache when they are multiplied."""
-
+AT_ONCE = 1 << 24  # numbers held in memory
+GATHERED_AT_ONCE = 1 << 18  # numbers gathered, few enough to be still in cache when they are multiplied
 EPSILON = float(np.finfo(np.float32).eps)
-
-ZERO_NORM = 1e-18
-"""A vector no longer than this, whose square float32 can hardly hold, counts as zero: all its cosines are 0."""
+ZERO_NORM = 1e-18  # a vector no longer, whose square float32 can hardly hold, counts as zero: all its cosines are 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,33 +64,26 @@ class VectorTable:
         rankings = []
         step = max(1, AT_ONCE // max(1, len(self.ids)))
         for start in range(0, len(queries), step):
-            for at, scores in enumerate(self._rough(queries[start : start + step]), start=start):
+            rough = self._scaled(queries[start : start + step] @ self.vectors.T, slice(None))
+            for at, scores in enumerate(rough, start=start):
                 scores[excluded[at]] = -np.inf
                 rows = _short_list(scores, min(k, len(scores) - len(excluded[at])), error=errors[at])
-                exact = self._exact(queries[at], rows) if errors[at] else scores[rows]
+                exact = scores[rows]
+                if errors[at]:  # again in double precision, rounded once
+                    query = queries[at].astype(np.float64)
+                    exact = np.einsum("d,nd->n", query, self.vectors[rows].astype(np.float64))
+                    exact = self._scaled(exact, rows).astype(np.float32)
                 best = np.argsort(-exact, kind="stable")[:k]  # rows increase: of equals the lower comes first
                 rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best]))
         return rankings
 
-    def _rough(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
-        """All scores, [n, m]."""
-        scores: NDArray[np.float32] = queries @ self.vectors.T
+    def _scaled(self, products: NDArray[Any], rows: NDArray[np.int64] | slice) -> NDArray[Any]:
+        """The scores of these rows from inner products, in place."""
         if self.scale is not None:
-            scores *= self.scale
+            products *= self.scale[rows]
         if self.bias is not None:
-            scores += self.bias
-        return scores
-
-    def _exact(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The scores of these rows, rounded once, [rows]."""
-        scores: NDArray[np.float64] = np.einsum(
-            "d,nd->n", query.astype(np.float64), self.vectors[rows].astype(np.float64)
-        )
-        if self.scale is not None:
-            scores *= self.scale[rows]
-        if self.bias is not None:
-            scores += self.bias[rows]
-        return scores.astype(np.float32)
+            products += self.bias[rows]
+        return products
 
     def _rounding_errors(self, queries: NDArray[np.float32]) -> NDArray[np.float64]:
         """At most how far ``⟨q, v⟩ · scale`` in float32 is from the truth, ``d ε ‖q‖ ‖v‖``, [n]; 0 for a zero query."""
@@ -137,7 +124,10 @@ def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDAr
 
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     """The rows of one raw id or several; the first unknown one is an error."""
-    wanted: list[Any] = [raw] if _is_one(raw) else list(_sequence(raw))
+    wanted: Any = [raw] if _is_one(raw) else raw
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"one raw id or a sequence of them expected, got {raw!r}")
+    wanted = list(wanted)
     rows = ids.rows(wanted)
     for at in np.flatnonzero(rows < 0):
         rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error
@@ -159,9 +149,3 @@ def _short_list(scores: NDArray[np.float32], k: int, *, error: float) -> NDArray
 
 def _is_one(raw: object) -> bool:
     return isinstance(raw, int | str | np.integer)
-
-
-def _sequence(raw: Any) -> Iterable[Any]:
-    if not isinstance(raw, Iterable):
-        raise UsageError(f"one raw id or a sequence of them expected, got {raw!r}")
-    return raw
