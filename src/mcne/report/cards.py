@@ -57,7 +57,10 @@ def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = 
     if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
         parts.append(_likeness(description).captioned())
     if description["overlap"]:
-        parts.append(_overlap(description).folded())
+        head = ["behaviors", "users with both", "of those with either, %"]
+        pairs = description["overlap"]
+        rows = [[" and ".join(p["behaviors"]), count_cell(p["users"]), percent_cell(p["share"])] for p in pairs]
+        parts.append(Table("Users with two behaviors", head, rows).folded())
     if split is not None:
         parts.append(_split(describe_split(dataset, split), split_name).captioned())
         parts += [paragraph(f"Note of the split: {note}") for note in split.notes]
@@ -67,17 +70,15 @@ def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = 
 
 
 def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
-    records = sum(behavior["interactions"] for behavior in description["behaviors"])
-    items = sum(behavior["items"] for behavior in description["behaviors"])
-    degree = description["degree"]
+    behaviors = description["behaviors"]
     return [
         ("dataset", str(description["name"])),
         ("users", count_cell(description["users"])),
         ("link directions", count_cell(description["links"])),
-        ("links per user, median", number_cell(degree["median"], "g")),
-        ("behaviors", count_cell(len(description["behaviors"]))),
-        ("items", count_cell(items)),
-        ("records", count_cell(records)),
+        ("links per user, median", number_cell(description["degree"]["median"], "g")),
+        ("behaviors", count_cell(len(behaviors))),
+        ("items", count_cell(sum(behavior["items"] for behavior in behaviors))),
+        ("records", count_cell(sum(behavior["interactions"] for behavior in behaviors))),
         ("users without links", count_cell(description["users_without_links"])),
         ("users without records", count_cell(description["users_without_records"])),
         ("fingerprint", code(description["fingerprint"][:12])),
@@ -113,13 +114,6 @@ def _likeness(description: Mapping[str, Any]) -> Table:
     return Table("How alike friends are: mean cosine of their items, and that of any two users", head, rows)
 
 
-def _overlap(description: Mapping[str, Any]) -> Table:
-    rows = [
-        [" and ".join(p["behaviors"]), count_cell(p["users"]), percent_cell(p["share"])] for p in description["overlap"]
-    ]
-    return Table("Users with two behaviors", ["behaviors", "users with both", "of those with either, %"], rows)
-
-
 def _split(description: Mapping[str, Any], name: str) -> Table:
     head = ["behavior", "train", "validation", "test", "test users", "new to it, %", "test on new items, %"]
     rows = [
@@ -146,7 +140,14 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
         ("What it is not for", bullet_list(NOT_FOR)),
     ]
     if data is not None:
-        parts.append(("What it learned from", paragraph(_learned_from(*data))))
+        dataset, split = data
+        records = ", ".join(f"{p['name']} {p['train']:,}" for p in describe_split(dataset, split)["behaviors"])
+        learned_from = (
+            f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} link "
+            f"directions, and the records of each behavior ({records}). Validation records chose the epoch; test "
+            "records were only scored."
+        )
+        parts.append(("What it learned from", paragraph(learned_from)))
     parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
@@ -172,16 +173,6 @@ def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:
     return [*uses, "Research on network embedding: the same data, split and seed give the same numbers."]
 
 
-def _learned_from(dataset: SocialDataset, split: Split) -> str:
-    parts = describe_split(dataset, split)["behaviors"]
-    records = ", ".join(f"{part['name']} {part['train']:,}" for part in parts)
-    return (
-        f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} link directions, "
-        f"and the records of each behavior ({records}). Validation records chose the epoch; test records were only "
-        "scored."
-    )
-
-
 def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:
     limits = [
         f"Test items are ranked against {COUNT} random items, as in the paper: figures are higher than against the "
@@ -190,26 +181,23 @@ def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[Soci
         "intervals here are over users alone. A comparison (mcne compare) repeats both.",
     ]
     if data is not None:
-        limits += _limits_of_data(*data)
-    return limits if embeddings is None or embeddings.trunk is None else [*limits, MEANS_NO_CAUSE]
-
-
-def _limits_of_data(dataset: SocialDataset, split: Split) -> list[str]:
-    parts: list[dict[str, Any]] = describe_split(dataset, split)["behaviors"]
-    new_users = max(behavior["test_users_without_training"] for behavior in parts)
-    new_items = max(behavior["test_on_untrained_items"] for behavior in parts)
-    once = max(float(np.mean(behavior.popularity() == 1)) for behavior in dataset.behaviors)
-    limits = [
-        f"Up to {new_users:.0%} of a behavior's test users have no training record of it, and up to {new_items:.0%} of "
-        f"its test records are of items that training never saw; up to {once:.0%} of its items have a single record."
-    ]
-    if split.settings.get("kind") == "random":
-        limits.append("The split is random, not by time: it asks for what is missing, not for what comes next.")
-    if "synthetic" in dataset.provenance:
+        dataset, split = data
+        parts: list[dict[str, Any]] = describe_split(dataset, split)["behaviors"]
+        new_users = max(behavior["test_users_without_training"] for behavior in parts)
+        new_items = max(behavior["test_on_untrained_items"] for behavior in parts)
+        once = max(float(np.mean(behavior.popularity() == 1)) for behavior in dataset.behaviors)
         limits.append(
-            "The network is synthetic, with planted tastes: it shows that a method works, not how well on people."
+            f"Up to {new_users:.0%} of a behavior's test users have no training record of it, and up to "
+            f"{new_items:.0%} of its test records are of items that training never saw; up to {once:.0%} of its items "
+            "have a single record."
         )
-    return limits
+        if split.settings.get("kind") == "random":
+            limits.append("The split is random, not by time: it asks for what is missing, not for what comes next.")
+        if "synthetic" in dataset.provenance:
+            limits.append(
+                "The network is synthetic, with planted tastes: it shows that a method works, not how well on people."
+            )
+    return limits if embeddings is None or embeddings.trunk is None else [*limits, MEANS_NO_CAUSE]
 
 
 def _evaluated(run: Run) -> str:
@@ -234,7 +222,7 @@ def settings_of(run: Run) -> Html:
     """Every setting, defaults included."""
     spec = run.spec
     settings: dict[str, Any] = {"method": spec.method, "mode": spec.mode, "seed": spec.seed} | dict(spec.schedule)
-    return _pairs("Settings, defaults included", settings | dict(spec.config)).captioned()
+    return named_values("Settings, defaults included", settings | dict(spec.config))
 
 
 def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
@@ -247,20 +235,16 @@ def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
         "run (settings, seed, data)": run.spec.identity,
     }
     origin = {"mcne": started["version"]} | dict(started["machine"]) | dict(run.result)
-    parts = [_pairs("Fingerprints (sha256)", prints).captioned(), _pairs("How it was made", origin).captioned()]
+    parts = [named_values("Fingerprints (sha256)", prints), named_values("How it was made", origin)]
     if dataset is not None and (provenance := dict(_flat(dataset.provenance))):
-        parts.append(_pairs(f"Where {dataset.name} comes from", provenance).captioned())
+        parts.append(named_values(f"Where {dataset.name} comes from", provenance))
     return joined(parts)
 
 
-def fingerprints(prints: Mapping[str, str]) -> Html:
-    """Names and hashes."""
-    return _pairs("Fingerprints (sha256)", prints).captioned()
-
-
-def _pairs(caption: str, values: Mapping[str, Any]) -> Table:
+def named_values(caption: str, values: Mapping[str, Any]) -> Html:
+    """A table of names and values; what is no text is written as JSON."""
     rows = [[name, code(value if isinstance(value, str) else json.dumps(value))] for name, value in values.items()]
-    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1}))
+    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1})).captioned()
 
 
 def _flat(values: Mapping[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:

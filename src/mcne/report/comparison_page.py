@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
-from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores
+from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores
 from mcne.files import checked_json, read_parquet
 from mcne.plots.ablation import Ablation, caption, draw, user_scores
-from mcne.report.cards import data_card, fingerprints
-from mcne.report.figures import Measured, measured, sensitivity
+from mcne.report.cards import data_card, named_values
+from mcne.report.figures import draw_means, sensitivity
 from mcne.report.page import Drawing, Report, Section, facts, shown
 from mcne.report.quality import METRICS, best_cells, intervals, mean_name
 from mcne.text import Html, Table, bullet_list, count_cell, element, interval_cell, joined, paragraph, side_by_side
@@ -57,25 +57,25 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
     """Everything that a comparison's directory tells; its dataset where that is given."""
     title, about = _introduction(path)
     tables = checked_json(path / TABLES, _check_tables, step=AGAIN)
-    prints = checked_json(path / DATA, _check_prints, step=AGAIN)
+    prints = checked_json(path / DATA, lambda prints: (prints["dataset"][:0], dict(prints.items())), step=AGAIN)
     hashes = {name: print_ for name, print_ in prints.items() if name != "kind"}
     means = intervals(_scores(path))
-    lacks = _lacks(tables)
-    remarks = [*about, lacks] if lacks else about
+    unfinished = [row for table in tables if table["title"] == UNFINISHED for row in table["rows"]]
+    lacks = "; ".join(f"{method}: {lacks}" for method, lacks in unfinished)
+    if lacks:
+        lacks = f"Not among the figures and intervals here, which need all repetitions: {lacks}."
+        about.append(lacks)
     sections = [
-        Section("glance", "At a glance", joined([facts(_glance(means)), *map(paragraph, remarks)]), lacks=lacks),
+        Section("glance", "At a glance", joined([facts(_glance(means)), *map(paragraph, about)]), lacks=lacks),
         *_quality_sections(means),
         _ablation_section(path, {method for _, _, method in means}),
         Section("tables", "Tables", joined(_table(table) for table in tables)),
         _data_section(data, prints["dataset"]),
         sensitivity(sweeps, dataset=prints["dataset"]),
         Section("limits", "How to read this page", bullet_list(LIMITS)),
-        Section("origin", "Fingerprints", fingerprints(hashes)),
+        Section("origin", "Fingerprints", named_values("Fingerprints (sha256)", hashes)),
     ]
-    description = (
-        f"A report of the comparison {path.resolve().name}. The page is one file: it needs no network and no script."
-    )
-    return Report(title, description, tuple(section for section in sections if section is not None))
+    return Report.of(title, f"the comparison {path.resolve().name}", sections)
 
 
 def _introduction(path: Path) -> tuple[str, list[str]]:
@@ -92,10 +92,6 @@ def _check_tables(tables: Any) -> None:
         _ = table["title"], table["note"], [(row, column) for row, column in table["best"]]
         if any(len(row) != len(table["header"]) for row in table["rows"]):
             raise ValueError(f"a line of {table['title']!r} that is not as long as its head")
-
-
-def _check_prints(prints: Any) -> None:
-    _ = prints["dataset"][:0], dict(prints.items())
 
 
 def _scores(path: Path) -> dict[Key, UserScores]:
@@ -128,13 +124,6 @@ def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _lacks(tables: Sequence[Mapping[str, Any]]) -> str:
-    """Which methods have no intervals here, and why; nothing where all are finished."""
-    rows = [row for table in tables if table["title"] == UNFINISHED for row in table["rows"]]
-    named = "; ".join(f"{method}: {lacks}" for method, lacks in rows)
-    return f"Not among the figures and intervals here, which need all repetitions: {named}." if named else ""
-
-
 def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
     sections = []
     for protocol, title in PROTOCOLS.items():
@@ -151,12 +140,11 @@ def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
 
 
 def _drawing(protocol: str, title: str, means: dict[tuple[str, str], Comparisons]) -> Drawing:
-    rows: dict[str, dict[str, Measured]] = {}
+    rows: dict[str, dict[str, Comparison]] = {}
     for (metric, method), one in means.items():
-        each = Measured(one.overall.difference, one.overall.low, one.overall.high)
-        rows.setdefault(method, {})[METRICS[metric]] = each
+        rows.setdefault(method, {})[METRICS[metric]] = one.overall
     alt_text = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
-    return Drawing(f"quality-{protocol}", title, alt_text, lambda theme: measured(rows, title=title, theme=theme))
+    return Drawing(f"quality-{protocol}", title, alt_text, lambda theme: draw_means(rows, title=title, theme=theme))
 
 
 def _means(means: dict[tuple[str, str], Comparisons], metric: str, title: str) -> Table:
@@ -185,11 +173,9 @@ def _ablation_section(path: Path, methods: set[str]) -> Section | None:
 
 def _table(table: dict[str, Any]) -> Html:
     best = frozenset((row, column) for row, column in table["best"])
-    texts = frozenset(at for at, head in enumerate(table["header"]) if head in TEXTS)
-    shown_table = Table(
-        table["title"], table["header"], table["rows"], best=best, text_columns=frozenset({0}) | texts
-    ).captioned()
-    return joined([shown_table, *([paragraph(table["note"], class_="soft")] if table["note"] else [])])
+    texts = frozenset(at for at, head in enumerate(table["header"]) if at == 0 or head in TEXTS)
+    content = Table(table["title"], table["header"], table["rows"], best=best, text_columns=texts)
+    return joined([content.captioned(), *([paragraph(table["note"], class_="soft")] if table["note"] else [])])
 
 
 def _data_section(data: Path | None, fingerprint: str) -> Section:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from mcne.analysis.maps import FEWEST, ConditionalMap, Separation, conditional_map
-from mcne.analysis.masks import MaskLevel, MaskNumbers, mask_numbers
+from mcne.analysis.masks import Overlap, mask_numbers
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
+from mcne.evaluation.significance import Comparison
 from mcne.plots import sweep
 from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map
@@ -40,28 +41,19 @@ POINTS = 480
 plot map`` take a minute."""
 
 
-# Means with intervals
+def draw_means(rows: Mapping[str, Mapping[str, Comparison]], *, title: str, theme: Theme) -> Figure:
+    """A row for each name, a color and marker for each metric, with intervals; in percent.
 
-
-@dataclass(frozen=True)
-class Measured:
-    """A mean and its interval, as fractions."""
-
-    mean: float
-    low: float
-    high: float
-
-
-def measured(rows: Mapping[str, Mapping[str, Measured]], *, title: str, theme: Theme) -> Figure:
-    """A row for each name, a color and marker for each metric, with intervals; in percent."""
+    Each mean is a comparison with what never scores.
+    """
     metrics = list(dict.fromkeys(metric for values in rows.values() for metric in values))
     figure = canvas(6.6, 1.0 + 0.3 * max(2, len(rows)))
     axes = figure.subplots()
     for k, (metric, color) in enumerate(zip(metrics, colors(theme, len(metrics)), strict=True)):
         values = [(row, each[metric]) for row, each in enumerate(rows.values()) if metric in each]
         heights = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row, _ in values]
-        means = [100 * value.mean for _, value in values]
-        sides = [[100 * (v.mean - v.low) for _, v in values], [100 * (v.high - v.mean) for _, v in values]]
+        means = [100 * value.difference for _, value in values]
+        sides = [[100 * (v.difference - v.low) for _, v in values], [100 * (v.high - v.difference) for _, v in values]]
         axes.errorbar(means, heights, xerr=sides, fmt="os^D"[k % 4], color=color, label=metric, elinewidth=1.2)
     axes.set_yticks(range(len(rows)), labels=[shortened(name) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -78,31 +70,27 @@ def measured(rows: Mapping[str, Mapping[str, Measured]], *, title: str, theme: T
 def learning(run: Run) -> Section | None:
     """The curves of a run, or of each behavior's run; None for a method that does not learn step by step."""
     place = ("learning", "Learning curves")
-    parts = {run.spec.method: run} if run.spec.mode == "joint" else _runs_of_behaviors(run)
-    learned = {name: part for name, part in parts.items() if part.result["epochs"]}
+    runs = {run.spec.method: run}
+    if run.spec.mode == "separate":
+        paths = sorted((run.path / BEHAVIORS).iterdir(), key=lambda path: int(path.name))
+        opened = [Run.open(path) for path in paths]
+        names = [next(iter(part.records[-1].get("loss", {})), str(k)) for k, part in enumerate(opened) if part.records]
+        runs = dict(zip(names, opened, strict=True))
+    learned = {name: each for name, each in runs.items() if each.result["epochs"]}
     if not learned:
         return None
     try:
         curves = [Curves.of(name, each.records, best_epoch=each.result["best_epoch"]) for name, each in learned.items()]
     except UsageError as error:  # the records are gone
         return Section.lacking(*place, f"No curves: {error}.")
-    alt_text = "; ".join(map(_curves_in_words, curves))
+    alt_text = "; ".join(
+        f"{each.name}: loss and validation NDCG@5 over {len(each.epochs)} epochs"
+        + ("" if each.best is None else f", best in epoch {each.best_epoch} with {percent(each.best)} percent")
+        for each in curves
+    )
     drawing = Drawing("curves", "learning curves", alt_text, lambda theme: draw_curves(curves, theme=theme))
     caption = "Mean loss of an epoch by behavior, and NDCG@5 on the validation part, which chose the epoch."
     return Section(*place, joined([shown(drawing, caption), _epochs_that_matter(curves).captioned()]), (drawing,))
-
-
-def _runs_of_behaviors(run: Run) -> dict[str, Run]:
-    """The run of each behavior, by the behavior's name."""
-    paths = sorted((run.path / BEHAVIORS).iterdir(), key=lambda path: int(path.name))
-    runs = [Run.open(path) for path in paths]
-    names = [next(iter(part.records[-1].get("loss", {})), str(k)) for k, part in enumerate(runs) if part.records]
-    return dict(zip(names, runs, strict=True))
-
-
-def _curves_in_words(curves: Curves) -> str:
-    best = "" if curves.best is None else f", best in epoch {curves.best_epoch} with {percent(curves.best)} percent"
-    return f"{curves.name}: loss and validation NDCG@5 over {len(curves.epochs)} epochs{best}"
 
 
 def _epochs_that_matter(every: Sequence[Curves]) -> Table:
@@ -141,29 +129,20 @@ def masks(
             "how likely chance alone would make such a difference."
         ),
         shown(drawing, "Colored: the mask is one. Below: the share of ones, what masks share, how they were learned."),
-        _densities(numbers).captioned(),
-        *([_overlaps(last).folded()] if last.overlaps_in_use else []),
     ]
+    head = ["mask", *(f"level {level.level}, {level.width} dimensions" for level in numbers.levels)]
+    rows = [[name, *(percent_cell(level.density.get(name)) for level in numbers.levels)] for name in last.names]
+    parts.append(Table("Ones in a mask, percent", head, rows).captioned())
+    if last.overlaps_in_use:
+        parts.append(_overlaps(last.overlaps_in_use).folded())
     return Section("masks", "Masks", joined(parts), (drawing,))
 
 
-def _densities(numbers: MaskNumbers) -> Table:
-    names = numbers.levels[-1].names
-    rows = [[name, *(percent_cell(level.density.get(name)) for level in numbers.levels)] for name in names]
-    head = ["mask", *(f"level {level.level}, {level.width} dimensions" for level in numbers.levels)]
-    return Table("Ones in a mask, percent", head, rows)
-
-
-def _overlaps(last: MaskLevel) -> Table:
+def _overlaps(overlaps: Sequence[Overlap]) -> Table:
+    digits = {"shared": ",", "chance": ".1f", "jaccard": ".2f", "holm_p": ".3f"}
     rows = [
-        [
-            f"{pair.first} and {pair.second}",
-            count_cell(pair.shared),
-            number_cell(pair.chance, ".1f"),
-            number_cell(pair.jaccard, ".2f"),
-            number_cell(pair.holm_p, ".3f"),
-        ]
-        for pair in last.overlaps_in_use
+        [f"{pair.first} and {pair.second}", *(number_cell(getattr(pair, name), form) for name, form in digits.items())]
+        for pair in overlaps
     ]
     head = ["masks", "shared", "by chance", "Jaccard", "p after Holm"]
     return Table("What two masks of the last level share, of the dimensions in use", head, rows)
@@ -252,30 +231,22 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
                 f"{path}: a sweep on dataset {result['dataset']['fingerprint'][:12]}, but this is about "
                 f"{dataset[:12]}; give sweeps of the same dataset"
             )
-        drawings.append(_sweep_drawing(result, at))
+        settings = ", ".join(curve["setting"] for curve in result["curves"])
+        alt_text = f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}"
+        alt_text += "; the numbers are in the tables below."
+        draw = partial(sweep.draw, result)
+        drawings.append(Drawing(f"sensitivity-{at}", f"sensitivity to {settings}", alt_text, draw))
         parts += [element("h3", result["title"]), shown(drawings[-1], sweep.caption(result))]
         parts += [_points(curve).captioned() for curve in result["curves"]]
     return Section("sensitivity", "Sensitivity", joined(parts), tuple(drawings)) if parts else None
 
 
-def _sweep_drawing(result: Mapping[str, Any], at: int) -> Drawing:
-    settings = ", ".join(curve["setting"] for curve in result["curves"])
-    alt_text = (
-        f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}; the numbers are in the tables below."
-    )
-    title = f"sensitivity to {settings}"
-    return Drawing(f"sensitivity-{at}", title, alt_text, lambda theme: sweep.draw(result, theme))
-
-
 def _points(curve: Mapping[str, Any]) -> Table:
     rows = []
     for point in curve["points"]:
-        quality = [_spread(point["mean"][metric]) for metric in sweep.METRICS]
+        spreads = [point["mean"][metric] or {"mean": None, "sd": None} for metric in sweep.METRICS]
+        quality = [spread_cell(spread["mean"], spread["sd"]) for spread in spreads]
         seconds = point["epoch_seconds"]
         rows.append([str(point["value"]), *quality, number_cell(seconds and seconds["mean"], ".2f")])
     head = [curve["setting"], *sweep.METRICS.values(), "seconds of an epoch"]
     return Table(f"{curve['setting']}: test part, mean over behaviors ± standard deviation, percent", head, rows)
-
-
-def _spread(spread: Mapping[str, float | None] | None) -> str:
-    return NO_VALUE if spread is None else spread_cell(spread["mean"], spread["sd"])

@@ -15,7 +15,7 @@ from mcne.errors import MCNEError
 from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
-from mcne.report.figures import Measured, measured
+from mcne.report.figures import draw_means
 from mcne.report.page import Drawing, shown
 from mcne.text import (
     Html,
@@ -50,13 +50,19 @@ class Quality:
     tests: Mapping[str, Mapping[str, Comparisons]]  # metric -> other -> by how much the run is better
     remarks: tuple[str, ...]
 
-    def measured(self, metric: str, name: str, behavior: str | None) -> Measured | None:
+    def measured(self, metric: str, name: str, behavior: str | None) -> Comparison | None:
         """A mean of one behavior, or over all, with its interval; None without users."""
         comparisons = self.means.get((metric, name))
         if comparisons is None:
             return None
-        one = comparisons.overall if behavior is None else comparisons.behaviors.get(behavior)
-        return None if one is None else Measured(one.difference, one.low, one.high)
+        return comparisons.overall if behavior is None else comparisons.behaviors.get(behavior)
+
+    def cell(self, metric: str, name: str, behavior: str | None) -> tuple[float | None, Html]:
+        """The mean itself, and a cell with its interval where that is known."""
+        summary = self.summaries[name]
+        mean = (summary["mean"] if behavior is None else summary["behaviors"][behavior])[metric]
+        interval = self.measured(metric, name, behavior)
+        return mean, percent_cell(mean) if interval is None else interval_cell(mean, interval.low, interval.high)
 
     @property
     def behaviors(self) -> list[str]:
@@ -77,7 +83,10 @@ def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
             remarks.append(f"{name} is left out: {error}")
     scores = {metric: {name: averaged([each], metric) for name, each in evaluations.items()} for metric in METRICS}
     means = intervals({(metric, name): one for metric, by_name in scores.items() for name, one in by_name.items()})
-    tests = {metric: against(by_name) for metric, by_name in scores.items()}
+    tests = {}
+    for metric, by_name in scores.items():
+        (_, own), *rivals = by_name.items()
+        tests[metric] = compare(own, dict(rivals)) if rivals and own.behaviors else {}
     return Quality({name: each.summary() for name, each in evaluations.items()}, means, tests, tuple(remarks))
 
 
@@ -92,13 +101,15 @@ def intervals(scores: Mapping[Key, UserScores]) -> dict[Key, Comparisons]:
         return {}
     nothing = {name: replace(each, scores=np.zeros_like(each.scores)) for name, each in named["0"].behaviors.items()}
     comparisons = compare(UserScores(subject, nothing), named)
-    return {key: _turned(comparisons[str(at)]) for at, key in enumerate(scores)}
 
+    def turned(one: Comparison) -> Comparison:
+        """The same comparison from the other side."""
+        return replace(one, difference=-one.difference, low=-one.high, high=-one.low)
 
-def against(scores: Mapping[str, UserScores]) -> dict[str, Comparisons]:
-    """The first method against every other."""
-    (_, first), *others = scores.items()
-    return compare(first, dict(others)) if others and first.behaviors else {}
+    return {
+        key: Comparisons(turned(each.overall), {name: turned(one) for name, one in each.behaviors.items()})
+        for key, each in zip(scores, comparisons.values(), strict=True)
+    }
 
 
 def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
@@ -118,17 +129,11 @@ def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
         parts.append(shown(drawings[0], "Test part, mean over behaviors; bars are 95 % intervals."))
     parts.append(side_by_side(_means(quality, metric).captioned() for metric in METRICS))
     if any(quality.tests.values()):
-        parts += [_tests(quality, run).captioned(), paragraph(_how_tested(quality), class_="soft")]
+        parts += _tests(quality, run)
     else:
         parts.append(paragraph("No other finished run of the same split is beside this one to compare it with."))
     parts += [paragraph(remark) for remark in quality.remarks]
     return joined([*parts, _every_metric(quality.summaries[run], run).captioned()]), tuple(drawings)
-
-
-def metric_name(metric: str) -> str:
-    """``ndcg@5`` as people write it."""
-    name, at, cutoff = metric.partition("@")
-    return f"{TITLES[name]}{at}{cutoff}"
 
 
 def mean_name(behaviors: Iterable[str]) -> str:
@@ -170,51 +175,32 @@ def _named(runs: list[Run]) -> dict[str, Run]:
     return dict(zip(names, runs, strict=True))
 
 
-def _turned(comparisons: Comparisons) -> Comparisons:
-    """The same comparisons from the other side."""
-
-    def turn(one: Comparison) -> Comparison:
-        return replace(one, difference=-one.difference, low=-one.high, high=-one.low)
-
-    return Comparisons(turn(comparisons.overall), {name: turn(one) for name, one in comparisons.behaviors.items()})
-
-
 def _drawing(quality: Quality) -> Drawing:
-    rows: dict[str, dict[str, Measured]] = {}
+    rows: dict[str, dict[str, Comparison]] = {}
     for name in quality.summaries:
         each = {title: quality.measured(metric, name, None) for metric, title in METRICS.items()}
         rows[name] = {title: value for title, value in each.items() if value is not None}
     alt_text = "; ".join(
-        f"{name}: " + ", ".join(f"{title} {100 * value.mean:.1f}" for title, value in values.items())
+        f"{name}: " + ", ".join(f"{title} {100 * value.difference:.1f}" for title, value in values.items())
         for name, values in rows.items()
     )
     alt_text = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {alt_text}."
-    return Drawing(
-        "quality",
-        "quality on the test part",
-        alt_text,
-        lambda theme: measured(rows, title="Quality on the test part", theme=theme),
-    )
+    title = "Quality on the test part"
+    return Drawing("quality", f"q{title[1:]}", alt_text, lambda theme: draw_means(rows, title=title, theme=theme))
 
 
 def _means(quality: Quality, metric: str) -> Table:
     places: list[str | None] = [*quality.behaviors, None]
-    rows = []
-    columns: list[list[float]] = [[] for _ in places]
-    for name, summary in quality.summaries.items():
-        cells: list[str] = []
-        for at, place in enumerate(places):
-            mean = (summary["mean"] if place is None else summary["behaviors"][place])[metric]
-            interval = quality.measured(metric, name, place)
-            columns[at].append(0.0 if mean is None else mean)
-            cells.append(percent_cell(mean) if interval is None else interval_cell(mean, interval.low, interval.high))
-        rows.append([name, *cells])
+    cells = {name: [quality.cell(metric, name, place) for place in places] for name in quality.summaries}
+    rows = [[name, *(cell for _, cell in line)] for name, line in cells.items()]
+    columns = [[mean or 0.0 for mean, _ in column] for column in zip(*cells.values(), strict=True)]
     best = best_cells(columns) if len(rows) > 1 else frozenset()
     head = ["method", *quality.behaviors, mean_name(quality.behaviors)]
-    return Table(f"{metric_name(metric)} on the test part", head, rows, best=best)
+    return Table(f"{METRICS[metric]} on the test part", head, rows, best=best)
 
 
-def _tests(quality: Quality, run: str) -> Table:
+def _tests(quality: Quality, run: str) -> list[Html]:
+    """The table of the run against each other run, and how the tests were made."""
     rows = []
     for metric, comparisons in quality.tests.items():
         for other, tested in comparisons.items():
@@ -226,18 +212,15 @@ def _tests(quality: Quality, run: str) -> Table:
                 number_cell(test.effect_size, "+.2f"),
                 joined([percent_cell(test.better, 0), " / ", percent_cell(test.worse, 0)]),
             ]
-            rows.append([other, metric_name(metric), *cells])
+            rows.append([other, METRICS[metric], *cells])
     head = ["against", "metric", "better by", "95 % interval", "p after Holm", "d", "users better / worse, %"]
-    return Table(f"{run} against the others, mean over behaviors", head, rows, text_columns=frozenset({0, 1}))
-
-
-def _how_tested(quality: Quality) -> str:
-    others = len(next(iter(quality.tests.values())))
-    return (
+    table = Table(f"{run} against the others, mean over behaviors", head, rows, text_columns=frozenset({0, 1}))
+    note = (
         f"Paired bootstrap over users, {RESAMPLES:,} resamples; for each metric, Holm's correction is over the "
-        f"{others} comparisons of this table. d is Cohen's, of the paired differences. One training of each: what "
-        "another seed would change is not in the intervals."
+        f"{len(comparisons)} comparisons of this table. d is Cohen's, of the paired differences. One training of each: "
+        "what another seed would change is not in the intervals."
     )
+    return [table.captioned(), paragraph(note, class_="soft")]
 
 
 def _every_metric(summary: Mapping[str, Any], run: str) -> Table:

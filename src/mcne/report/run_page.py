@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ from mcne.text import (
     code,
     count_cell,
     element,
-    interval_cell,
     joined,
     number_cell,
     paragraph,
@@ -35,8 +35,6 @@ from mcne.training.run import EMBEDDINGS
 SHOWN = 5
 COLUMNS = 2
 """Behaviors that are asked about: one user has different neighbors on each."""
-
-Data = tuple[SocialDataset, Split]
 
 
 def report_of_run(
@@ -53,14 +51,20 @@ def report_of_run(
     """
     if data is not None:
         run = replace(run, places={**run.places, "dataset": str(data.absolute())})
-    loaded = run.data() if data is not None else _data(run)
+    place = run.path / run.places["dataset"]
+    loaded = run.data() if data is not None or place.exists() else None  # another dataset in its place is an error
+    gone = f"The dataset is no longer in {place}, so this cannot be shown; put it back, or name its place by --data."
     quality = None if loaded is None else measure(run, *loaded)
     embeddings = run.embeddings if (run.path / EMBEDDINGS).exists() else None
     sections: list[Section | None] = [
         Section("glance", "At a glance", _glance(run, loaded, quality)),
-        _data_section(run, loaded),
+        Section.lacking("data", "Data", gone)
+        if loaded is None
+        else Section("data", "Data", data_card(*loaded, split_name=run.places["split"])),
         learning(run),
-        _quality_section(run, quality),
+        Section.lacking("quality", "Quality", gone)
+        if quality is None
+        else Section("quality", "Quality", *shown_quality(quality)),
     ]
     if embeddings is not None:
         sections += [
@@ -75,46 +79,20 @@ def report_of_run(
         Section("origin", "Fingerprints and provenance", origin_of(run, None if loaded is None else loaded[0])),
     ]
     title = run.spec.method + ("" if loaded is None else f" on {loaded[0].name}")
-    about = f"A report of the run {run.path.resolve().name}. The page is one file: it needs no network and no script."
-    return Report(title, about, tuple(section for section in sections if section is not None))
+    return Report.of(title, f"the run {run.path.resolve().name}", sections)
 
 
-def _data(run: Run) -> Data | None:
-    """What it was trained on; None where that is gone. A dataset that is there but another is an error."""
-    return run.data() if (run.path / run.places["dataset"]).exists() else None
-
-
-def _gone(run: Run) -> str:
-    place = run.path / run.places["dataset"]
-    return f"The dataset is no longer in {place}, so this cannot be shown; put it back, or name its place by --data."
-
-
-def _data_section(run: Run, loaded: Data | None) -> Section:
-    if loaded is None:
-        return Section.lacking("data", "Data", _gone(run))
-    return Section("data", "Data", data_card(*loaded, split_name=run.places["split"]))
-
-
-def _quality_section(run: Run, quality: Quality | None) -> Section:
-    if quality is None:
-        return Section.lacking("quality", "Quality", _gone(run))
-    return Section("quality", "Quality", *shown_quality(quality))
-
-
-def _glance(run: Run, loaded: Data | None, quality: Quality | None) -> Html:
+def _glance(run: Run, loaded: tuple[SocialDataset, Split] | None, quality: Quality | None) -> Html:
     """The figures that most people look for."""
     pairs: list[tuple[str, str]] = [("method", run.spec.method)]
     if quality is not None:
         name = next(iter(quality.summaries))
         for metric, title in METRICS.items():
-            mean, interval = quality.summaries[name]["mean"][metric], quality.measured(metric, name, None)
-            shown = percent_cell(mean) if interval is None else interval_cell(mean, interval.low, interval.high)
-            pairs.append((f"{title} on test, percent", shown))
+            pairs.append((f"{title} on test, percent", quality.cell(metric, name, None)[1]))
     if loaded is not None:
         pairs += [("users", count_cell(loaded[0].n_users)), ("behaviors", count_cell(len(loaded[0].behaviors)))]
-    validation = run.result["ndcg@5"]
     pairs += [
-        ("NDCG@5 on validation, percent", percent_cell(validation)),
+        ("NDCG@5 on validation, percent", percent_cell(run.result["ndcg@5"])),
         ("numbers learned", count_cell(run.result["parameters"])),
         ("seed", str(run.spec.seed)),
         ("fingerprint", code(run.fingerprint[:12])),
@@ -127,33 +105,24 @@ def _glance(run: Run, loaded: Data | None, quality: Quality | None) -> Html:
 
 def answers(embeddings: ConditionalEmbeddings) -> Html:
     """Similar users on two behaviors, items that suit, and why two users are connected."""
-    row = _busiest(embeddings)
+    records = np.array([np.diff(space.seen_indptr) for space in embeddings.spaces], dtype=np.int64)  # [C, users]
+    row = int(np.argmax(records.sum(axis=0)))
     user = embeddings.users[row]
-    asked = _behaviors(embeddings, row)
+    most = np.sort(np.argsort(-records[:, row], kind="stable")[:COLUMNS])
+    asked = [embeddings.behavior_names[k] for k in most]  # those with the user's most records
+    has_neighbors = embeddings.width > 0 and embeddings.n_users > 1
     parts: list[str] = [paragraph(f"About user {user}, who has the most records.")]
-    if embeddings.width and embeddings.n_users > 1:
+    if has_neighbors:
         alike = {name: embeddings.similar_users(user, name, k=SHOWN) for name in asked}
         parts.append(element("h3", f"Who is similar to user {user}, on what?"))
         parts.append(_rankings("Users most similar, by the inner product that training works on", alike).captioned())
     suits = {name: embeddings.recommend(user, name, k=SHOWN) for name in asked}
     parts.append(element("h3", f"What suits user {user}?"))
     parts.append(_rankings("Items with the highest scores that the user lacks", suits).captioned())
-    if embeddings.width and embeddings.n_users > 1:
+    if has_neighbors:
         other = _closest(embeddings, row)
         parts += _explained(embeddings.explain(user, embeddings.users[other]))
     return joined(parts)
-
-
-def _busiest(embeddings: ConditionalEmbeddings) -> int:
-    """The user with the most records; the first of several."""
-    return int(np.argmax(np.sum([np.diff(space.seen_indptr) for space in embeddings.spaces], axis=0)))
-
-
-def _behaviors(embeddings: ConditionalEmbeddings, row: int) -> list[str]:
-    """The behaviors in which a user has the most records, in the order of the dataset."""
-    records = [len(space.seen(row)) for space in embeddings.spaces]
-    most = np.argsort([-n for n in records], kind="stable")[:COLUMNS]
-    return [embeddings.behavior_names[k] for k in sorted(most.tolist())]
 
 
 def _closest(embeddings: ConditionalEmbeddings, row: int) -> int:
@@ -167,15 +136,10 @@ def _closest(embeddings: ConditionalEmbeddings, row: int) -> int:
 def _rankings(caption: str, rankings: Mapping[str, Ranking]) -> Table:
     """Several rankings side by side, a place to a line."""
     head = ["place", *(head for name in rankings for head in (f"on {name}", "score"))]
-    lines = max((len(ranking) for ranking in rankings.values()), default=0)
-    pairs = {name: list(ranking) for name, ranking in rankings.items()}
-    rows = []
-    for place in range(lines):
-        cells: list[str] = []
-        for ranking in pairs.values():
-            raw, score = ranking[place] if place < len(ranking) else ("", None)
-            cells += [str(raw), number_cell(score, ".3f")]
-        rows.append([str(place + 1), *cells])
+    rows = [
+        [str(place), *(cell for raw, score in line for cell in (str(raw), number_cell(score, ".3f")))]
+        for place, line in enumerate(zip_longest(*rankings.values(), fillvalue=("", None)), start=1)
+    ]
     return Table(caption, head, rows, text_columns=frozenset({0, *range(1, len(head), 2)}))
 
 
@@ -187,32 +151,21 @@ def _explained(explanation: Explanation) -> list[Html]:
         paragraph(f"They are {linked}. Common friends: {explanation.common_friends}."),
     ]
     if explanation.messages:
-        parts.append(_attention(explanation).captioned())
+        rows = [
+            [f"{message.sender_id} → {message.receiver_id}", str(layer), *map(percent_cell, [*weights, message.share])]
+            for message in explanation.messages
+            for layer, weights in enumerate(message.attention, start=1)
+        ]
+        head = ["message", "layer", *explanation.attention_on, "share heard"]
+        title = "Attention: what counts in the messages along the link, in percent"
+        parts.append(Table(title, head, rows).captioned())
     if explanation.remark:
         parts.append(paragraph(f"{explanation.remark}."))
-    return [*parts, _likenesses(explanation).captioned()]
-
-
-def _attention(explanation: Explanation) -> Table:
-    rows = [
-        [f"{message.sender_id} → {message.receiver_id}", str(layer), *map(percent_cell, [*weights, message.share])]
-        for message in explanation.messages
-        for layer, weights in enumerate(message.attention, start=1)
-    ]
-    head = ["message", "layer", *explanation.attention_on, "share heard"]
-    return Table("Attention: what counts in the messages along the link, in percent", head, rows)
-
-
-def _likenesses(explanation: Explanation) -> Table:
     rows = [[on.behavior, *_likeness(on.likeness), str(on.common_items)] for on in explanation.behaviors]
     rows.append(["whole vector", *_likeness(explanation.whole), ""])
     head = ["on", "inner product", "cosine", "dimensions that make it", "common items"]
-    return Table(
-        "Similarity, the dimensions that make it, and items that both have",
-        head,
-        rows,
-        text_columns=frozenset({0, 3, 4}),
-    )
+    title = "Similarity, the dimensions that make it, and items that both have"
+    return [*parts, Table(title, head, rows, text_columns=frozenset({0, 3, 4})).captioned()]
 
 
 def _likeness(likeness: Likeness) -> list[str]:
