@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparison, UserScores, compare
 from mcne.files import checked_json
-from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shortened
+from mcne.plots.style import FAINT, INK, Theme, canvas, looks, shortened
 from mcne.text import p_value
 
 USERS, TABLES = "users.parquet", "table.json"
@@ -35,6 +35,8 @@ LEVEL = 0.05
 AGAIN = "mcne compare … --table writes it again"
 ROW_HEIGHT, PANEL_WIDTH, HEADROOM = 0.17, 2.2, 0.95  # inches
 TITLE_LETTERS = 18
+
+Styles = Mapping[str, dict[str, Any]]  # of the rows
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Ablation:
     @classmethod
     def read(cls, directory: Path, rows: Sequence[str], *, reference: str, name: str = "") -> Ablation:
         """The rows of a comparison that have all their repetitions; ``name`` is shown in place of its directory's."""
-        users, deviations = _read_users(directory), _read_deviations(directory)
+        users = _read_users(directory)
+        deviations = _deviations(checked_json(directory / TABLES, _deviations, step=AGAIN))
         methods = users["method"].unique().to_pylist()
         for row in rows:
             if row not in methods:
@@ -70,7 +73,9 @@ class Ablation:
         for metric, each in scores.items():
             tests = compare(each[reference], {row: other for row, other in each.items() if row != reference})
             for row in rows:
-                for k, (place, mean) in enumerate(zip(places, _means(each[row]), strict=True)):
+                means = [float(one.weights @ one.scores) for one in each[row].behaviors.values()]
+                means.append(sum(means) / len(means))
+                for k, (place, mean) in enumerate(zip(places, means, strict=True)):
                     sd = deviations.get((row, f"{place if k < len(places) - 1 else 'mean'} {SHORT[metric]}"))
                     all_ = [*tests[row].behaviors.values(), tests[row].overall] if row in tests else []
                     cells[metric, row, place] = Place(100 * mean, sd, all_[k] if all_ else None)
@@ -132,26 +137,23 @@ def draw(ablations: Sequence[Ablation], theme: Theme) -> Figure:
     heights = [HEADROOM + ROW_HEIGHT * (len(rows) + 1) * len(each.places) for each in ablations]
     figure = canvas(len(METRICS) * 2 * PANEL_WIDTH + 1.6, sum(heights) + 0.5)
     axes = figure.subplots(len(ablations), 2 * len(METRICS), squeeze=False, gridspec_kw={"height_ratios": heights})
-    shades = zip(colors(theme, len(rows)), (MARKERS * len(rows))[: len(rows)], strict=True)
-    looks: dict[str, Any] = {
-        row: {"color": color, "marker": marker} for row, (color, marker) in zip(rows, shades, strict=True)
-    }
+    styles = looks(theme, rows)
     for each, panels in zip(ablations, axes, strict=True):
         for k, metric in enumerate(METRICS):
-            _draw_values(panels[2 * k], each, metric, looks)
-            _draw_differences(panels[2 * k + 1], each, metric, looks, theme)
+            _draw_values(panels[2 * k], each, metric, styles)
+            _draw_differences(panels[2 * k + 1], each, metric, styles, theme)
         for panel in panels:
             _set_places(panel, each, theme, labeled=panel is panels[0])
         panels[0].set_ylabel(shortened(each.name), fontweight="bold")
-    handles = [Line2D([], [], label=shortened(row), linestyle="none", **look) for row, look in looks.items()]
+    handles = [Line2D([], [], label=shortened(row), linestyle="none", **look) for row, look in styles.items()]
     note = f"values ± sd over repetitions; differences with 95 % intervals; * p < {LEVEL} after Holm’s correction"
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(rows), 4), title=note)
     return figure
 
 
-def _draw_values(panel: Axes, each: Ablation, metric: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
+def _draw_values(panel: Axes, each: Ablation, metric: str, styles: Styles) -> None:
     """Means with one standard deviation."""
-    for row, look in looks.items():
+    for row, look in styles.items():
         shown = [each.found[metric, row, place] for place in each.places]
         bars = [place.sd or 0.0 for place in shown]
         means = [place.mean for place in shown]
@@ -160,11 +162,9 @@ def _draw_values(panel: Axes, each: Ablation, metric: str, looks: Mapping[str, M
     panel.set_xlabel("%")
 
 
-def _draw_differences(
-    panel: Axes, each: Ablation, metric: str, looks: Mapping[str, Mapping[str, Any]], theme: Theme
-) -> None:
+def _draw_differences(panel: Axes, each: Ablation, metric: str, styles: Styles, theme: Theme) -> None:
     """How far each is from the reference, the 95 % interval and the chance."""
-    for row, look in looks.items():
+    for row, look in styles.items():
         for height, place in zip(_heights(each, row), each.places, strict=True):
             test = each.found[metric, row, place].test
             if test is None:
@@ -199,12 +199,6 @@ def _heights(each: Ablation, row: str) -> list[float]:
     return [at + aside for at in range(len(each.places))]
 
 
-def _means(scores: UserScores) -> list[float]:
-    """Of every behavior, and of all."""
-    means = [float(each.weights @ each.scores) for each in scores.behaviors.values()]
-    return [*means, sum(means) / len(means)]
-
-
 def user_scores(users: pa.Table, method: str, protocol: str, metric: str) -> UserScores:
     """The scores of a method, from the rows of ``users.parquet``."""
     rows = users.filter(pc.field("method") == method)
@@ -225,12 +219,8 @@ def _read_users(directory: Path) -> pa.Table:
         raise ArtifactError(f"{path}: damaged, or without the sampled protocol ({error}); {AGAIN}") from error
 
 
-def _read_deviations(directory: Path) -> dict[tuple[str, str], float]:
-    """By row and column title, the ± of the table of the sampled protocol, in percent."""
-    return _deviations(checked_json(directory / TABLES, _deviations, step=AGAIN))
-
-
 def _deviations(tables: Any) -> dict[tuple[str, str], float]:
+    """By row and column title, the ± of the table of the sampled protocol, in percent."""
     (table,) = (table for table in tables if table["title"] == SAMPLED)
     cells = [(row[0], title, cell) for row in table["rows"] for title, cell in zip(table["header"], row, strict=True)]
     return {(name, title): float(cell.partition("±")[2]) for name, title, cell in cells if "±" in cell}

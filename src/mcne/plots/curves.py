@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
-from mcne.plots.style import INK, MARKERS, Theme, canvas, colors, shortened
+from mcne.plots.style import INK, MARKERS, Theme, canvas, looks, panels, shortened
 
 COLUMNS = 4
 METRIC = "Validation NDCG@5"
@@ -76,14 +76,13 @@ def _draw_one(run: Curves, theme: Theme) -> Figure:
     figure = canvas(9.0, max(3.2, 0.6 + 0.24 * len(run.losses)))
     figure.suptitle(shortened(run.name, 60))
     loss, metric = figure.subplots(1, 2)
-    tones = colors(theme, len(run.losses))
-    for at, (color, (behavior, points)) in enumerate(zip(tones, run.losses.items(), strict=True)):
-        _line(loss, points, color=color, at=at, label=shortened(behavior))
+    for behavior, look in looks(theme, list(run.losses)).items():
+        _line(loss, run.losses[behavior], label=shortened(behavior), **look)
     _finish(loss, "Training loss")
-    _line(metric, run.validation, color=INK[theme], at=0, label=run.name)
-    _mark(metric, run, INK[theme])
+    _validation(metric, run, label=run.name, color=INK[theme], marker=MARKERS[0])
     _finish(metric, METRIC)
-    metric.set_xlabel(_epoch_label(run))
+    if run.best is not None:
+        metric.set_xlabel(f"epoch; ring: the best, {run.best:.4f} in epoch {run.best_epoch}")
     loss.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -93,39 +92,30 @@ def _draw_several(curves: Sequence[Curves], theme: Theme) -> Figure:
     columns = min(COLUMNS, len(behaviors) + 1)
     rows = math.ceil((len(behaviors) + 1) / columns)
     figure = canvas(2.8 * columns, 2.5 * rows + 0.3 * len(curves))
-    metric, *cells = figure.subplots(rows, columns, squeeze=False).ravel()
-    for at, (color, run) in enumerate(zip(colors(theme, len(curves)), curves, strict=True)):
+    metric, *losses = panels(figure, len(behaviors) + 1, columns)
+    for run, look in zip(curves, looks(theme, range(len(curves))).values(), strict=True):
         best = "" if run.best is None else f": best {run.best:.4f} in epoch {run.best_epoch}"
-        _line(metric, run.validation, color=color, at=at, label=shortened(run.name, 40) + best)
-        _mark(metric, run, color)
-        for axes, behavior in zip(cells, behaviors, strict=False):
-            _line(axes, run.losses.get(behavior, ()), color=color, at=at, label=run.name)
+        _validation(metric, run, label=shortened(run.name, 40) + best, **look)
+        for axes, behavior in zip(losses, behaviors, strict=True):
+            _line(axes, run.losses.get(behavior, ()), label=run.name, **look)
     _finish(metric, METRIC)
-    for axes, behavior in zip(cells, behaviors, strict=False):
+    for axes, behavior in zip(losses, behaviors, strict=True):
         _finish(axes, f"Loss: {shortened(behavior, 20)}")
-    for axes in cells[len(behaviors) :]:
-        axes.remove()
     figure.legend(*metric.get_legend_handles_labels(), loc="outside lower left", ncols=1)
     return figure
 
 
-def _line(axes: Axes, points: Points, *, color: str, at: int, label: str) -> None:
-    """Lines differ in color and marker; of many points only some have one."""
-    every = max(1, len(points) // 8)
-    marker = MARKERS[at % len(MARKERS)]
-    axes.plot(
-        *zip(*points, strict=True) if points else ([], []), color=color, marker=marker, markevery=every, label=label
-    )
+def _line(axes: Axes, points: Points, **look: Any) -> None:
+    """Of many points only some have a marker."""
+    epochs, values = zip(*points, strict=True) if points else ((), ())
+    axes.plot(epochs, values, markevery=max(1, len(points) // 8), **look)
 
 
-def _mark(axes: Axes, run: Curves, color: str) -> None:
-    """A ring around the best epoch."""
+def _validation(axes: Axes, run: Curves, **look: Any) -> None:
+    """The metric, with a ring around the best epoch."""
+    _line(axes, run.validation, **look)
     if run.best is not None:
-        axes.plot([run.best_epoch], [run.best], marker="o", markersize=11, color="none", markeredgecolor=color)
-
-
-def _epoch_label(run: Curves) -> str:
-    return "epoch" if run.best is None else f"epoch; ring: the best, {run.best:.4f} in epoch {run.best_epoch}"
+        axes.plot([run.best_epoch], [run.best], marker="o", markersize=11, color="none", markeredgecolor=look["color"])
 
 
 def _finish(axes: Axes, title: str) -> None:

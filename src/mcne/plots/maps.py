@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from mcne.analysis.maps import LEARNED, RANDOM, ConditionalMap, Panel
-from mcne.plots.style import INK, MARKERS, PAPER, Theme, canvas, colors, shortened
+from mcne.plots.style import INK, MARKERS, PAPER, Theme, canvas, looks, panels, shortened
 
 FOLLOWED = 5
 """Users that can be followed from one map to the next."""
@@ -44,28 +44,31 @@ def _draw_together(drawn: ConditionalMap, theme: Theme) -> Figure:
     )
     written = []
     for axes, panel in zip(figure.subplots(1, len(drawn.panels)), drawn.panels, strict=True):
-        _draw_groups(axes, panel, theme)
-        tones = colors(theme, len(panel.groups))
-        written.append((axes, write_names(axes, panel.groups, panel.places.mean(axis=1), colors=tones, theme=theme)))
+        written.append((axes, _draw_groups(axes, panel, theme)))
     for panel, (axes, names) in zip(drawn.panels, written, strict=True):
         move_apart(figure, axes, names, panel.places)
     return figure
 
 
-def _draw_groups(axes: Axes, panel: Panel, theme: Theme) -> None:
-    size = max(2.0, 20_000 / panel.places[..., 0].size)
+def _draw_groups(axes: Axes, panel: Panel, theme: Theme) -> list[Text]:
+    """The points of every behavior, and its name in the middle of them; returns the names."""
     # Points that are snapped to pixels lose their arms where they are small crosses.
     flat: dict[str, Any] = {"alpha": 0.6, "linewidths": 0, "rasterized": True, "snap": False}
-    tones = colors(theme, len(panel.groups))
-    for at, (color, places) in enumerate(zip(tones, panel.places, strict=True)):
-        marker = MARKERS[at % len(MARKERS)]
-        axes.scatter(places[:, 0], places[:, 1], s=size, color=color, marker=marker, **flat)
+    flat["s"] = max(2.0, 20_000 / panel.places[..., 0].size)
+    names = []
+    for (name, look), places in zip(looks(theme, panel.groups).items(), panel.places, strict=True):
+        axes.scatter(places[:, 0], places[:, 1], **look, **flat)
+        box = {"boxstyle": "round,pad=0.25", "facecolor": PAPER[theme], "edgecolor": look["color"], "linewidth": 1.6}
+        x, y = places.mean(axis=0)
+        text: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold", "color": INK[theme], "zorder": 5}
+        names.append(axes.text(x, y, shortened(name), bbox=box, **text))
     _bare(axes)
     axes.set_aspect("equal", adjustable="datalim")
     assert panel.separation is not None
     nearest = f"{panel.separation.same_group:.0%} of nearest points are of the same behavior"
     axes.set_title(TITLES[panel.name])
     axes.set_xlabel(f"{nearest}\nsilhouette {panel.separation.silhouette:.2f}, {_trust(panel)}")
+    return names
 
 
 def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
@@ -77,16 +80,20 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
         f"{drawn.method}: the same {len(drawn.user_ids):,} users in a t-SNE per behavior (perplexity "
         f"{drawn.perplexity:g}, seed {drawn.seed})\ncolored from left to right as they are in the first"
     )
-    cells = figure.subplots(rows, columns, squeeze=False).ravel()
+    cells = panels(figure, len(drawn.panels), columns)
     shared = drawn.panels[0].places[0]
     followed, rank = spread_out(shared, FOLLOWED), np.argsort(np.argsort(shared[:, 0])) / len(shared)
     tones = colormaps[ORDER](SHOWN[theme][0] + rank * (SHOWN[theme][1] - SHOWN[theme][0]))
     every = np.concatenate([panel.places[0] for panel in drawn.panels])
     middle, reach = (every.max(axis=0) + every.min(axis=0)) / 2, 0.55 * np.ptp(every, axis=0).max()
-    for axes, panel in zip(cells, drawn.panels, strict=False):
+    edge: dict[str, Any] = {"edgecolors": PAPER[theme], "linewidths": 1.0, "zorder": 4}
+    for axes, panel in zip(cells, drawn.panels, strict=True):
         places = panel.places[0]
         axes.scatter(places[:, 0], places[:, 1], s=5, color=tones, linewidths=0, rasterized=True)
-        _draw_followed(axes, places[followed], [drawn.user_ids[user] for user in followed], theme)
+        for marker, user in zip(MARKERS, followed, strict=False):
+            x, y = places[user]
+            label = f"user {shortened(str(drawn.user_ids[user]), 12)}"
+            axes.scatter(x, y, s=80, color=INK[theme], marker=marker, label=label, **edge)
         _bare(axes)
         axes.set(
             xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal"
@@ -94,17 +101,8 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
         axes.set_title(shortened(panel.name))
         kept = "" if panel.kept_neighbors is None else f"\nneighbors kept {panel.kept_neighbors:.0%}"
         axes.set_xlabel(_trust(panel) + kept, fontsize=8)
-    for axes in cells[len(drawn.panels) :]:
-        axes.remove()
     figure.legend(*cells[0].get_legend_handles_labels(), loc="outside lower center", ncols=FOLLOWED, fontsize=8)
     return figure
-
-
-def _draw_followed(axes: Axes, places: NDArray[np.float64], user_ids: list[int | str], theme: Theme) -> None:
-    for marker, place, user_id in zip(MARKERS, places, user_ids, strict=False):
-        edge: dict[str, Any] = {"edgecolors": PAPER[theme], "linewidths": 1.0}
-        label = f"user {shortened(str(user_id), 12)}"
-        axes.scatter(place[0], place[1], s=80, color=INK[theme], marker=marker, zorder=4, label=label, **edge)
 
 
 def spread_out(places: NDArray[np.float64], count: int) -> list[int]:
@@ -128,29 +126,6 @@ def _bare(axes: Axes) -> None:
     axes.set_yticks([])
     axes.spines[:].set_visible(True)
     axes.spines[:].set_color(axes.spines["left"].get_edgecolor())
-
-
-# Names written where their points are
-
-
-def write_names(
-    axes: Axes, names: Sequence[str], places: NDArray[Any], *, colors: Sequence[str], theme: Theme
-) -> list[Text]:
-    """Write a name at each of ``places`` [names, 2], in a box that has the color of its points."""
-    return [
-        axes.text(
-            place[0],
-            place[1],
-            shortened(name),
-            ha="center",
-            va="center",
-            fontweight="bold",
-            color=INK[theme],
-            zorder=5,
-            bbox={"boxstyle": "round,pad=0.25", "facecolor": PAPER[theme], "edgecolor": color, "linewidth": 1.6},
-        )
-        for name, place, color in zip(names, places, colors, strict=True)
-    ]
 
 
 def move_apart(figure: Figure, axes: Axes, names: Sequence[Text], points: NDArray[Any]) -> None:

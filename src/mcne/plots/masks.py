@@ -5,18 +5,18 @@ Of behaviors that were added later the masks of all levels are drawn: nothing el
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from mcne.analysis.masks import MaskLevel, MaskNumbers
-from mcne.plots.style import FAINT, INK, PAPER, Theme, canvas, colors, shortened
+from mcne.plots.style import FAINT, INK, PAPER, Theme, canvas, colors, diverging, hide_frame, name_rows, shortened
 
 NOT_USED = 0.25
 """How much of its color an entry keeps where the dimension is zero for every user."""
@@ -42,11 +42,17 @@ def draw_masks(numbers: MaskNumbers, *, theme: Theme, beside: MaskNumbers | None
     stacked = figure.subfigures(len(heights), 1, height_ratios=list(heights.values()), squeeze=False)[:, 0]
     parts = dict(zip(heights, stacked, strict=True))
     for axes, each in zip(parts["last"].subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        _draw_last(axes, each, theme)
+        last = each.levels[-1]
+        _draw_rows(axes, each, last, last.names, theme)
+        on = "\non the behaviors learned first" if each.added else ""  # those added later have vectors of their own
+        axes.set_xlabel(f"dimension; pale: zero for every user{on} ({last.width - sum(last.used)} of {last.width})")
+        axes.set_title(f"{each.method}: last level")
     if lower:
         panels = parts["lower"].subplots(1, len(lower), squeeze=False)[0]
         for axes, level in zip(panels, lower, strict=True):
-            _draw_lower(axes, level, numbers, theme)
+            _draw_rows(axes, numbers, level, [name for name in numbers.added if name in level.names], theme)
+            axes.set_xlabel("dimension")
+            axes.set_title(f"Added later: level {level.level}")
     density, overlap = parts["numbers"].subplots(1, 2, width_ratios=[1, 2])
     _draw_density(density, numbers, theme)
     _draw_overlap(overlap, numbers.levels[-1], theme)
@@ -57,38 +63,20 @@ def draw_masks(numbers: MaskNumbers, *, theme: Theme, beside: MaskNumbers | None
     return figure
 
 
-def _draw_last(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
-    """A row per behavior, a column per dimension; colored where the mask is one."""
-    last = numbers.levels[-1]
-    _draw_rows(axes, last, _row_colors(last, theme), theme)
-    on = "\non the behaviors learned first" if numbers.added else ""  # those added later have vectors of their own
-    axes.set_xlabel(f"dimension; pale: zero for every user{on} ({last.width - sum(last.used)} of {last.width})")
-    axes.set_title(f"{numbers.method}: last level")
-
-
-def _draw_lower(axes: Axes, level: MaskLevel, numbers: MaskNumbers, theme: Theme) -> None:
-    """The rows of behaviors that were added later."""
-    row_colors = _row_colors(numbers.levels[-1], theme)
-    _draw_rows(axes, level, {name: row_colors[name] for name in numbers.added if name in level.names}, theme)
-    axes.set_xlabel("dimension")
-    axes.set_title(f"Added later: level {level.level}")
-
-
-def _row_colors(last: MaskLevel, theme: Theme) -> dict[str, str]:
-    """By name."""
-    return dict(zip(last.names, (*colors(theme, len(last.names) - 1), FAINT[theme]), strict=True))
-
-
-def _draw_rows(axes: Axes, level: MaskLevel, row_colors: Mapping[str, str], theme: Theme) -> None:
-    """The masks of these names, each in its color."""
-    masks = np.array([level.masks[level.names.index(name)] for name in row_colors])
-    shades, paper = np.array([to_rgb(color) for color in row_colors.values()]), np.array(to_rgb(PAPER[theme]))
+def _draw_rows(axes: Axes, numbers: MaskNumbers, level: MaskLevel, names: Sequence[str], theme: Theme) -> None:
+    """The masks of these names: a row each, a column per dimension, in the name's color where the mask is one."""
+    every = numbers.levels[-1].names
+    row_colors = dict(zip(every, (*colors(theme, len(every) - 1), FAINT[theme]), strict=True))
+    masks = np.array([level.masks[level.names.index(name)] for name in names])
+    shades = np.array([to_rgb(row_colors[name]) for name in names])
+    paper = np.array(to_rgb(PAPER[theme]))
     strength = masks * np.where(level.used, 1.0, NOT_USED)  # [rows, dimensions]
     picture = paper + strength[:, :, None] * (shades[:, None, :] - paper)  # [rows, dimensions, 3]
     axes.imshow(picture, aspect="auto", interpolation="nearest")
     for row in range(1, len(masks)):
         axes.axhline(row - 0.5, color=PAPER[theme], linewidth=2.5)
-    _name_rows(axes, tuple(row_colors))
+    hide_frame(axes)
+    name_rows(axes, names)
 
 
 def _draw_density(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
@@ -98,7 +86,8 @@ def _draw_density(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
     axes.imshow(np.full((*table.shape, 3), to_rgb(PAPER[theme])), aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         axes.text(column, row, "–" if np.isnan(value) else f"{value:.0%}", ha="center", va="center", fontsize=8)
-    _name_rows(axes, names)
+    hide_frame(axes)
+    name_rows(axes, names)
     axes.set_xticks(range(len(numbers.levels)), [f"{level.level}\n({level.width})" for level in numbers.levels])
     axes.set_xlabel("level (and its width)")
     axes.set_title("Ones in a mask")
@@ -114,21 +103,16 @@ def _draw_overlap(axes: Axes, last: MaskLevel, theme: Theme) -> None:
         shown = f"{pair.shared} ({pair.chance:.1f})" if len(at) <= FEW else str(pair.shared)
         weight = "bold" if pair.holm_p < SIGNIFICANT else "normal"
         axes.text(column, row, shown, ha="center", va="center", fontsize=8, fontweight=weight)
-    axes.imshow(excess, cmap=_diverging(theme), vmin=-1, vmax=1, aspect="auto")
-    axes.set_yticks(range(len(at) - 1), [shortened(name) for name in last.names[1:]])
-    _name_columns(axes, last.names[:-1])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    axes.imshow(excess, cmap=diverging(theme, 0.55), vmin=-1, vmax=1, aspect="auto")  # weak enough to write on
+    hide_frame(axes)
+    name_rows(axes, last.names[1:])
+    columns = last.names[:-1]
+    rotation = 90 if _is_upright(columns) else 0
+    axes.set_xticks(range(len(columns)), [shortened(name) for name in columns], rotation=rotation)
     axes.set_xlabel(
         "blue: more than random masks with as many ones share\norange: less; bold: p < 0.05 (Holm)", fontsize=8
     )
     axes.set_title(f"Dimensions in use that two share{' (by chance)' if len(at) <= FEW else ''}")
-
-
-def _diverging(theme: Theme) -> LinearSegmentedColormap:
-    """From one color over the paper to another, both weak enough to write on."""
-    less, more = (0.45 * np.array(to_rgb(PAPER[theme])) + 0.55 * np.array(to_rgb(c)) for c in colors(theme, 2)[::-1])
-    return LinearSegmentedColormap.from_list("excess", [tuple(less), to_rgb(PAPER[theme]), tuple(more)])
 
 
 def _draw_training(both: NDArray[Any], numbers: MaskNumbers, theme: Theme) -> None:
@@ -153,17 +137,6 @@ def _draw_training(both: NDArray[Any], numbers: MaskNumbers, theme: Theme) -> No
         axes.set_xlabel("epoch" if numbers.best_epoch is None else "epoch; dotted: whose masks these are")
         if numbers.best_epoch is not None:
             axes.axvline(numbers.best_epoch, color=INK[theme], linewidth=1, linestyle=":")
-
-
-def _name_rows(axes: Axes, names: tuple[str, ...]) -> None:
-    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _name_columns(axes: Axes, names: tuple[str, ...]) -> None:
-    labels = [shortened(name) for name in names]
-    axes.set_xticks(range(len(labels)), labels, rotation=90 if _is_upright(names) else 0)
 
 
 def _is_upright(names: tuple[str, ...]) -> bool:

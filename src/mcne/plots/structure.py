@@ -17,8 +17,6 @@ from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shorten
 
 RESULT = "structure.json"
 TITLES = {"uniform": "Against any two users", "degree": "Against users of the same degrees"}
-LEAST = (0.45, 1.0)
-"""The axis goes from chance to all at least."""
 
 
 def read(directory: Path) -> dict[str, Any]:
@@ -48,7 +46,8 @@ def draw_structure(result: Mapping[str, Any], *, theme: Theme) -> Figure:
     for panel, (kind, title) in zip(panels, TITLES.items(), strict=True):
         _draw(panel, result, lines, kind, theme)
         panel.set_title(title)
-    panels[0].set_yticks(range(len(lines)), [_named(*line) for line in lines])
+    names = [method if behavior is None else f"{method}, {shortened(behavior)}" for method, behavior in lines]
+    panels[0].set_yticks(range(len(lines)), names)
     panels[0].set_ylim(len(lines) - 0.5, -0.5)
     handles, labels = panels[0].get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
@@ -69,16 +68,15 @@ def _draw(panel: Axes, result: Mapping[str, Any], lines: list[tuple[str, str | N
         "inner product": ("inner product", first, MARKERS[0], -0.14),
         "cosine": ("cosine", second, MARKERS[1], 0.14),
     }
-    means = []
+    lowest = 0.45  # below chance, at least
     for row in result["rows"]:
         label, color, marker, aside = looks[row["similarity"]]
-        place, auc = lines.index((row["method"], row["behavior"])) + aside, row[kind]["auc"]
-        panel.errorbar(
-            auc["mean"], place, xerr=auc["sd"] or 0, fmt=marker, color=color, markersize=5, capsize=2, label=label
-        )
-        means += [auc["mean"] - (auc["sd"] or 0), auc["mean"] + (auc["sd"] or 0)]
+        place = lines.index((row["method"], row["behavior"])) + aside
+        middle, spread = row[kind]["auc"]["mean"], row[kind]["auc"]["sd"] or 0
+        panel.errorbar(middle, place, xerr=spread, fmt=marker, color=color, markersize=5, capsize=2, label=label)
+        lowest = min(lowest, middle - spread - 0.02)
     panel.axvline(0.5, color=INK[theme], linestyle="--", linewidth=1)
-    panel.set_xlim(min([LEAST[0], *(mean - 0.02 for mean in means)]), LEAST[1])
+    panel.set_xlim(lowest, 1.0)
     panel.xaxis.set_major_formatter(PercentFormatter(1.0))
     panel.set_xlabel("AUC; dashed: chance")
     panel.tick_params(axis="y", length=0)
@@ -88,7 +86,3 @@ def _draw(panel: Axes, result: Mapping[str, Any], lines: list[tuple[str, str | N
         before, after = lines[at - 1][0], lines[at][0]
         if before != after and {before, after} & several:
             panel.axhline(at - 0.5, color=FAINT[theme], linewidth=0.6)
-
-
-def _named(method: str, behavior: str | None) -> str:
-    return method if behavior is None else f"{method}, {shortened(behavior)}"

@@ -10,13 +10,16 @@ import io
 import itertools
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -24,9 +27,16 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from mcne.errors import UsageError
 from mcne.files import check_new, write_new
 
+T = TypeVar("T")
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = get_args(Theme)
 SUFFIXES = (".png", ".svg", ".pdf")
+UNDATED: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+"""What keeps the clock and the versions of programs out of a file, by its format."""
 DPI = 200
 """Of PNG files: fit for print at a column's width."""
 
@@ -70,8 +80,8 @@ def styled(theme: Theme) -> Iterator[set[str]]:
     """
     if theme not in THEMES:
         raise UsageError(f"unknown theme {theme!r}; choose {' or '.join(THEMES)}")
-    ink, paper = INK[theme], PAPER[theme]
-    settings: Any = {
+    inked = ("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color")
+    settings: Any = dict.fromkeys(inked, INK[theme]) | {
         "font.family": [FONT, *_installed(FURTHER_FONTS)],
         "font.size": 9,
         "axes.titlesize": 10,
@@ -79,14 +89,9 @@ def styled(theme: Theme) -> Iterator[set[str]]:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.edgecolor": FAINT[theme],
-        "axes.facecolor": paper,
-        "axes.labelcolor": ink,
-        "axes.titlecolor": ink,
-        "figure.facecolor": paper,
-        "savefig.facecolor": paper,
-        "text.color": ink,
-        "xtick.color": ink,
-        "ytick.color": ink,
+        "axes.facecolor": PAPER[theme],
+        "figure.facecolor": PAPER[theme],
+        "savefig.facecolor": PAPER[theme],
         "grid.color": FAINT[theme],
         "grid.alpha": 0.3,
         "legend.frameon": False,
@@ -121,6 +126,41 @@ def colors(theme: Theme, n: int) -> list[str]:
     return list(itertools.islice(itertools.cycle(COLORS[theme]), n))
 
 
+def looks(theme: Theme, names: Sequence[T]) -> dict[T, dict[str, Any]]:
+    """A color and a marker for each name."""
+    shades = zip(names, colors(theme, len(names)), itertools.cycle(MARKERS), strict=False)
+    return {name: {"color": color, "marker": marker} for name, color, marker in shades}
+
+
+def diverging(theme: Theme, strength: float = 1.0) -> LinearSegmentedColormap:
+    """From the second color over the paper to the first, both as strong as this."""
+    paper = np.array(to_rgb(PAPER[theme]))
+    more, less = (tuple((1 - strength) * paper + strength * np.array(to_rgb(each))) for each in colors(theme, 2))
+    return LinearSegmentedColormap.from_list("less to more", [less, tuple(paper), more])
+
+
+def panels(figure: Figure, count: int, columns: int) -> list[Axes]:
+    """So many axes in rows of at most ``columns``."""
+    columns = min(columns, count)
+    axes = figure.subplots(-(-count // columns), columns, squeeze=False).ravel()
+    for surplus in axes[count:]:
+        surplus.remove()
+    return list(axes[:count])
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names on the left, the first above."""
+    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def hide_frame(axes: Axes) -> None:
+    """Neither a frame nor ticks, as around a table."""
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
 def shortened(name: str, limit: int = 22) -> str:
     """A name for a label, in one line: what is too long loses its middle, for names often differ at their ends.
 
@@ -142,15 +182,15 @@ def save(figure: Figure, path: Path) -> None:
     """Write a PNG, SVG or PDF, as its name says; an existing file is never replaced."""
     check_place(path)
     drawn = io.BytesIO()
-    suffix = path.suffix.lower()
-    figure.savefig(drawn, format=suffix[1:], dpi=DPI, metadata=_undated(suffix))
+    file_format = path.suffix.lower()[1:]
+    figure.savefig(drawn, format=file_format, dpi=DPI, metadata=UNDATED[file_format])
     write_new(path, drawn.getvalue())
 
 
 def to_svg(figure: Figure) -> str:
     """The figure as an ``<svg>`` element for a page."""
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=_undated(".svg"))
+    figure.savefig(text, format="svg", metadata=UNDATED["svg"])
     written = text.getvalue()
     return written[written.index("<svg") :]
 
@@ -178,12 +218,3 @@ def _installed(families: tuple[str, ...]) -> tuple[str, ...]:
     """Those that are there: matplotlib would warn of each other one."""
     installed = set(fontManager.get_font_names())
     return tuple(family for family in families if family in installed)
-
-
-def _undated(suffix: str) -> dict[str, Any]:
-    """What keeps the clock and the versions of programs out of a file."""
-    return {
-        ".png": {"Software": None},
-        ".svg": {"Date": None, "Creator": None},
-        ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    }[suffix]

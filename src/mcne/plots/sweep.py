@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from mcne.errors import DataError
 from mcne.files import checked_json
-from mcne.plots.style import INK, MARKERS, Theme, canvas, colors, shortened
+from mcne.plots.style import INK, Theme, canvas, looks, shortened
 
 RESULT = "sweep.json"
 ALONE = "epochs on "
@@ -64,34 +64,33 @@ def caption(result: Mapping[str, Any]) -> str:
 
 def draw(result: Mapping[str, Any], theme: Theme) -> Figure:
     """A row of panels for each setting: the two metrics, then the seconds of an epoch; inside ``styled(theme)``."""
-    curves, names = result["curves"], [*result["behaviors"], "mean over behaviors"]
-    looks = _looks(names, theme)
-    columns = max(1, int(3 * PANEL_WIDTH / (LETTER * (max(len(shortened(name)) for name in names) + 6))))
-    legend_lines = -(-len(names) // columns)
+    curves, mean = result["curves"], "mean over behaviors"
+    plain = {"color": INK[theme], "marker": "o"}
+    styles = looks(theme, result["behaviors"]) | {mean: plain | {"linewidth": 2.4, "linestyle": "--"}}
+    columns = max(1, int(3 * PANEL_WIDTH / (LETTER * (max(len(shortened(name)) for name in styles) + 6))))
+    legend_lines = -(-len(styles) // columns)
     figure = canvas(3 * PANEL_WIDTH, PANEL_HEIGHT * len(curves) + LEGEND_LINE * legend_lines + 0.7)
     axes = figure.subplots(len(curves), 3, squeeze=False)
     for curve, (*quality, cost) in zip(curves, axes, strict=True):
-        for panel, metric in zip(quality, METRICS, strict=True):
-            _draw_quality(panel, curve["points"], metric, looks)
-        plain = {"color": INK[theme], "marker": "o"}
-        _draw_line(cost, curve["points"], [point["epoch_seconds"] for point in curve["points"]], plain)
+        points = curve["points"]
+        for panel, (metric, title) in zip(quality, METRICS.items(), strict=True):
+            for k, (name, look) in enumerate(styles.items()):
+                spreads = [(point["mean"] if name == mean else point["behaviors"][name])[metric] for point in points]
+                _draw_line(panel, points, spreads, look, aside=DODGE * ((k + 0.5) / len(styles) - 0.5), factor=100)
+            panel.set_title(f"{title} (%)")
+        _draw_line(cost, points, [point["epoch_seconds"] for point in points], plain)
         cost.set_title("seconds per epoch" + " (measured once)" * _is_timed_once(result))
         cost.set_ylim(0, 1.05 * cost.get_ylim()[1])  # so that the highest marker is whole
         for panel in (*quality, cost):
             _label_values(panel, curve)
-    handles = [Line2D([], [], label=shortened(name), **look) for name, look in looks.items()]
-    title = f"mean ± standard deviation over {result['repetitions']} repetitions" if result["repetitions"] > 1 else None
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(names)), title=title)
-    figure.suptitle(
-        textwrap.fill(shortened(_title(result), 3 * TITLE_LETTERS), TITLE_LETTERS), fontweight="bold", fontsize=11
-    )
-    return figure
-
-
-def _title(result: Mapping[str, Any]) -> str:
-    """The sweep's, with the data unless it is named there."""
+    handles = [Line2D([], [], label=shortened(name), **look) for name, look in styles.items()]
+    note = f"mean ± standard deviation over {result['repetitions']} repetitions" if result["repetitions"] > 1 else None
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(styles)), title=note)
     title, data = result["title"], result["dataset"]["name"]
-    return title if data.casefold() in title.casefold() else f"{title} ({data})"
+    title += "" if data.casefold() in title.casefold() else f" ({data})"
+    title = textwrap.fill(shortened(title, 3 * TITLE_LETTERS), TITLE_LETTERS)
+    figure.suptitle(title, fontweight="bold", fontsize=11)
+    return figure
 
 
 def _is_timed_once(result: Mapping[str, Any]) -> bool:
@@ -104,23 +103,6 @@ def _timed_on(point: Mapping[str, Any]) -> list[str]:
     """What measured the seconds of an epoch: trainings for that alone, or else those that measured quality."""
     alone = [each.removeprefix(ALONE) for each in point["measured_on"] if each.startswith(ALONE)]
     return alone or point["measured_on"]
-
-
-def _looks(names: Sequence[str], theme: Theme) -> dict[str, dict[str, Any]]:
-    """A color and a marker for each behavior; the mean is as dark as text."""
-    *behaviors, mean = names
-    pairs = zip(behaviors, colors(theme, len(behaviors)), (MARKERS * len(behaviors))[: len(behaviors)], strict=True)
-    looks: dict[str, dict[str, Any]] = {name: {"color": color, "marker": marker} for name, color, marker in pairs}
-    return looks | {mean: {"color": INK[theme], "marker": "o", "linewidth": 2.4, "linestyle": "--"}}
-
-
-def _draw_quality(
-    panel: Axes, points: Sequence[Mapping[str, Any]], metric: str, looks: Mapping[str, Mapping[str, Any]]
-) -> None:
-    for k, (name, look) in enumerate(looks.items()):
-        spreads = [(point["mean"] if k == len(looks) - 1 else point["behaviors"][name])[metric] for point in points]
-        _draw_line(panel, points, spreads, look, aside=DODGE * ((k + 0.5) / len(looks) - 0.5), factor=100)
-    panel.set_title(f"{METRICS[metric]} (%)")
 
 
 def _draw_line(
@@ -147,16 +129,13 @@ def _draw_line(
 
 def _label_values(panel: Axes, curve: Mapping[str, Any]) -> None:
     """Values at even distances in the order asked for, turned where they would touch."""
-    texts = [_text(point["value"]) for point in curve["points"]]
+    values = [point["value"] for point in curve["points"]]
+    texts = [shortened(", ".join(map(str, value)) if isinstance(value, list) else str(value)) for value in values]
     is_tight = len(texts) * (max(map(len, texts)) + 1) * LETTER > 0.8 * PANEL_WIDTH
     panel.set_xticks(range(len(texts)), texts, rotation=90 if is_tight else 0)
     panel.set_xlim(-0.5, len(texts) - 0.5)
     panel.set_xlabel(curve["setting"])
     panel.grid(True, axis="y")
-
-
-def _text(value: Any) -> str:
-    return shortened(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def _points(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
