@@ -10,7 +10,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +30,24 @@ Weights = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class LinkAttention:
-    """Both messages along a link."""
+class Attention:
+    """How behaviors are weighed along links."""
 
+    of: ClassVar[str]
     behaviors: tuple[str, ...]
-    messages: tuple[Message, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"of": "link", "even": 1 / len(self.behaviors)} | dataclasses.asdict(self)
+        quantiles = {"at": QUANTILES} if self.of == "network" else {}
+        return {"of": self.of, "even": 1 / len(self.behaviors)} | quantiles | dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class LinkAttention(Attention):
+    """Both messages along a link."""
+
+    of = "link"
+    messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True)
@@ -51,19 +60,15 @@ class HeardLink:
 
 
 @dataclass(frozen=True)
-class UserAttention:
+class UserAttention(Attention):
     """What a user hears from all its neighbors and what these hear from it, and the links that differ most."""
 
-    behaviors: tuple[str, ...]
+    of = "user"
     user_id: int | str
     links: int
     hears: tuple[Weights, ...]  # by layer: the mean over links, by their shares in what the user hears
     sends: tuple[Weights, ...]  # by layer: the plain mean over those who hear it
     unusual: tuple[HeardLink, ...]  # the farthest from the mean first
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"of": "user", "even": 1 / len(self.behaviors)} | dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -98,10 +103,10 @@ class Community:
 
 
 @dataclass(frozen=True)
-class NetworkAttention:
+class NetworkAttention(Attention):
     """All messages of a network, and the communities that they hold together."""
 
-    behaviors: tuple[str, ...]
+    of = "network"
     links: int  # messages in each layer
     layers: tuple[LayerAttention, ...]
     modularity: float
@@ -110,19 +115,17 @@ class NetworkAttention:
     between_links: int
     between: tuple[Weights, ...]  # by layer, the mean over messages between communities; empty where there are none
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"of": "network", "even": 1 / len(self.behaviors), "at": QUANTILES} | dataclasses.asdict(self)
-
 
 def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> LinkAttention:
     """How behaviors are weighed between two linked users."""
     trunk = trunk_of(embeddings)
     explanation = embeddings.explain(user_id, other_id)
     if not explanation.linked:
+        near = embeddings.graph.neighbors(embeddings.users.row(explanation.user_id))
+        some = ", ".join(map(str, embeddings.users.take(near[:3]))) + (", …" if len(near) > 3 else "")
         raise UsageError(
             f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so no message passes between "
-            f"them; user {explanation.user_id!r} is linked to {_some_neighbors(embeddings, explanation.user_id)}"
+            f"them; user {explanation.user_id!r} is linked to {some or 'nobody'}"
         )
     return LinkAttention(attended(embeddings.behavior_names, trunk), explanation.messages)
 
@@ -160,41 +163,36 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> NetworkAttent
     if not graph.n_links:
         raise DataError("the network has no links, so there are no messages to look at")
     names, label = attended(embeddings.behavior_names, trunk), communities(graph, seed=seed)
-    pair = np.stack([label[graph.sources()], label[graph.indices]])
-    inner = np.where(pair[0] == pair[1], pair[0], -1)  # [links] the community that holds both ends
     sizes = np.bincount(label)
     large = np.flatnonzero(sizes >= max(3, SMALLEST_SHARE * graph.n_users))  # users join along links: all have some
     chosen = large[:N_COMMUNITIES]
-    is_between = inner < 0
-    layers, within, between, effects = [], [], [], []
+    one, other = label[graph.sources()], label[graph.indices]  # [links]
+    is_inside = (one == other) & (one == chosen[:, None])  # [communities, links]
+    is_between = one != other
+    layers, between, within, effects = [], [], [], []
     for layer in range(trunk.n_layers):
-        weights = link_weights(trunk, graph, layer)
+        weights = link_weights(trunk, graph, layer)  # [links, B]
         layers.append(_layer(names, weights))
-        within.append([_mean(weights, inner == number) for number in chosen])
+        means = [weights[each].mean(axis=0, dtype=np.float64) for each in is_inside]
+        within.append([_plain(mean) for mean in means])
         if is_between.any():
-            between.append(_mean(weights, is_between))
-            effects.append([_effect(mean, between[-1], weights) for mean in within[-1]])
-    links = np.bincount(inner[~is_between], minlength=len(sizes))
+            outside = weights[is_between].mean(axis=0, dtype=np.float64)
+            deviation = weights.std(axis=0, dtype=np.float64)
+            between.append(_plain(outside))
+            effects.append([_plain(in_deviations(mean - outside, deviation)) for mean in means])
     described = tuple(
         Community(
             int(number),
             int(sizes[number]),
-            int(links[number]),
-            tuple(_plain(each[at]) for each in within),
-            tuple(_plain(each[at]) for each in effects),
+            int(np.count_nonzero(is_inside[at])),
+            tuple(each[at] for each in within),
+            tuple(each[at] for each in effects),
         )
         for at, number in enumerate(chosen)
     )
-    return NetworkAttention(
-        names,
-        graph.n_links,
-        tuple(layers),
-        modularity(graph, label),
-        seed,
-        described,
-        int(np.count_nonzero(is_between)),
-        tuple(map(_plain, between)),
-    )
+    n_between = int(np.count_nonzero(is_between))
+    q = modularity(graph, label)
+    return NetworkAttention(names, graph.n_links, tuple(layers), q, seed, described, n_between, tuple(between))
 
 
 def communities(graph: Graph, *, seed: int) -> NDArray[np.int64]:
@@ -247,11 +245,6 @@ def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
     return embeddings.trunk
 
 
-def _some_neighbors(embeddings: ConditionalEmbeddings, user_id: int | str) -> str:
-    near = embeddings.graph.neighbors(embeddings.users.row(user_id))
-    return ", ".join(map(str, embeddings.users.take(near[:3]))) + (", …" if len(near) > 3 else "") or "nobody"
-
-
 def _layer(names: tuple[str, ...], weights: NDArray[np.float32]) -> LayerAttention:
     """``weights`` [links, B] in numbers."""
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
@@ -270,18 +263,9 @@ def _layer(names: tuple[str, ...], weights: NDArray[np.float32]) -> LayerAttenti
     return LayerAttention(float(entropy.mean()), _plain(np.quantile(entropy, QUANTILES)), spread)
 
 
-def _mean(weights: NDArray[np.float32], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The mean over the chosen links, of which there is one at least, [B]."""
-    mean: NDArray[np.float64] = weights[chosen].mean(axis=0, dtype=np.float64)
-    return mean
-
-
-def _effect(
-    within: NDArray[np.float64], between: NDArray[np.float64], weights: NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """How far apart two means are, in standard deviations over all links; 0 where nothing differs."""
-    deviation: NDArray[np.float64] = weights.std(axis=0, dtype=np.float64)
-    return np.divide(within - between, deviation, out=np.zeros(len(deviation)), where=deviation > 0)
+def in_deviations(values: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values in standard deviations; 0 where nothing differs."""
+    return np.divide(values, deviation, out=np.zeros(len(values)), where=deviation > 0)
 
 
 def _plain(values: NDArray[Any]) -> Weights:

@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.analysis.attention import trunk_of
+from mcne.analysis.attention import in_deviations, trunk_of
 from mcne.data.graph import Graph
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk, Without, levels, link_weights, message_lengths
@@ -202,9 +202,8 @@ def _scores(embeddings: ConditionalEmbeddings, vectors: Real) -> Iterator[Real]:
 
 def _difference(before: Real, after: Real) -> Array:
     """The mean difference of scores [n, m] in their standard deviations, by user; 0 where all scores are one."""
-    deviation: Array = before.std(axis=1, dtype=np.float64)
-    mean: Array = np.abs(after - before).mean(axis=1, dtype=np.float64)
-    return np.divide(mean, deviation, out=np.zeros(len(mean)), where=deviation > 0)
+    mean = np.abs(after - before).mean(axis=1, dtype=np.float64)
+    return in_deviations(mean, before.std(axis=1, dtype=np.float64))
 
 
 def _top(scores: Real) -> NDArray[np.int64]:

@@ -44,7 +44,9 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     """
     if not 0 < share < 1:
         raise UsageError(f"share {share:g} is out of range; a number above 0 and below 1 is needed, as in 0.1")
-    low, high, weights = _links_of(graph)
+    sources = graph.sources()
+    once = sources < graph.indices  # of the two directions of every link
+    low, high = sources[once], graph.indices[once]
     if not len(low):
         raise DataError("the network has no links between users, so none can be held out")
     order = Stream(seed, "structure", "links").permutation(len(low))
@@ -52,15 +54,12 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     if not out.any():
         raise DataError("every link is the last of one of its users, so none can be held out")
     links = np.stack([low[out], high[out]], axis=1)
-    own = np.flatnonzero(graph.sources() == graph.indices)  # links to oneself stay
-    one, other = (np.concatenate([each[~out], graph.indices[own]]) for each in (low, high))
-    kept = None if graph.weights is None or weights is None else np.concatenate([weights[~out], graph.weights[own]])
-    left, _ = undirected(graph.n_users, one, other, kept)
-    others = {
-        "uniform": _unlinked(graph, len(links), np.arange(graph.n_users), Stream(seed, "structure", "uniform")),
-        "degree": _unlinked(graph, len(links), links.ravel(), Stream(seed, "structure", "degree")),
-    }
-    return HeldOut(left, links, others)
+    kept = np.concatenate([np.flatnonzero(once)[~out], np.flatnonzero(sources == graph.indices)])  # own links stay
+    weights = None if graph.weights is None else graph.weights[kept]
+    left, _ = undirected(graph.n_users, sources[kept], graph.indices[kept], weights)
+    ends: dict[str, NDArray[Any]] = {"uniform": np.arange(graph.n_users), "degree": links.ravel()}
+    drawn = {kind: _unlinked(graph, len(links), of, Stream(seed, "structure", kind)) for kind, of in ends.items()}
+    return HeldOut(left, links, drawn)
 
 
 def auc(positive: Scores, negative: Scores) -> float:
@@ -79,7 +78,12 @@ def average_precision(positive: Scores, negative: Scores) -> float:
 
 def inner_product_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: Pairs) -> Scores:
     """``⟨u ⊙ m, v⟩`` of every pair."""
-    return np.concatenate([np.zeros(0), *(_products(vectors * mask, some) for some in _parts(pairs))])
+    masked = vectors * mask
+    products = [np.zeros(0)]
+    for some in _parts(pairs):
+        one, other = (masked[some[:, end]].astype(np.float64) for end in (0, 1))
+        products.append(np.einsum("nd,nd->n", one, other))
+    return np.concatenate(products)
 
 
 def cosine_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: Pairs) -> Scores:
@@ -116,13 +120,6 @@ def _labeled(positive: Scores, negative: Scores) -> tuple[NDArray[np.bool_], Sco
     """Which scores are positive, and all scores."""
     scores = np.concatenate([positive, negative])
     return np.arange(len(scores)) < len(positive), scores
-
-
-def _links_of(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
-    """Every link between two users once: the lower row, the higher, and the weight."""
-    sources = graph.sources()
-    once = sources < graph.indices
-    return sources[once], graph.indices[once], None if graph.weights is None else graph.weights[once]
 
 
 def _removable(
@@ -165,12 +162,6 @@ def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> P
 
 def _parts(pairs: Pairs) -> Iterator[Pairs]:
     return (pairs[at : at + PAIRS_AT_ONCE] for at in range(0, len(pairs), PAIRS_AT_ONCE))
-
-
-def _products(vectors: NDArray[np.float32], pairs: Pairs) -> Scores:
-    one, other = (vectors[pairs[:, end]].astype(np.float64) for end in (0, 1))
-    products: Scores = np.einsum("nd,nd->n", one, other)
-    return products
 
 
 def _shared_neighbors(graph: Graph, pairs: Pairs, weight: NDArray[np.float64]) -> Scores:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,8 @@ from mcne.errors import ArtifactError, UsageError
 from mcne.randomness import Stream
 
 KIND, VERSION = "mcne map", 1
+SETTINGS = ("layout", "method", "fingerprint", "seed", "perplexity")
+"""Fields of a map that are stored as they are."""
 USERS, FEWEST = 1000, 10
 """How many users a map is of, and how many it needs."""
 PERPLEXITY = 30.0
@@ -44,10 +46,6 @@ class Separation:
     silhouette: float
     same_group: float  # of the nearest points, the share that is of the same group
 
-    def to_json(self) -> dict[str, float]:
-        """Plain data."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True, eq=False)
 class Panel:
@@ -64,7 +62,7 @@ class Panel:
         """All but the places."""
         values: dict[str, Any] = {"name": self.name, "trustworthiness": self.trustworthiness}
         if self.separation is not None:
-            values["separation_in_map"] = self.separation.to_json()
+            values["separation_in_map"] = asdict(self.separation)
         if self.kept_neighbors is not None:
             values["kept_neighbors"] = self.kept_neighbors
         return values
@@ -86,18 +84,11 @@ class ConditionalMap:
 
     def numbers(self) -> dict[str, Any]:
         """All but ids and places."""
-        values: dict[str, Any] = {
-            "layout": self.layout,
-            "method": self.method,
-            "fingerprint": self.fingerprint,
-            "seed": self.seed,
-            "perplexity": self.perplexity,
-            "users": len(self.user_ids),
-            "panels": [panel.numbers() for panel in self.panels],
-        }
+        values: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        values |= {"users": len(self.user_ids), "panels": [panel.numbers() for panel in self.panels]}
         if self.separation is not None:
-            values["separation"] = self.separation.to_json()
-            values["random_masks"] = [draw.to_json() for draw in self.random_masks]
+            values["separation"] = asdict(self.separation)
+            values["random_masks"] = [asdict(draw) for draw in self.random_masks]
         return values
 
     def to_json(self) -> dict[str, Any]:
@@ -114,7 +105,7 @@ class ConditionalMap:
             if (content["kind"], content["version"]) != (KIND, VERSION):
                 raise ValueError(f"{content['kind']!r} of version {content['version']}")
             panels = tuple(_panel(*each) for each in zip(content["panels"], content["places"], strict=True))
-            same = {name: content[name] for name in ("layout", "method", "fingerprint", "seed", "perplexity")}
+            same = {name: content[name] for name in SETTINGS}
             whole = Separation(**content["separation"]) if "separation" in content else None
             draws = tuple(Separation(**draw) for draw in content.get("random_masks", ()))
             return cls(**same, user_ids=tuple(content["user_ids"]), panels=panels, separation=whole, random_masks=draws)
@@ -167,13 +158,8 @@ def tsne(vectors: NDArray[Any], *, seed: int, start: NDArray[np.float64] | None 
     first = _components(vectors) if start is None else start
     first = first / max(float(first.std()), 1e-12)
     first += Stream(seed, "map", "jitter").normal(first.shape) / 100  # so that equal vectors can part
-    fitted = TSNE(
-        perplexity=_perplexity(len(vectors)),
-        initialization=first * 1e-4,
-        neighbors="exact",
-        n_jobs=1,
-        random_state=0,
-    ).fit(np.asarray(vectors, dtype=np.float64))
+    settings = {"perplexity": _perplexity(len(vectors)), "neighbors": "exact", "n_jobs": 1, "random_state": 0}
+    fitted = TSNE(initialization=first * 1e-4, **settings).fit(np.asarray(vectors, dtype=np.float64))
     return np.asarray(fitted, dtype=np.float64)
 
 
@@ -192,10 +178,8 @@ def separation(points: NDArray[Any]) -> Separation:
 
     groups, n, d = points.shape
     flat, labels = points.reshape(groups * n, d), np.repeat(np.arange(groups), n)
-    near = nearest(flat, _few(len(flat)))
-    return Separation(
-        silhouette=float(silhouette_score(flat, labels)), same_group=float(np.mean(labels[near] == labels[:, None]))
-    )
+    same_group = labels[nearest(flat, _few(len(flat)))] == labels[:, None]
+    return Separation(float(silhouette_score(flat, labels)), float(np.mean(same_group)))
 
 
 def nearest(points: NDArray[Any], k: int) -> NDArray[np.int64]:
@@ -290,8 +274,7 @@ def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
     method, spaces = embeddings.method, embeddings.spaces
     if not embeddings.width:
         raise UsageError(f"{method!r} has no vectors, so there is no map of them; train another method, such as mcne")
-    alike = all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces)
-    if alike:
+    if all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces):
         raise UsageError(
             f"{method!r} gives a user the same vector on every behavior, so no map tells behaviors apart; train mcne, "
             "mcne-a or mcne-f"

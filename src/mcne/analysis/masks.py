@@ -135,9 +135,12 @@ def mask_numbers(
     names, vectors = embeddings.behavior_names, embeddings.trunk.levels
     first, added = names[: embeddings.trunk.n_behaviors], tuple(names[embeddings.trunk.n_behaviors :])
     other = other_name(names)  # the row of reading 3
+    provenance = embeddings.provenance.get("added", {})
+    texts = {name: provenance[name]["masks"] for name in added if name in provenance}  # by level, the last at the end
     levels = []
     for k, masks in enumerate(lower):
-        later = _added_masks(embeddings, added, below=len(lower) - k)
+        at = k - len(lower) - 1  # from the end
+        later = {name: np.array(list(text[at])) == "1" for name, text in texts.items() if len(text) >= -at}
         every = np.array([*masks[:-1], *later.values(), masks[-1]])
         levels.append(_level(k, (*first, *later, other), every, vectors=vectors[k]))
     every = np.array([*(space.mask for space in embeddings.spaces), last[-1]])
@@ -163,27 +166,16 @@ def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_], *, names: tuple
     ones, others, shared = (int(np.count_nonzero(mask)) for mask in (first, second, first & second))
     chance = hypergeom(len(first), ones, others)
     possible = np.arange(max(0, ones + others - len(first)), min(ones, others) + 1)
-    tails = (chance.cdf(shared), chance.sf(shared - 1))
+    p = float(min(1.0, 2 * min(chance.cdf(shared), chance.sf(shared - 1))))
     return Overlap(
         *names,
         shared=shared,
         chance=ones * others / len(first),
         jaccard=float(_jaccard(np.array(shared), ones + others)),
         chance_jaccard=float(chance.pmf(possible) @ _jaccard(possible, ones + others)),
-        p=float(min(1.0, 2 * min(tails))),
-        holm_p=float(min(1.0, 2 * min(tails))),
+        p=p,
+        holm_p=p,
     )
-
-
-def _added_masks(
-    embeddings: ConditionalEmbeddings, added: Sequence[str], *, below: int
-) -> dict[str, NDArray[np.bool_]]:
-    """So many levels ``below`` the last, the masks of the behaviors that have one there."""
-    provenance = embeddings.provenance.get("added", {})
-    texts = {name: provenance[name]["masks"] for name in added if name in provenance}
-    return {
-        name: np.array([one == "1" for one in masks[-1 - below]]) for name, masks in texts.items() if len(masks) > below
-    }
 
 
 def _level(level: int, names: tuple[str, ...], masks: NDArray[np.bool_], *, vectors: NDArray[np.float32]) -> MaskLevel:
