@@ -30,7 +30,7 @@ def test_the_registry_says_what_a_method_gives(name: str) -> None:
     if name not in ONLY_SCORES:
         method = next(case for case in EMBEDDERS.values() if case.method == name).embedder(training_data())
         artifact = method.embeddings(network()[0], {})
-        assert (artifact.width > 0) == METHODS[name].has_user_vectors
+        assert (artifact.width > 0) == (METHODS[name].gives == "vectors")
         assert artifact.trunk is not None or not METHODS[name].takes_new_users
 
 

@@ -263,8 +263,7 @@ def make_network(
     network = ConditionalNetwork(
         rows,
         widths,
-        attention_width=attention_width,
-        attention=attention,
+        attention_width=attention_width if attention else 0,
         masks=partial(BinaryMask, stream=stream) if learned_masks else disjoint_mask,
         message=message,
         last_activation=last_activation,
@@ -546,7 +545,7 @@ def test_gradients_of_aggregation() -> None:
 @pytest.mark.parametrize("attention", [True, False])
 def test_gradients_of_a_message_layer(message: MessageKind, attention: bool) -> None:
     """Masks are leaves here: the layer is smooth in them, only the threshold is not."""
-    layer = MessageLayer(4, 3, attention_width=2, attention=attention, message=message, stream=Stream(0, "x"))
+    layer = MessageLayer(4, 3, attention_width=2 if attention else 0, message=message, stream=Stream(0, "x"))
     names = [name for name, _ in layer.named_parameters()]
     hop = random_hops(1, (6, 4), (3,))[0]
     assert not hop.has_neighbors.all()
@@ -744,7 +743,6 @@ def test_weights_start_normal_with_the_printed_spread() -> None:
         3,
         (40, 30, 20),
         attention_width=50,
-        attention=True,
         masks=partial(BinaryMask, stream=stream),
         message="neighbor",
         last_activation=True,

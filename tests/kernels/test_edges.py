@@ -64,7 +64,7 @@ def plainly_aggregate_all(
     vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *links: Tensor
 ) -> Tensor:
     """What receivers get from all neighbors in operations of PyTorch, where numba is missing."""
-    layer = MessageLayer(1, 1, attention_width=1, attention=True, message="neighbor", stream=Stream(0, "layer"))
+    layer = MessageLayer(1, 1, attention_width=1, message="neighbor", stream=Stream(0, "layer"))
     layer.score = torch.nn.Parameter(score)
     messages = vectors.new_zeros(len(here), vectors.shape[1])
     add_messages(layer, vectors, near, here, masks, Links(*links), messages)
@@ -93,9 +93,7 @@ def layer_inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = T
 def layer(vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop) -> Tensor:
     """As a network calls it."""
     sizes = (vectors.shape[1], len(combine))
-    made = MessageLayer(
-        *sizes, attention_width=len(score), attention=True, message="neighbor", stream=Stream(0, "layer")
-    )
+    made = MessageLayer(*sizes, attention_width=len(score), message="neighbor", stream=Stream(0, "layer"))
     weights = {"project": project, "score": score, "combine": combine}
     received: Tensor = torch.func.functional_call(made, weights, (vectors, masks, hop))
     return received

@@ -109,7 +109,7 @@ def test_send_and_receive(shape: tuple[int, ...], binary: bool) -> None:
 def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
     m, n_s, d_in, d_out, n_b, n_t = sizes
     n, stream = m if is_of_all else m // 2, Stream(sum(sizes), "layer")
-    layer = MessageLayer(d_in, d_out, attention_width=n_t, attention=True, message="neighbor", stream=stream)
+    layer = MessageLayer(d_in, d_out, attention_width=n_t, message="neighbor", stream=stream)
     random = torch.Generator().manual_seed(sum(sizes))
     parameters = [not_none(each) for each in (layer.project, layer.score, layer.combine)]
     weights = [torch.randn(each.shape, generator=random) for each in parameters]

@@ -34,8 +34,7 @@ def levels(graph: Graph, *, attention: bool, kind: MessageKind, weighted: bool) 
     network = ConditionalNetwork(
         3,
         (8, 6, 5),
-        attention_width=4,
-        attention=attention,
+        attention_width=4 if attention else 0,
         masks=partial(BinaryMask, stream=stream),
         message=kind,
         last_activation=False,

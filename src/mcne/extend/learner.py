@@ -181,8 +181,6 @@ class Transfer(NeighborhoodSteps):
         network = ConditionalNetwork(
             1,
             (self.users.shape[1], *map(len, combine)),
-            attention_width=1,
-            attention=False,
             masks=self._mask_maker(stream),
             message=trunk.message,
             last_activation=trunk.last_activation,

@@ -85,8 +85,6 @@ class GraphSage(NetworkLearner, DotEmbedder):
         self.network = ConditionalNetwork(
             1,
             config.widths,
-            attention_width=0,
-            attention=False,
             masks=open_mask,
             message="neighbor",
             last_activation=False,

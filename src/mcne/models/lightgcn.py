@@ -19,6 +19,7 @@ from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import adam_memory, load_adam
+from mcne.models.ranking import TableLearner
 from mcne.models.settings import Amount, Count, Rate, Whole
 from mcne.models.tables import normal_table, to_device
 from mcne.randomness import Stream
@@ -96,7 +97,7 @@ class _Smooth(torch.autograd.Function):
         return ctx.smoothing.apply(gradients[0].contiguous()), None
 
 
-class LightGCN(NodeEmbedder):
+class LightGCN(NodeEmbedder, TableLearner):
     """A free vector per node; users and items are scored by their smoothed vectors."""
 
     trust = False
@@ -115,11 +116,6 @@ class LightGCN(NodeEmbedder):
         self.bias = nn.Parameter(torch.zeros(len(self.nodes), 1, device=device)) if config.bias else None  # [nodes, 1]
         self._parameters = {"nodes": self.nodes} | ({} if self.bias is None else {"bias": self.bias})
         self._adam = torch.optim.Adam(self._parameters.values(), lr=config.learning_rate, fused=True)
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch: as many as the longest behavior takes (reading 10)."""
-        return self.items.n_steps
 
     def prepare(self, epoch: int, step: int) -> LightGCNBatch:
         """Draw the triples of all behaviors."""
@@ -140,10 +136,6 @@ class LightGCN(NodeEmbedder):
         self._adam.zero_grad()
         torch.autograd.backward(loss.total)
         self._adam.step()
-
-    def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
-        return {}
 
     def vectors(self) -> Tensor:
         """The smoothed vectors of all nodes, [nodes, d]."""

@@ -118,22 +118,20 @@ def mean_message(weights: Tensor, sent: Tensor, masks: Tensor) -> Tensor:
 class MessageLayer(nn.Module):
     """Eq. 3–6: vectors of width ``d_in`` to vectors of width ``d_out``, before the activation.
 
-    With ``attention`` false all behaviors weigh 1/B (readings 13, 14). The message is what the *neighbor* sends
+    Without an ``attention_width`` all behaviors weigh 1/B (readings 13, 14). The message is what the *neighbor* sends
     (reading 1); ``message="literal"`` takes the paper's indices as printed: a user receives its own vector, weighed by
     its neighbors.
     """
 
     weigh = staticmethod(attention)
 
-    def __init__(
-        self, d_in: int, d_out: int, *, attention_width: int, attention: bool, message: MessageKind, stream: Stream
-    ) -> None:
+    def __init__(self, d_in: int, d_out: int, *, attention_width: int, message: MessageKind, stream: Stream) -> None:
         super().__init__()
         self.message, self.is_literal = message, message == "literal"
         self.combine = normal_parameter((d_out, 2 * d_in), stream)  # W^{k+1}, for [h_N, u]
         self.project: nn.Parameter | None = None
         self.score: nn.Parameter | None = None
-        if attention:
+        if attention_width:
             self.project = normal_parameter((attention_width, 2 * d_in), stream)  # W_a^k, for [sender, receiver]
             self.score = normal_parameter((attention_width,), stream)  # h^k
 
@@ -186,8 +184,7 @@ class ConditionalNetwork(nn.Module):
         rows: int,
         widths: Sequence[int],
         *,
-        attention_width: int,
-        attention: bool,
+        attention_width: int = 0,
         masks: Callable[[int, int], Mask],
         message: MessageKind,
         last_activation: bool,
@@ -196,8 +193,10 @@ class ConditionalNetwork(nn.Module):
         super().__init__()
         self.last_activation = last_activation
         self.masks = nn.ModuleList(masks(rows, width) for width in widths)
-        settings: dict[str, Any] = {"attention_width": attention_width, "attention": attention, "message": message}
-        self.layers = nn.ModuleList(MessageLayer(*pair, **settings, stream=stream) for pair in pairwise(widths))
+        self.layers = nn.ModuleList(
+            MessageLayer(*pair, attention_width=attention_width, message=message, stream=stream)
+            for pair in pairwise(widths)
+        )
 
     def forward(self, vectors: Tensor, hops: Sequence[TensorHop]) -> Tensor:
         """The last level of the users at the end of the hops, [n_K, d_K], from the initial ``vectors`` [n₀, d₀]."""
@@ -239,8 +238,7 @@ class MCNE(NeighborhoodSteps, NetworkLearner):
         self.network = ConditionalNetwork(
             len(data.names) + 1,
             config.widths,
-            attention_width=config.attention_width,
-            attention=self.attention,
+            attention_width=config.attention_width if self.attention else 0,
             masks=self.masks(stream),
             message=config.message,
             last_activation=config.last_activation,

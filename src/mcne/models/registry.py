@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
     from mcne.models.memory import Estimate, TrainingSize
 
-Need = Literal["links", "behaviors", "attributes"]
-Kind = Literal["vectors", "counts", "scores"]
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -33,9 +30,9 @@ class Entry:
     model: str  # a module of this package and the class in it
     summary: str  # one sentence for help, documentation and model cards
     origin: str = ""  # where it was published, or where its idea is from
-    needs: tuple[Need, ...] = ()  # without these it would be another method
+    needs: tuple[Literal["links", "behaviors", "attributes"], ...] = ()  # without these it would be another method
     memory: str | None = None  # a function of mcne.models.memory; None for methods that do not learn step by step
-    gives: Kind = "vectors"
+    gives: Literal["vectors", "counts", "scores"] = "vectors"
     takes_new_users: bool = False  # whether users can join after training
     settings: str = ""  # where their class is not named like that of the model
 
@@ -53,11 +50,6 @@ class Entry:
     def estimate(self) -> Callable[[TrainingSize], Estimate] | None:
         """The function that estimates the memory of a training."""
         return None if self.memory is None else _imported(f"memory.{self.memory}")
-
-    @property
-    def has_user_vectors(self) -> bool:
-        """Whether users can be compared with each other."""
-        return self.gives == "vectors"
 
 
 def _imported(name: str) -> Any:
@@ -124,11 +116,10 @@ METHODS = {
         "Tang et al. 2015",
     ),
     "line-b": _taught_by_links("line.LINEB", "LINE whose user vectors BPR teaches too.", "MCNE paper"),
-    "graphsage": Entry(
+    "graphsage": _taught_by_links(
         "graphsage.GraphSage",
         "The mean over sampled neighbors, learned without supervision on short walks, and items by BPR over it.",
         "Hamilton et al. 2017",
-        ("links",),
         memory="graphsage",
     ),
     "pinsage": Entry(

@@ -165,8 +165,8 @@ def _settings_of(method: str) -> list[str]:
 
 
 def _check(method: str, dataset: SocialDataset) -> None:
-    if not entry(method).has_user_vectors:
-        able = [name for name, each in METHODS.items() if each.has_user_vectors]
+    if entry(method).gives != "vectors":
+        able = [name for name, each in METHODS.items() if each.gives == "vectors"]
         raise UsageError(f"{method} has no vectors of users, so it says nothing of links; choose {', '.join(able)}")
     refused = refusal(method, dataset, is_alone=False)
     if refused:
