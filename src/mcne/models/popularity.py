@@ -35,8 +35,7 @@ class Popularity:
         """The counts, the same for all users."""
         users = np.zeros((self._n_users, 0), dtype=np.float32)
         items = tuple(np.zeros((len(counts), 0), dtype=np.float32) for counts in self._counts)
-        masks = np.zeros((len(self._counts), 0), dtype=bool)
-        return DotScorer(users, masks, items, self._counts)
+        return DotScorer(users, np.zeros((len(items), 0), dtype=bool), items, self._counts)
 
     def learned(self) -> dict[str, Tensor]:
         """The counts."""

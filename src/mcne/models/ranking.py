@@ -168,7 +168,7 @@ class DotRanking:
 
     def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
-        masks = self._all_dimensions if masks is None else masks
+        masks = np.ones((len(self.data.names), self.width), dtype=bool) if masks is None else masks  # [C, d]
         items, bias = self._items_and_bias(tables)
         if is_gpu(vectors.device):
             return DeviceScorer(vectors.detach(), to_device(masks, vectors.device), tuple(items), tuple(bias) or None)
@@ -185,7 +185,7 @@ class DotRanking:
         trunk: Trunk | None = None,
     ) -> ConditionalEmbeddings:
         """The artifact of the same scores, which holds copies of all tables."""
-        masks = self._all_dimensions if masks is None else masks
+        masks = np.ones((len(self.data.names), self.width), dtype=bool) if masks is None else masks  # [C, d]
         items, bias = self._items_and_bias(tables)
         spaces = tuple(
             BehaviorSpace.of(
@@ -199,10 +199,6 @@ class DotRanking:
         )
         users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
         return ConditionalEmbeddings(dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance)
-
-    @property
-    def _all_dimensions(self) -> NDArray[np.bool_]:
-        return np.ones((len(self.data.names), self.width), dtype=bool)  # [C, d]
 
     def _items_and_bias(self, tables: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Item vectors of all behaviors, C × [items, d], and biases, C × [items] or none."""

@@ -40,13 +40,10 @@ NUMBERS_AT_ONCE = 1 << 22
 
 @dataclass
 class Room:
-    """Where files are created, and how many bytes of tables still go to memory: all, or as many as there is room for.
-
-    Rarely needed copies are in files in any case.
-    """
+    """Where files are created, and how many bytes of tables still go to memory."""
 
     directory: Path
-    memory: int | None
+    memory: int | None  # without a number all tables do, and only rarely needed copies are in files
 
     def takes(self, size: int, *, lasts: bool) -> bool:
         """Whether a table goes to memory, of which one that lasts then has its part."""
