@@ -1,7 +1,6 @@
 """What a user can do wrong, and the exit code each mistake has on the command line.
 
-A message says what was wrong, the value, what is allowed and the next step; the command line prints it
-without a traceback.
+A message says what was wrong, the value, what is allowed and the next step; it is printed without a traceback.
 """
 
 from __future__ import annotations
@@ -57,19 +56,16 @@ class CaptureError(MCNEError):
 def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
     """Say that ``value`` is not among ``allowed`` and offer the nearest: ``unknown color 'gren'; did you …``."""
     names = [str(name) for name in allowed]
-    near = _nearest(str(value).casefold(), {name.casefold(): name for name in names})
-    hint = f"; did you mean {near!r}?" if near else ""
+    wanted = str(value).casefold()
+    folded = {name.casefold(): name for name in names}
+    # The name that it is short for (``lr``), the one most like it, or of two letters one that shares a letter.
+    short_for = [name for name in folded if "_" in name and "".join(word[:1] for word in name.split("_")) == wanted]
+    alike = difflib.get_close_matches(wanted, folded, n=1)
+    short = [name for name in folded if len(name) == len(wanted) == 2 and set(name) & set(wanted)]
+    near = [*short_for, *alike, *short]
+    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
     listed = ", ".join(names[:30]) + (f", … {len(names) - 30} more" if len(names) > 30 else "")
     return f"unknown {what} {str(value)!r}{hint} ({listed})"
-
-
-def _nearest(value: str, names: dict[str, str]) -> str | None:
-    """The name that it is short for (``lr``), the one most like it, or of two letters one that shares a letter."""
-    short_for = [name for name in names if "_" in name and "".join(word[:1] for word in name.split("_")) == value]
-    alike = difflib.get_close_matches(value, names, n=1)
-    short = [name for name in names if len(name) == len(value) == 2 and set(name) & set(value)]
-    near = [*short_for, *alike, *short]
-    return names[near[0]] if near else None
 
 
 class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong

@@ -26,9 +26,6 @@ WARM_UP = 3
 ONE_BY_ONE = "CUDA_LAUNCH_BLOCKING"
 """CUDA's own variable, by which each kernel is waited for: then none are captured either."""
 
-NOT_DETERMINISTIC = " does not have a deterministic implementation"
-"""How PyTorch says that it only has an operation that adds up in any order."""
-
 
 @dataclass(frozen=True)
 class _Graph:
@@ -108,7 +105,7 @@ def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        operation, reason, _ = str(error).partition(NOT_DETERMINISTIC)
+        operation, reason, _ = str(error).partition(" does not have a deterministic implementation")
         if not reason:
             raise
         raise UsageError(

@@ -1,11 +1,8 @@
 """What a run writes while it trains: metrics, clock times, checkpoints.
 
-``metrics.jsonl`` holds what the seed decides and nothing else, so that it is the same, byte for byte, however often the
-training was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. What the disk
-refuses ends the training with a ``DiskError``; everything up to the last checkpoint is safe then.
-
-A checkpoint is an artifact with everything that a training needs to go on as if it had never stopped. The newest
-complete one wins; the last few are kept.
+``metrics.jsonl`` holds what the seed decides and nothing else, so that it has the same bytes however often the training
+was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. A checkpoint is an
+artifact with everything that a training needs to go on as if it had never stopped; the newest complete one wins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The one training loop: steps, evaluation, early stopping, checkpoints, signals.
 
 Everything that decides the result is a function of seed, epoch and step or is part of a checkpoint; clocks only decide
-when to save and what to show. So a training that was stopped anywhere and resumed gives the bytes of one that never
-was.
+when to save and what to show. So a training that was stopped and resumed gives the bytes of one that never was.
 """
 
 from __future__ import annotations
@@ -99,12 +98,17 @@ class Loop:
         with hold_signals() as stop, closing(self._batches()) as batches:
             saved = self.journal.resume(self.device)
             if saved is not None:
-                self._take_over(*saved)
-            position = self.position
-            while position.epoch < self.settings.epochs and position.stale < self.settings.patience:
+                position, state = saved
+                self.position = Position(**position)
+                self.method.load(state["learned"])
+                self.method.load_memory(state["memory"])
+                self.losses.copy_(state["loop"]["loss"])
+                self.best = Kept(state["best"]) if "best" in state else None
+            at = self.position
+            while at.epoch < self.settings.epochs and at.stale < self.settings.patience:
                 started = time.perf_counter()
                 examples = 0
-                for batch in islice(batches, self.method.n_steps - position.step):
+                for batch in islice(batches, self.method.n_steps - at.step):
                     examples += self._step(batch)
                     self._save_if_due(stop)
                 self._look_at_total()  # which waits for them, so that the clock does too
@@ -113,7 +117,7 @@ class Loop:
                 self._save_if_due(stop)
         if self.best is not None:
             self.method.load(self.best.tensors())
-        return position
+        return self.position
 
     def _batches(self) -> Generator[Any, None, None]:
         """The steps left in all epochs, prepared ahead by threads and handed out in order.
@@ -209,13 +213,6 @@ class Loop:
         self.journal.checkpoint(dataclasses.asdict(self.position), state)
         self.saved_at = time.monotonic()
         stop.end(f"after step {self.position.steps_done:,}, with a checkpoint")
-
-    def _take_over(self, position: Mapping[str, Any], state: State) -> None:
-        self.position = Position(**position)
-        self.method.load(state["learned"])
-        self.method.load_memory(state["memory"])
-        self.losses.copy_(state["loop"]["loss"])
-        self.best = Kept(state["best"]) if "best" in state else None
 
 
 @dataclass

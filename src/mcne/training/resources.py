@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 WORKSPACES = 64 << 20
 """Of cuBLAS on a GPU, for steps that are captured and for everything else."""
 DEVICES = ("auto", "cpu", "cuda")
-GROUP_FILES = ("memory.max", "memory.current", "inactive_file")
-GROUP_FILES_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-"""Where a control group says its limit and what it uses, and what its statistics call caches."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +112,10 @@ def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = 
     for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else []:
         _, controllers, place = line.split(":", 2)
         if controllers == "":
-            base, names = root, GROUP_FILES
+            base, names = root, ("memory.max", "memory.current", "inactive_file")
         elif "memory" in controllers.split(","):
-            base, names = root / "memory", GROUP_FILES_V1
+            base = root / "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
         else:
             continue
         group = base / place.lstrip("/")
@@ -128,7 +126,7 @@ def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = 
 
 
 def _left_in(group: Path, limit: str, used: str, cache: str) -> list[int]:
-    """What one group has left, if it has a limit."""
+    """What one group has left, if it has a limit: files of the limit and the use, and how statistics call caches."""
     try:
         most = (group / limit).read_text().strip()
         taken = int((group / used).read_text())

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
 METRICS = "metrics.jsonl"
-ENDS = ("best_epoch", "epochs", "ndcg@5", "parameters")
-"""What ``result.json`` must say."""
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
 TRANSFER = "mcne-transfer"
 """The method of a run that brought a behavior to a trained run; it cannot be made from data alone."""
@@ -108,8 +106,9 @@ class Run:
     def result(self) -> Mapping[str, Any]:
         """How the training ended: ``epochs``, ``best_epoch`` and the metric that decided."""
         result = files.read_json(self.path / RESULT, step="train again")
-        if lacks := [name for name in ENDS if name not in result]:
-            raise ArtifactError(f"{self.path / RESULT}: damaged (no {lacks[0]}); train again")
+        for name in ("best_epoch", "epochs", "ndcg@5", "parameters"):
+            if name not in result:
+                raise ArtifactError(f"{self.path / RESULT}: damaged (no {name}); train again")
         return result
 
     @cached_property
