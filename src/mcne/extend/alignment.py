@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +45,11 @@ def aligned(
     parts = one.parts[0][order]
     if not np.any(parts == TRAIN):
         raise DataError(f"{behavior}: no interactions in the training part, so nothing can be learned there")
-    negatives = {
-        part: {kind: (_moved(drawn, rows),) for kind, (drawn,) in kinds.items()}
-        for part, kinds in one.negatives.items()
-    }
+    negatives: dict[str, dict[str, tuple[Negatives, ...]]] = {part: {} for part in one.negatives}
+    for part, kinds in one.negatives.items():
+        for kind, (drawn,) in kinds.items():
+            order_of_users = np.argsort(rows[drawn.users], kind="stable")
+            negatives[part][kind] = (Negatives(rows[drawn.users][order_of_users], drawn.items[order_of_users]),)
     return own, replace(one, parts=(parts,), negatives=negatives)
 
 
@@ -84,7 +84,6 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
     strange = active[rows[active] < 0]
     if not len(strange):
         return rows
-    whose = f"{len(strange):,} of the {len(active):,} users of {behavior.name}"
     if len(strange) == len(active):
         first, last = dataset.users.take(active[[0, -1]])
         raise DataError(
@@ -96,8 +95,9 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
     lost = int(np.count_nonzero(np.isin(behavior.user, strange)))
     first = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
     raise DataError(
-        f"{whose}, with {lost:,} of its {len(behavior):,} interactions, are not known, the first: {first}; a behavior "
-        "is brought to users that were trained: leave these out of the data, or train anew with them"
+        f"{len(strange):,} of the {len(active):,} users of {behavior.name}, with {lost:,} of its {len(behavior):,} "
+        f"interactions, are not known, the first: {first}; a behavior is brought to users that were trained: leave "
+        "these out of the data, or train anew with them"
     )
 
 
@@ -111,12 +111,6 @@ def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> No
                 f"behavior {behavior.name!r} has exactly the items and interactions of {space.name!r}, which is there "
                 "already; nothing is to be learned of it"
             )
-
-
-def _moved(drawn: Negatives, rows: NDArray[Any]) -> Negatives:
-    users = rows[drawn.users]
-    order = np.argsort(users, kind="stable")
-    return Negatives(users[order], drawn.items[order])
 
 
 def without(dataset: SocialDataset, split: Split, *, behavior: str) -> tuple[SocialDataset, Split]:

@@ -1,8 +1,7 @@
 """A new behavior on a trained network: its masks and its items learn, and nothing else does (reading 15).
 
-Everything learned before is frozen. On every link the message is the neighbor's vector under the new mask, ``u_j ⊙ m``,
-without attention; the weights ``W^{k+1}`` and the activations of Eq. 6 are those of the trained network. The masks of
-lower levels give the new behavior a user matrix of its own.
+On every link the message is the neighbor's vector under the new mask, ``u_j ⊙ m``, without attention; the weights
+``W^{k+1}`` and the activations of Eq. 6 are those of the trained network.
 """
 
 from __future__ import annotations
@@ -76,9 +75,13 @@ class Transfer(NeighborhoodSteps):
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
         self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or ()).to(device)
         self.items = DotRanking(data, config, width=base.width, bias=False, seed=seed, device=device)
-        own = self.items.tables() if items is None else {ITEMS: torch.tensor(np.ascontiguousarray(items))}
-        self._fixed = {name: table.to(device) for name, table in own.items()} if items is not None else {}
-        self.tables = None if items is not None else self._row_adam(own)
+        self.tables: RowAdam | None = None
+        if items is None:
+            own = self.items.tables()
+            rate = config.learning_rate
+            self.tables = RowAdam(own, learning_rate=rate, joined=self.items.joined, device=device)
+        else:
+            self._fixed = {ITEMS: torch.tensor(np.ascontiguousarray(items)).to(device)}
         masks = self.learned_masks().values()
         self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
         widest = max(mask().shape[1] for mask in self.network.masks)
@@ -104,10 +107,9 @@ class Transfer(NeighborhoodSteps):
         if self._adam is not None:
             self._adam.zero_grad()
         torch.autograd.backward(loss.total)
-        if self.tables is not None:
-            self.tables.step()
-        if self._adam is not None:
-            self._adam.step()
+        for optimizer in (self.tables, self._adam):
+            if optimizer is not None:
+                optimizer.step()
 
     def vitals(self) -> dict[str, float]:
         """The density of the mask at each level, and how often an entry has turned over since the start."""
@@ -178,10 +180,13 @@ class Transfer(NeighborhoodSteps):
     def _frozen_network(self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...]) -> ConditionalNetwork:
         """The trained layers with one mask row at each level, which alone may learn."""
         stream = Stream(self._seed, "initialize", "masks", *self.data.names)
+        masks: Callable[[int, int], Mask] = open_mask
+        if self.config.control not in ("open-masks", "whole-vector"):
+            masks = partial(random_mask if self.config.control == "random-masks" else BinaryMask, stream=stream)
         network = ConditionalNetwork(
             1,
             (self.users.shape[1], *map(len, combine)),
-            masks=self._mask_maker(stream),
+            masks=masks,
             message=trunk.message,
             last_activation=trunk.last_activation,
             stream=stream,
@@ -191,11 +196,6 @@ class Transfer(NeighborhoodSteps):
             layer.combine.copy_(torch.tensor(weights))
         return network
 
-    def _mask_maker(self, stream: Stream) -> Callable[[int, int], Mask]:
-        if self.config.control in ("open-masks", "whole-vector"):
-            return open_mask
-        return partial(random_mask if self.config.control == "random-masks" else BinaryMask, stream=stream)
-
     def learned_masks(self) -> dict[str, torch.nn.Parameter]:
         """The real values behind the masks, where they learn, K+1 × [1, d_k]."""
         masks = enumerate(self.network.masks)
@@ -204,10 +204,6 @@ class Transfer(NeighborhoodSteps):
     def _masks(self) -> list[NDArray[np.bool_]]:
         """The binary masks of every level, K+1 × [1, d_k]."""
         return [to_numpy(mask).astype(bool) for mask in self.network.binary_masks()]
-
-    def _row_adam(self, tables: Mapping[str, Tensor]) -> RowAdam:
-        on_device = {name: table.to(self.device) for name, table in tables.items()}
-        return RowAdam(on_device, learning_rate=self.config.learning_rate, joined=self.items.joined)
 
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of the item table, by its own name or as the only one of all behaviors."""

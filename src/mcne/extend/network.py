@@ -56,16 +56,14 @@ class FrozenNetwork:
         levels = [initial]
         for k, layer in enumerate(self._layers):
             own = levels[-1]
-            received = torch.cat([self._mean_message(layer, own), own], dim=1) @ layer.combine.T
+            gates = self._gates(layer, own)
+            sent = take(own, self._receiver) if self._is_literal else take(layer.sent, self._sender)
+            messages = sent * gates * self._share  # [E, d]
+            mean = torch.zeros_like(own).index_add(0, self._receiver, messages)  # [n, d], 0 without friends
+            received = torch.cat([mean, own], dim=1) @ layer.combine.T
             is_active = self._last_activation or k < len(self._layers) - 1
             levels.append(torch.relu(received) if is_active else received)
         return levels
-
-    def _mean_message(self, layer: _Layer, own: Tensor) -> Tensor:
-        """The mean of the messages to each new user, [n, d]; 0 without friends."""
-        gates = self._gates(layer, own)  # [E, d]
-        sent = take(own, self._receiver) if self._is_literal else take(layer.sent, self._sender)
-        return own.new_zeros(own.shape).index_add(0, self._receiver, sent * gates * self._share)
 
     def _gates(self, layer: _Layer, own: Tensor) -> Tensor:
         """``Σ_c a_c m_c`` along every link, [E, d] or, where all behaviors weigh the same, [d]."""

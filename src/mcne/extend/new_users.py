@@ -65,17 +65,16 @@ def embed_users(
     new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
     levels = new_levels(trunk, embeddings.spaces, new)
     ids, (old_rows, new_rows) = encode(_column(embeddings.users), _column(new.ids))
-    merged = [
-        _merged(old, own, old_rows, new_rows)
-        for old, own in zip((*trunk.levels, embeddings.vectors), levels, strict=True)
-    ]
+    merged = []
+    for old, own in zip((*trunk.levels, embeddings.vectors), levels, strict=True):
+        both = np.empty((len(old) + len(own), old.shape[1]), dtype=old.dtype)
+        both[old_rows] = old
+        both[new_rows] = own
+        merged.append(both)
     return ConditionalEmbeddings(
         ids,
         merged[-1],
-        tuple(
-            _seen_too(space, pairs, old_rows, new_rows)
-            for space, pairs in zip(embeddings.spaces, new.history, strict=True)
-        ),
+        tuple(_seen_too(*each, old_rows, new_rows) for each in zip(embeddings.spaces, new.history, strict=True)),
         _graph(embeddings.graph, new, old_rows, new_rows),
         replace(trunk, levels=tuple(merged[:-1])),
         dict(embeddings.provenance) | {"new_users": {"users": len(new), "known": embeddings.fingerprint}},
@@ -84,14 +83,20 @@ def embed_users(
 
 def new_levels(trunk: Trunk, spaces: tuple[BehaviorSpace, ...], new: NewUsers) -> list[NDArray[np.float32]]:
     """Every level of the new users, K+1 × [n, d_k], some users at a time."""
-    friends = _friends(new, weighted=trunk.weighted)
+    user, friend = new.links
+    weights = new.weights if trunk.weighted and new.weights is not None else np.ones(len(user))
+    total = np.bincount(user, weights, minlength=len(new))
+    friends = Friends(user, friend, (weights / total[user]).astype(np.float32))
     mean, spread = _center(trunk.levels[0])
     start = _start(trunk, new, friends, mean)
     parts = []
     for first in range(0, len(new), USERS_AT_ONCE):
         stop = min(first + USERS_AT_ONCE, len(new))
         network = FrozenNetwork(trunk, friends.of(first, stop))
-        history = [_of(pairs, first, stop) for pairs in new.history]
+        history = []
+        for owner, item in new.history:
+            low, high = np.searchsorted(owner, (first, stop))
+            history.append((owner[low:high] - first, item[low:high]))
         initial = fold_in(network, torch.from_numpy(start[first:stop]), spaces, history, spread=spread)
         with torch.no_grad():
             parts.append(network.levels(initial))
@@ -166,13 +171,6 @@ def _trunk(embeddings: ConditionalEmbeddings) -> Trunk:
     return trunk
 
 
-def _friends(new: NewUsers, *, weighted: bool) -> Friends:
-    user, friend = new.links
-    weights = new.weights if weighted and new.weights is not None else np.ones(len(user))
-    total = np.bincount(user, weights, minlength=len(new))
-    return Friends(user, friend, (weights / total[user]).astype(np.float32))
-
-
 def _center(known: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
     """The mean [d₀] of initial vectors, and their spread about it, over all dimensions."""
     total, squares = np.zeros(known.shape[1]), 0.0
@@ -195,21 +193,8 @@ def _start(trunk: Trunk, new: NewUsers, friends: Friends, mean: NDArray[np.float
     return start
 
 
-def _of(pairs: Pairs, start: int, stop: int) -> Pairs:
-    """The pairs of the users from ``start`` to ``stop``, who then count from 0."""
-    low, high = np.searchsorted(pairs[0], (start, stop))
-    return pairs[0][low:high] - start, pairs[1][low:high]
-
-
 def _column(ids: Ids) -> Any:
     return np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow()
-
-
-def _merged(old: NDArray[Any], new: NDArray[Any], old_rows: NDArray[Any], new_rows: NDArray[Any]) -> NDArray[Any]:
-    merged = np.empty((len(old) + len(new), old.shape[1]), dtype=old.dtype)
-    merged[old_rows] = old
-    merged[new_rows] = new
-    return merged
 
 
 def _graph(graph: Graph, new: NewUsers, old_rows: NDArray[np.int32], new_rows: NDArray[np.int32]) -> Graph:

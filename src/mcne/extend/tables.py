@@ -16,7 +16,7 @@ from mcne.data.ids import WIDE_TEXT, Ids, encode
 from mcne.data.source import RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of, weights_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.profile import Column, Profile
+from mcne.embeddings.profile import Column
 from mcne.errors import DataError, UsageError, unknown
 
 SHOWN = 3
@@ -98,15 +98,13 @@ def _links(
     friend = rows_of(table, "target_id", embeddings.users)
     _refuse_unknown(table, "target_id", friend < 0, "friends", "friends must be users of the training")
     keys, first, inverse = np.unique(user * embeddings.n_users + friend, return_index=True, return_inverse=True)
-    user_of_pair = user[first]
-    friend_of_pair = friend[first]
     if embeddings.graph.weights is None:
-        return (user_of_pair, friend_of_pair), None
+        return (user[first], friend[first]), None
     given_weights = weights_of(table)
     weights = np.zeros(len(keys), dtype=np.float32)
     np.maximum.at(weights, inverse, np.ones(len(user), np.float32) if given_weights is None else given_weights)
     is_link = weights > 0
-    return (user_of_pair[is_link], friend_of_pair[is_link]), weights[is_link]
+    return (user[first[is_link]], friend[first[is_link]]), weights[is_link]
 
 
 def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> tuple[Pairs, ...]:
@@ -125,8 +123,7 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
         what = f"items of {space.name}"
         _refuse_unknown(table, "item_id", mine & (item < 0), what, "items must be those of the training: leave it out")
         keys = np.unique(user[mine] * len(space.items) + item[mine])
-        users, items = np.divmod(keys, max(1, len(space.items)))
-        pairs.append((users, items))
+        pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
 
 
@@ -140,23 +137,17 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
         )
     repeated = np.flatnonzero(np.bincount(user) > 1)
     if len(repeated):
-        row = int(np.flatnonzero(user == repeated[0])[1])
-        place = table.locate(row, "user_id")
+        place = table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id")
         several = f"{len(repeated):,} users have several"
         raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
-    order = np.argsort(user)
-    attributes = _attributes(profile, table)
-    sorted_by_user = {name: Attribute(each.values[order], each.categories) for name, each in attributes.items()}
-    return KnownAttributes(user[order], sorted_by_user)
-
-
-def _attributes(profile: Profile, table: RawTable) -> dict[str, Attribute]:
-    """Every attribute of the training, row by row."""
     names = [column.name for column in profile.encoding.columns]
     for name in table.data.column_names:
         if name not in (*names, "user_id"):
             raise DataError(f"{table.label}: {unknown('attribute', name, names)}; leave out what training did not have")
-    return {column.name: _attribute(column, table) for column in profile.encoding.columns}
+    order = np.argsort(user)
+    attributes = [_attribute(column, table) for column in profile.encoding.columns]
+    by_user = [Attribute(each.values[order], each.categories) for each in attributes]
+    return KnownAttributes(user[order], dict(zip(names, by_user, strict=True)))
 
 
 def _attribute(column: Column, table: RawTable) -> Attribute:
