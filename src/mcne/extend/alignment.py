@@ -66,15 +66,13 @@ def beside(dataset: SocialDataset, split: Split, added: SocialDataset, parts: Sp
 
 def shared_items(base: ConditionalEmbeddings, behavior: Behavior) -> list[str]:
     """What to know where a new behavior has item ids that others have too: every behavior has a catalog of its own."""
-    notes = []
-    for space in base.spaces:
-        known = int(np.count_nonzero(space.items.rows(behavior.items.arrow()) >= 0))
-        if known:
-            notes.append(
-                f"{known:,} of the {behavior.n_items:,} item ids of {behavior.name} are also items of {space.name}: "
-                "they get vectors of their own"
-            )
-    return notes
+    shared = {space.name: np.count_nonzero(space.items.rows(behavior.items.arrow()) >= 0) for space in base.spaces}
+    return [
+        f"{count:,} of the {behavior.n_items:,} item ids of {behavior.name} are also items of {name}: they get vectors "
+        "of their own"
+        for name, count in shared.items()
+        if count
+    ]
 
 
 def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavior) -> NDArray[np.int32]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.data.graph import Graph, offsets, undirected
-from mcne.data.ids import Ids, encode
+from mcne.data.ids import encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
@@ -64,7 +64,8 @@ def embed_users(
     trunk = _trunk(embeddings)
     new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
     levels = new_levels(trunk, embeddings.spaces, new)
-    ids, (old_rows, new_rows) = encode(_column(embeddings.users), _column(new.ids))
+    columns = [np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow() for ids in (embeddings.users, new.ids)]
+    ids, (old_rows, new_rows) = encode(*columns)
     merged = []
     for old, own in zip((*trunk.levels, embeddings.vectors), levels, strict=True):
         both = np.empty((len(old) + len(own), old.shape[1]), dtype=old.dtype)
@@ -193,10 +194,6 @@ def _start(trunk: Trunk, new: NewUsers, friends: Friends, mean: NDArray[np.float
     return start
 
 
-def _column(ids: Ids) -> Any:
-    return np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow()
-
-
 def _graph(graph: Graph, new: NewUsers, old_rows: NDArray[np.int32], new_rows: NDArray[np.int32]) -> Graph:
     """The network with the new links, in both directions, though only new users have heard along them."""
     user, friend = new.links
@@ -204,8 +201,7 @@ def _graph(graph: Graph, new: NewUsers, old_rows: NDArray[np.int32], new_rows: N
     target = np.concatenate([old_rows[graph.indices], old_rows[friend]])
     weights = None
     if graph.weights is not None:
-        added = np.zeros(0, np.float32) if new.weights is None else new.weights
-        weights = np.concatenate([graph.weights, added])
+        weights = np.concatenate([graph.weights, np.zeros(0, np.float32) if new.weights is None else new.weights])
     return undirected(len(old_rows) + len(new_rows), source, target, weights)[0]
 
 

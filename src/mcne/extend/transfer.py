@@ -45,11 +45,8 @@ class ParameterCounts:
             masks = sum(level.shape[1] for level in trunk.masks)
         *old, new = embeddings.spaces
         learned = {name: array for name, array in trunk.arrays().items() if not name.endswith(".vectors")}
-        arrays = [
-            trunk.levels[0],
-            *learned.values(),
-            *(space.item_vectors for space in old),
-        ]  # levels above are derived
+        # Levels above the first are derived.
+        arrays = [trunk.levels[0], *learned.values(), *(space.item_vectors for space in old)]
         return cls(masks, new.item_vectors.size, sum(array.size for array in arrays))
 
     def __str__(self) -> str:

@@ -67,23 +67,15 @@ def most_visited(graph: Graph, *, size: int, walks: int, length: int, restart: f
         row = np.repeat(np.arange(len(some)), walks)[:, None]
         counts = trail != some[row]
         counts[:, 1:] &= goes_on
-        keys = (row * graph.n_users + trail)[counts]
-        row, at, visited, count = _ranked(keys, graph.n_users, size=size, stream=stream)
-        node[some[row], at] = visited
-        share[some[row], at] = count / np.bincount(row, count, minlength=len(some))[row]
+        visits = np.sort((row * graph.n_users + trail)[counts])
+        first = np.flatnonzero(run_starts(visits))
+        row, visited = np.divmod(visits[first], graph.n_users)
+        count = np.diff(first, append=len(visits))
+        order = np.lexsort((stream.bits(len(first)), -count, row))
+        row, visited, count = row[order], visited[order], count[order]
+        place = np.arange(len(row)) - np.flatnonzero(run_starts(row))[np.cumsum(run_starts(row)) - 1]
+        kept = place < size
+        row, place, count = row[kept], place[kept], count[kept]
+        node[some[row], place] = visited[kept]
+        share[some[row], place] = count / np.bincount(row, count, minlength=len(some))[row]
     return Visited(node, share)
-
-
-def _ranked(
-    keys: NDArray[np.int64], n_nodes: int, *, size: int, stream: Stream
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Of visits ``row * n_nodes + node`` the most frequent of each row: row, place, node and count of each."""
-    keys = np.sort(keys)
-    first = np.flatnonzero(run_starts(keys))
-    row, visited = np.divmod(keys[first], n_nodes)
-    count = np.diff(first, append=len(keys))
-    order = np.lexsort((stream.bits(len(first)), -count, row))
-    row, visited, count = row[order], visited[order], count[order]
-    place = np.arange(len(row)) - np.flatnonzero(run_starts(row))[np.cumsum(run_starts(row)) - 1]
-    kept = place < size
-    return row[kept], place[kept], visited[kept], count[kept]

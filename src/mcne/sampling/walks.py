@@ -44,18 +44,14 @@ class Walker:
         walks[:, 0] = starts
         link = np.zeros(0, dtype=np.int64)
         for k in range(1, length):
-            if k == 1 or (self._p == 1 and self._q == 1):
-                link = self._any_link(walks[:, k - 1], stream)
+            if k == 1 or (self._p == 1 and self._q == 1):  # by weight alone
+                start, end = self._indptr[walks[:, k - 1]], self._indptr[walks[:, k - 1] + 1]
+                low, high = self._weight_before(start), self._weight_before(end)
+                link = np.clip(self._at(low + stream.uniform(len(starts)) * (high - low)), start, end - 1)
             else:
                 link = self._next_link(link, stream)
             walks[:, k] = self._indices[link]
         return walks
-
-    def _any_link(self, users: NDArray[np.int32], stream: Stream) -> NDArray[np.int64]:
-        """A link of every user, by weight alone."""
-        start, end = self._indptr[users], self._indptr[users + 1]
-        low, high = self._weight_before(start), self._weight_before(end)
-        return np.clip(self._at(low + stream.uniform(len(users)) * (high - low)), start, end - 1)
 
     def _next_link(self, came: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
         """The links to go on by, after the links ``came`` by."""
