@@ -56,45 +56,32 @@ def draw_negatives(
     n_items = len(weights)
     drawn = np.full((len(users), count), -1, dtype=np.int32)
     tickets = np.repeat(np.arange(n_items, dtype=np.int32), weights)  # an item has as many as its weight
-    for start in range(0, len(users), USERS_AT_ONCE):
+    drawable_items = int(np.count_nonzero(weights))
+    for start in range(0, len(users) if len(tickets) else 0, USERS_AT_ONCE):
         some = users[start : start + USERS_AT_ONCE]
+        here = drawn[start : start + USERS_AT_ONCE]  # a view: the rows of these users
         own = slice(*np.searchsorted(seen_user, (some[0], some[-1] + 1)))
         seen = seen_user[own].astype(np.int64) * n_items + seen_item[own]  # increasing
-        _draw(drawn[start : start + USERS_AT_ONCE], some, seen, weights, tickets, stream)
+        drawable = offsets(weights[seen % n_items] > 0)
+        keys = some.astype(np.int64) * n_items  # of each user's first item
+        first, last = (np.searchsorted(seen, keys + step) for step in (0, n_items))
+        available = drawable_items - (drawable[last] - drawable[first])
+        open_rows = np.flatnonzero(available > 2 * count)  # the others draw from the list of what is left
+        for _ in range(ROUNDS):
+            if not len(open_rows):
+                break
+            ticket = stream.uniform((len(open_rows), count + count // 2)) * len(tickets)
+            candidates = tickets[np.minimum(ticket.astype(np.int64), len(tickets) - 1)]
+            known = _is_in(seen, keys[open_rows, None] + candidates)
+            fresh = _first_fresh(here[open_rows], np.where(known, -1, candidates))
+            here[open_rows] = fresh
+            open_rows = open_rows[fresh[:, -1] < 0]
+        short = np.flatnonzero(here[:, -1] < 0)
+        at_once = max(1, LIST_CELLS // n_items)
+        for begin in range(0, len(short), at_once):
+            rows = short[begin : begin + at_once]
+            here[rows] = _complete(here[rows], keys[rows], seen, weights, stream)
     return Negatives(users, drawn)
-
-
-def _draw(
-    drawn: NDArray[np.int32],
-    users: NDArray[np.int32],
-    seen: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    tickets: NDArray[np.int32],
-    stream: Stream,
-) -> None:
-    """Fill the rows of ``drawn``."""
-    count = drawn.shape[1]
-    n_items = len(weights)
-    if not len(tickets):
-        return
-    drawable = offsets(weights[seen % n_items] > 0)
-    first, last = (np.searchsorted(seen, (users.astype(np.int64) + step) * n_items) for step in (0, 1))
-    available = int(np.count_nonzero(weights)) - (drawable[last] - drawable[first])
-    open_rows = np.flatnonzero(available > 2 * count)  # the others draw from the list of what is left
-    for _ in range(ROUNDS):
-        if not len(open_rows):
-            break
-        ticket = stream.uniform((len(open_rows), count + count // 2)) * len(tickets)
-        candidates = tickets[np.minimum(ticket.astype(np.int64), len(tickets) - 1)]
-        known = _is_in(seen, users[open_rows, None].astype(np.int64) * n_items + candidates)
-        fresh = _first_fresh(drawn[open_rows], np.where(known, -1, candidates))
-        drawn[open_rows] = fresh
-        open_rows = open_rows[fresh[:, -1] < 0]
-    short = np.flatnonzero(drawn[:, -1] < 0)
-    at_once = max(1, LIST_CELLS // n_items)
-    for start in range(0, len(short), at_once):
-        rows = short[start : start + at_once]
-        drawn[rows] = _complete(drawn[rows], users[rows], seen, weights, stream)
 
 
 def _is_in(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -124,15 +111,13 @@ def _first_fresh(before: NDArray[np.int32], candidates: NDArray[np.int32]) -> ND
 
 def _complete(
     drawn: NDArray[np.int32],
-    users: NDArray[np.int32],
+    user_keys: NDArray[np.int64],
     seen: NDArray[np.int64],
     weights: NDArray[np.int64],
     stream: Stream,
 ) -> NDArray[np.int32]:
     """Rows completed by exponential races among all items left: the smallest −ln(u)/weight come first."""
-    n_items = len(weights)
-    keys = users[:, None].astype(np.int64) * n_items + np.arange(n_items)
-    left = (weights > 0) & ~_is_in(seen, keys)  # [n, items]
+    left = (weights > 0) & ~_is_in(seen, user_keys[:, None] + np.arange(len(weights)))  # [n, items]
     row, place = np.nonzero(drawn >= 0)
     left[row, drawn[row, place]] = False
     arrival = np.where(left, -np.log1p(-stream.uniform(left.shape)) / np.maximum(weights, 1), np.inf)

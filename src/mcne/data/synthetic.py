@@ -338,33 +338,27 @@ def _tie(
 
 def _behavior(config: SyntheticConfig, planted: Planted, k: int, awake: NDArray[np.bool_]) -> Behavior:
     """The distinct records of one behavior; items that nobody touched stay in the planted catalog alone."""
-    active = awake & (Stream(config.seed, "synthetic", "active", k).uniform(config.users) >= COLD_IN_BEHAVIOR)
-    counts = heavy_tailed(Stream(config.seed, "synthetic", "records", k), config.users, mean=config.records_per_user)
-    user, item = _records(config, planted, k, counts * active)
-    touched = np.bincount(item, minlength=config.n_items) > 0
-    rows = np.cumsum(touched, dtype=np.int32) - np.int32(1)
-    times = Stream(config.seed, "synthetic", "times", k).integers(PERIOD, len(user))
-    times += FIRST_SECOND
-    return Behavior(planted.behaviors[k], Ids(np.flatnonzero(touched) + 1), user, rows[item], times)
-
-
-def _records(
-    config: SyntheticConfig, planted: Planted, k: int, counts: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Users and catalog rows of the distinct records, by user and then by item."""
+    purposes = ("active", "records", "pools", "ranks", "times")
+    chances, activity, kinds, ranks, moments = (Stream(config.seed, "synthetic", what, k) for what in purposes)
+    active = awake & (chances.uniform(config.users) >= COLD_IN_BEHAVIOR)
+    counts = heavy_tailed(activity, config.users, mean=config.records_per_user) * active
     pools = planted.catalogs[k].pools()
     tastes = planted.tastes(k)
-    kinds, ranks = (Stream(config.seed, "synthetic", what, k) for what in ("pools", "ranks"))
-    users, items = [], []
+    records = []
     for start in range(0, config.users, USERS_AT_ONCE):
-        part = slice(start, start + USERS_AT_ONCE)
-        user = np.repeat(np.arange(start, start + len(counts[part])), counts[part])
+        part = counts[start : start + USERS_AT_ONCE]
+        user = np.repeat(np.arange(start, start + len(part)), part)
         item = _draw_items(pools, tastes[user], config.levels, kinds=kinds, ranks=ranks)
         keys = np.sort(user * config.n_items + item)
         distinct = np.divmod(keys[run_starts(keys)], config.n_items)
-        users.append(distinct[0].astype(np.int32))
-        items.append(distinct[1].astype(np.int32))
-    return np.concatenate(users), np.concatenate(items)
+        records.append(np.stack(distinct).astype(np.int32))  # by user and then by item
+    user, item = np.concatenate(records, axis=1)
+    del records
+    touched = np.bincount(item, minlength=config.n_items) > 0
+    rows = np.cumsum(touched, dtype=np.int32) - np.int32(1)
+    times = moments.integers(PERIOD, len(user))
+    times += FIRST_SECOND
+    return Behavior(planted.behaviors[k], Ids(np.flatnonzero(touched) + 1), user, rows[item], times)
 
 
 def _draw_items(

@@ -54,7 +54,14 @@ class Reading:
 
 def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
     """The raw columns of up to three tables, each a path or a frame."""
-    acts = _read_interactions(interactions, reading)
+    wanted = Wanted(["user_id", "item_id", "behavior"], ["timestamp"])
+    if reading.single_behavior:
+        wanted = Wanted(["user_id", "item_id"], ["timestamp", "behavior"])
+    acts = read_table(interactions, "interactions", wanted, reading.columns)
+    if reading.single_behavior and "behavior" in acts:
+        raise UsageError(
+            f"{acts.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
+        )
     ties = None if links is None else read_table(links, "links", LINK_COLUMNS, reading.columns)
     people = None if users is None else read_table(users, "users", USER_COLUMNS, reading.columns)
 
@@ -79,19 +86,6 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
         provenance={"sources": {str(path): sha256_of_file(Path(path)) for path in paths}},
         notes=notes,
     )
-
-
-def _read_interactions(interactions: Any, reading: Reading) -> RawTable:
-    """The table of interactions, which has a column of behaviors unless they are all one."""
-    wanted = Wanted(["user_id", "item_id", "behavior"], ["timestamp"])
-    if reading.single_behavior:
-        wanted = Wanted(["user_id", "item_id"], ["timestamp", "behavior"])
-    table = read_table(interactions, "interactions", wanted, reading.columns)
-    if reading.single_behavior and "behavior" in table:
-        raise UsageError(
-            f"{table.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
-        )
-    return table
 
 
 def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], list[int]]:

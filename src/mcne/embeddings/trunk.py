@@ -221,8 +221,10 @@ def _aggregate(trunk: Trunk, graph: Graph, layer: int, vectors: Vectors, without
     receiver = graph.sources()
     content = _content(trunk, graph)
     shares = graph.shares(weighted=trunk.weighted)
-    if without.message is not None:
-        shares = _shared_anew(shares, receiver, ~without.message[layer], graph.n_users)
+    if without.message is not None:  # the shares of the others sum to 1 again wherever one is left
+        left = shares * ~without.message[layer]
+        total_left = np.bincount(receiver, left, minlength=graph.n_users)[receiver]
+        shares = np.divide(left, total_left, out=np.zeros_like(left), where=total_left > 0)
     behavior = None if without.behavior is None else without.behavior[layer]
     total = np.zeros_like(vectors, dtype=np.float32)
     for part, weights in _weighed(trunk, graph, layer, vectors, behavior):
@@ -250,12 +252,3 @@ def _weighed(
         if behavior is not None:
             scores = np.where(np.arange(scores.shape[1]) == behavior[part, None], -np.inf, scores)
         yield part, softmax(scores).astype(np.float32)
-
-
-def _shared_anew(
-    shares: NDArray[np.float64], receiver: NDArray[np.int32], kept: NDArray[np.bool_], n_users: int
-) -> NDArray[np.float64]:
-    """The shares of the kept messages, which sum to 1 again wherever one is left."""
-    left = shares * kept
-    total = np.bincount(receiver, left, minlength=n_users)[receiver]
-    return np.divide(left, total, out=np.zeros_like(left), where=total > 0)

@@ -56,11 +56,7 @@ def pooled_recall(ranks: Ranks, *, cutoff: int) -> float | None:
 
 
 METRICS: Mapping[str, Callable[..., PerUser]] = {
-    "recall": recall,
-    "ndcg": ndcg,
-    "hit_rate": hit_rate,
-    "mrr": mrr,
-    "hits_ideal_ndcg": hits_ideal_ndcg,
+    metric.__name__: metric for metric in (recall, ndcg, hit_rate, mrr, hits_ideal_ndcg)
 }
 TITLES: Mapping[str, str] = {
     "recall": "Recall",

@@ -1,9 +1,7 @@
 """The ways to rank: against 100 uniform or popular negatives of the split, or against the whole catalog.
 
-A user's items of the scored part are ranked together with the other candidates. The place of an item is the number of
-candidates that score higher, plus a random place within its group of equal scores; items of a user that are equal
-get different places, as if the group were shuffled. So a constant scorer gets what chance gives. Coverage tells how
-much of the catalog is recommended to anyone at all.
+The place of an item is the number of candidates that score higher, plus a random place within its group of equal
+scores; items of a user that are equal get different places. So a constant scorer gets what chance gives.
 """
 
 from __future__ import annotations
@@ -29,9 +27,7 @@ Part = Literal["validation", "test"]
 ProtocolName = Literal["sampled", "popular", "full"]
 
 CUTOFFS = (5, 10, 20)
-DECIDING_METRIC = "ndcg@5"
-"""On the validation part, averaged over behaviors, it chooses epochs and settings."""
-
+DECIDING_METRIC = "ndcg@5"  # on the validation part, averaged over behaviors, it chooses epochs and settings
 NEGATIVES = {"sampled": "uniform", "popular": "popular"}  # protocol -> the kind kept with the split
 FULL_AT_ONCE = 1 << 22  # few enough to stay in cache, enough for a fast product
 
@@ -137,10 +133,9 @@ def coverage(
 ) -> dict[str, dict[str, float]]:
     """For each behavior ``{"coverage@5": …}``: the share of its items among the first 5 of any user's list.
 
-    The lists are those of the ``full`` protocol: every item that the user has in no earlier part, best first, equal
-    scores in an order of chance that ``seed`` decides. They are made for *all* users of the network, with or without
-    items in ``part``: recommendations go to everyone. So a method that gives a user the same score for every item
-    recommends at random, and covers much for that reason; read coverage beside Recall, never alone.
+    The lists are those of the ``full`` protocol, equal scores in an order of chance that ``seed`` decides, for *all*
+    users of the network. A method that gives a user the same score for every item recommends at random, and covers
+    much for that reason; read coverage beside Recall, never alone.
     """
     check_request(dataset, split, part=part, protocol="full", cutoffs=cutoffs)
     result = {}
@@ -206,7 +201,10 @@ def _compare(
             scores = catalog_scores(task, users[rows])
             column = own
         else:
-            scores = _list_scores(task, users[rows], rows=rows, own=own)
+            kept = task.split.negatives[task.part][NEGATIVES[task.protocol]][task.k]
+            items = np.concatenate([own, kept.items[rows]], axis=1)  # [n, m + COUNT], −1 where either list is shorter
+            scores = _scores(task, users[rows], np.maximum(items, 0))
+            scores[items < 0] = np.nan
             column = np.broadcast_to(place, own.shape)
         for j in place.tolist():
             n = np.count_nonzero(inside[:, j])  # users with more than j items come first
@@ -242,17 +240,6 @@ def catalog_scores(task: Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
     first, last = (np.searchsorted(task.behavior.user, users, side=side).tolist() for side in ("left", "right"))
     for row, (a, b) in enumerate(zip(first, last, strict=True)):
         scores[row, item[a:b][part[a:b] < PARTS.index(task.part)]] = np.nan
-    return scores
-
-
-def _list_scores(
-    task: Task, users: NDArray[np.int32], *, rows: NDArray[np.int64], own: NDArray[np.int32]
-) -> NDArray[np.float32]:
-    """Scores of the user's items and then of its negatives [n, m + COUNT], NaN where either list is shorter."""
-    negatives = task.split.negatives[task.part][NEGATIVES[task.protocol]][task.k].items[rows]
-    items = np.concatenate([own, negatives], axis=1)
-    scores = _scores(task, users, np.maximum(items, 0))
-    scores[items < 0] = np.nan
     return scores
 
 

@@ -1,20 +1,16 @@
 """Is one method better than another, or is it chance? A paired bootstrap over users.
 
-A user's scores are first averaged over splits. What is then resampled are users: the answer is about other users of the
-kind at hand. Methods are compared on the same users and splits, and only the difference of a user's two scores counts,
-so that how hard a user is for both drops out.
+Methods are compared on the same users and splits, and only the difference of a user's two scores counts, averaged over
+splits, so that how hard a user is for both drops out.
 
-**Users are resampled as a whole, with their records in every behavior** (a bootstrap of clusters). A table's mean is
-the mean over behaviors of the means over users. Many users are in several behaviors, and a method that suits a user in
-one may suit it in the others: the means of the behaviors are not independent. Resampling within each behavior would
-treat them as if they were, and give intervals too narrow by a factor of up to the root of the number of behaviors.
-Drawn as a whole, users carry the dependence into every resample; and each behavior is still resampled over its users.
+**Users are resampled as a whole, with their records in every behavior** (a bootstrap of clusters). A method that suits
+a user in one behavior may suit it in the others, so the means of the behaviors are not independent. Resampling within
+each behavior would give intervals too narrow by a factor of up to the root of the number of behaviors.
 
-A resample draws as many users as there are, with replacement. The interval holds the middle 95 % of the resampled
-differences. The two-sided p is twice the share of them on the far side of zero (zero included, and the observed
-difference counted among them so that p is never 0): nearly the level at which the interval would just touch zero. Few
-users make both too sure, one user certain: look at ``users`` below some 30. The same resamples serve all comparisons,
-and Holm's correction bounds the chance of *any* false finding among them.
+The interval holds the middle 95 % of the resampled differences. The two-sided p is twice the share of them on the far
+side of zero (zero included, and the observed difference counted among them so that p is never 0). Few users make both
+too sure, one user certain: look at ``users`` below some 30. The same resamples serve all comparisons, and Holm's
+correction bounds the chance of *any* false finding among them.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.errors import UsageError, unknown
-from mcne.evaluation.protocol import BehaviorEvaluation, Evaluation
+from mcne.evaluation.protocol import Evaluation
 from mcne.randomness import Stream
 
 RESAMPLES = 10_000
@@ -103,8 +99,16 @@ def averaged(evaluations: Sequence[Evaluation], metric: str) -> UserScores:
     scores = {}
     for behavior in evaluations[0].behaviors:
         results = [each.behaviors[behavior] for each in evaluations if len(each.behaviors[behavior].users)]
-        if results:
-            scores[behavior] = _averaged(results, metric)
+        if not results:
+            continue
+        if metric not in results[0].metrics:
+            raise UsageError(unknown("metric of users", metric, results[0].metrics))
+        users, row = np.unique(np.concatenate([each.users for each in results]), return_inverse=True)
+        weight = np.concatenate([np.full(len(each.users), 1 / len(each.users)) for each in results])
+        score = np.concatenate([each.metrics[metric] for each in results])
+        weights = np.bincount(row, weight, minlength=len(users))
+        means = np.bincount(row, weight * score, minlength=len(users)) / weights
+        scores[behavior] = BehaviorScores(users, weights / len(results), means)
     return UserScores(subjects.pop(), scores)
 
 
@@ -149,18 +153,6 @@ def holm(p: Sequence[float]) -> list[float]:
     adjusted = np.empty(len(p))
     adjusted[ordered] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted.tolist()
-
-
-def _averaged(results: Sequence[BehaviorEvaluation], metric: str) -> BehaviorScores:
-    """The scores of one behavior, from the splits in which it has users."""
-    if metric not in results[0].metrics:
-        raise UsageError(unknown("metric of users", metric, results[0].metrics))
-    users, row = np.unique(np.concatenate([each.users for each in results]), return_inverse=True)
-    weight = np.concatenate([np.full(len(each.users), 1 / len(each.users)) for each in results])
-    score = np.concatenate([each.metrics[metric] for each in results])
-    weights = np.bincount(row, weight, minlength=len(users))
-    scores = np.bincount(row, weight * score, minlength=len(users)) / weights
-    return BehaviorScores(users, weights / len(results), scores)
 
 
 def _differences(method: UserScores, rival: UserScores, *, name: str) -> list[BehaviorScores]:
@@ -217,7 +209,12 @@ def _comparison(sample: Sequence[BehaviorScores], resampled: Array) -> Compariso
     p = float(min(1.0, 2 * (1 + far) / (1 + len(means))))
     low, high = np.quantile(means, INTERVAL).tolist()
     difference = float(np.mean([each.weights @ each.scores for each in sample]))
-    deviation = float(np.sqrt(np.mean([_variance(each) for each in sample])))
+    variances = []
+    for each in sample:  # around the mean: the textbook's with n − 1 where weights are equal
+        n = len(each.users)
+        around = each.scores - each.weights @ each.scores
+        variances.append(float(each.weights @ around**2) * n / max(n - 1, 1))
+    deviation = float(np.sqrt(np.mean(variances)))
     return Comparison(
         difference,
         low,
@@ -229,13 +226,6 @@ def _comparison(sample: Sequence[BehaviorScores], resampled: Array) -> Compariso
         float(np.mean([np.mean(each.scores < 0) for each in sample])),
         len(np.unique(np.concatenate([each.users for each in sample]))),
     )
-
-
-def _variance(sample: BehaviorScores) -> float:
-    """The variance of a behavior's differences around their mean: the textbook's with n − 1 where weights are equal."""
-    n = len(sample.users)
-    around = sample.scores - sample.weights @ sample.scores
-    return float(sample.weights @ around**2) * n / max(n - 1, 1)
 
 
 def _adjusted(family: Mapping[Key, Comparison]) -> dict[Key, Comparison]:

@@ -1,19 +1,13 @@
 """The same evaluation on parts of what was scored: users without history, and cold, head and tail items.
 
-A slice keeps some of the scored pairs and measures them at the places they had in the whole ranking: nothing is scored
-or ranked again, so the other items of a user stay in its list, above or below. A user counts in a slice of items if it
-has one scored item there at least; its Recall is the share of *those* items that are found, and NDCG's ideal is a list
-that starts with those items. A method that ranks every scored item of a user above all others can therefore stay below
-1 on a slice, where the user's items outside the slice stand above those inside.
+A slice keeps some of the scored pairs and measures them at the places they had in the whole ranking. A user counts in a
+slice of items if it has one scored item there at least; its Recall is the share of *those* items that are found, and
+NDCG's ideal is a list that starts with those items. A perfect ranking can therefore stay below 1 on a slice, where the
+user's items outside the slice stand above those inside.
 
-Everything is counted in the training part of the behavior at hand, whatever the user or item does elsewhere:
-
-- ``cold_users`` have no training record, ``warm_users`` have one at least;
-- ``cold_items`` have no training record;
-- ``head_items`` are the 10 % most popular of the items with a training record, with all that tie with the last of
-  them (so a slice never depends on the order of rows; on Ciao and Epinions it holds 10 to 13 %);
-- ``tail_items`` are the other items with a training record.
-
+``cold_users`` and ``cold_items`` have no training record in the behavior at hand, ``warm_users`` have one at least.
+``head_items`` are the 10 % most popular of the items with a training record, with all that tie with the last of them
+(so a slice never depends on the order of rows; on Ciao and Epinions it holds 10 to 13 %), ``tail_items`` the others.
 So the two slices of users, and the three of items, share out all scored pairs.
 """
 
@@ -41,10 +35,9 @@ def sliced(evaluation: Evaluation, dataset: SocialDataset, split: Split) -> dict
         result = evaluation.behaviors[behavior.name]
         if not np.array_equal(np.repeat(result.users, result.counts), user) or not np.array_equal(result.items, item):
             raise UsageError(f"behavior {behavior.name!r}: an evaluation on another split; slice it with its own")
-        users, items = user_slices(dataset, split, behavior=k), item_slices(dataset, split, behavior=k)
-        for name, inside in users.items():
+        for name, inside in user_slices(dataset, split, behavior=k).items():
             chosen[name][behavior.name] = inside[user]
-        for name, inside in items.items():
+        for name, inside in item_slices(dataset, split, behavior=k).items():
             chosen[name][behavior.name] = inside[item]
     return {name: restricted(evaluation, pairs) for name, pairs in chosen.items()}
 
