@@ -79,11 +79,19 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTab
     if not path.is_file():
         raise DataError(f"{path}: {'a directory' if path.is_dir() else 'no such file'}; give the path of a file")
     if suffix in PARQUET_SUFFIXES:
-        return _read_parquet(path, wanted, columns)
+        import pyarrow.parquet as pq  # takes longer to import than the rest of this module
+
+        try:
+            names = _resolve(str(path), pq.read_schema(path).names, wanted, columns)
+            frame = pq.read_table(path, columns=list(names.values()))
+            frame.validate(full=True)  # a damaged file may hold text that is none
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(f"{path}: not a readable parquet file ({reason}); write it again") from error
+        return _typed(frame, str(path), wanted, columns)
     text = open_text(path)
     names = _resolve(str(path), text.names, wanted, columns)
-    types = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in names.items()}
-    data, notes = _trim(_code_text(text.read(types).rename_columns(list(names))), path)
+    data, notes = _trim(_code_text(text.read(names)), path)
 
     def locate(row: int, column: str) -> str:
         return text.locate(row, names.get(column, column))
@@ -112,19 +120,6 @@ def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
             codes = np.asarray(distinct.indices)[np.asarray(column.indices)].astype(np.int32)
             table = table.set_column(position, name, pa.DictionaryArray.from_arrays(codes, distinct.dictionary))
     return table, notes
-
-
-def _read_parquet(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
-    import pyarrow.parquet as pq  # takes longer to import than the rest of this module
-
-    try:
-        names = _resolve(str(path), pq.read_schema(path).names, wanted, columns)
-        frame = pq.read_table(path, columns=list(names.values()))
-        frame.validate(full=True)  # a damaged file may hold text that is none
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path}: not a readable parquet file ({reason}); write it again") from error
-    return _typed(frame, str(path), wanted, columns)
 
 
 def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
@@ -207,9 +202,10 @@ class TextFile:
         declared = zip(self.names, self.header, strict=True)
         return frozenset(name for name, written in declared if written.endswith(":token"))
 
-    def read(self, types: Mapping[str, pa.DataType]) -> pa.Table:
-        """The columns named in ``types``. Nothing is taken for missing: empty fields are empty text."""
-        written = {self.header[self.names.index(name)]: kind for name, kind in types.items()}
+    def read(self, names: Mapping[str, str]) -> pa.Table:
+        """Columns under their standard names, which map to the file's. Empty fields are empty text, not missing."""
+        header = {name: self.header[self.names.index(own)] for name, own in names.items()}
+        written = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in header.items()}
         with self.path.open("rb") as file:  # Arrow, not told of line breaks inside fields, may cut the file there
             chunks = iter(lambda: file.read(BLOCK), b"")
             may_break = self.quoted and (self.path.suffix == ".gz" or any(b'"' in chunk for chunk in chunks))
@@ -225,7 +221,7 @@ class TextFile:
             self._explain(written, error)
         if not len(table):
             raise DataError(f"{self.path}: {NO_ROWS}")
-        return table.rename_columns(list(types))
+        return table.rename_columns(list(names))
 
     def locate(self, row: int, column: str) -> str:
         """``file, line 7, column 'x', value '…'`` for a row counted without the header and blank lines."""

@@ -1,8 +1,7 @@
 """From tables to raw columns: CSV, parquet and RecBole files, pandas, polars and Arrow frames.
 
-Interactions have the columns ``user_id, item_id, behavior[, timestamp]``, links ``source_id, target_id[, weight]``
-and users ``user_id`` and any attributes; other names are mapped with ``columns``. Nothing is guessed and nothing
-silently dropped: what does not fit is refused with its place, its value and what is allowed.
+Nothing is guessed and nothing silently dropped: what does not fit is refused with its place, its value and what is
+allowed. :meth:`mcne.SocialDataset.from_frames` describes the columns.
 """
 
 from __future__ import annotations
@@ -249,9 +248,10 @@ def _numbers(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any
     """A column of finite numbers: int64 where every value is written as one, else float64."""
     if data.null_count:
         _refuse_missing(table, column)
-    if pa.types.is_integer(data.type) or pa.types.is_floating(data.type):
-        whole = pa.types.is_integer(data.type)
-        numbers = _int64(table, column, data) if whole else np.asarray(data.cast(pa.float64()))
+    if pa.types.is_integer(data.type):
+        numbers = _int64(table, column, data)
+    elif pa.types.is_floating(data.type):
+        numbers = np.asarray(data.cast(pa.float64()))
     elif table.is_text:
         numbers = _parse(table, column, data)
     else:

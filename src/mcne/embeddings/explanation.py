@@ -127,7 +127,7 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
         raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")
-    linked = bool(np.isin(other, graph.neighbors(user)))
+    linked = other in graph.neighbors(user)
     trunk = embeddings.trunk if linked else None
     friends = np.intersect1d(graph.neighbors(user), graph.neighbors(other), assume_unique=True)
     return Explanation(
