@@ -116,9 +116,11 @@ class Ids(Sequence[int | str]):
 
     def row(self, raw: int | str, *, what: str = "id") -> int:
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
-        is_text = isinstance(raw, str)
-        is_integer = is_text and pc.match_substring_regex(pa.array([raw]), CANONICAL_INTEGER)[0].as_py()
-        row = int(self.rows([int(raw) if self.kind == "integer" and is_integer else raw])[0])
+        known: int | str = raw
+        if self.kind == "integer" and isinstance(raw, str):
+            is_integer = pc.match_substring_regex(pa.array([raw]), CANONICAL_INTEGER)[0].as_py()
+            known = int(raw) if is_integer else raw
+        row = int(self.rows([known])[0])
         if row >= 0:
             return row
         if not len(self):

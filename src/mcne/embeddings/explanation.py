@@ -129,6 +129,13 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")
     linked = other in graph.neighbors(user)
     trunk = embeddings.trunk if linked else None
+    remark = ""
+    if not linked:
+        remark = "no attention: no message passes between users that are not linked"
+    elif trunk is None:
+        remark = f"no attention: {embeddings.method!r} passes no messages along links"
+    elif trunk.attention is None:
+        remark = f"{embeddings.method!r} weighs all behaviors alike"
     friends = np.intersect1d(graph.neighbors(user), graph.neighbors(other), assume_unique=True)
     return Explanation(
         users[user],
@@ -136,7 +143,7 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         linked,
         () if trunk is None else attended(embeddings.behavior_names, trunk),
         () if trunk is None else tuple(_message(embeddings, trunk, *way) for way in ((other, user), (user, other))),
-        _remark(embeddings, linked),
+        remark,
         _likeness(*embeddings.vectors[[user, other]]),
         tuple(_on_behavior(embeddings, space, user, other) for space in embeddings.spaces),
         _common(users, friends[(friends != user) & (friends != other)]),
@@ -151,14 +158,6 @@ def attended(names: Sequence[str], trunk: Trunk) -> tuple[str, ...]:
 def other_name(names: Sequence[str]) -> str:
     """What the last mask row is called beside the behaviors' names."""
     return OTHER if OTHER not in names else f"{OTHER} (of no behavior)"
-
-
-def _remark(embeddings: ConditionalEmbeddings, linked: bool) -> str:
-    if not linked:
-        return "no attention: no message passes between users that are not linked"
-    if embeddings.trunk is None:
-        return f"no attention: {embeddings.method!r} passes no messages along links"
-    return f"{embeddings.method!r} weighs all behaviors alike" if embeddings.trunk.attention is None else ""
 
 
 def _message(embeddings: ConditionalEmbeddings, trunk: Trunk, sender: int, receiver: int) -> Message:

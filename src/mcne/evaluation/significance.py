@@ -15,7 +15,7 @@ correction bounds the chance of *any* false finding among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -184,20 +184,17 @@ def _resampled(samples: Mapping[str, list[BehaviorScores]], *, resamples: int, s
         for one, sample in zip(parts[1:], samples.values(), strict=True):
             one[rows[k], k] = each.weights * sample[k].scores
     columns = np.ascontiguousarray(parts.transpose(1, 0, 2)).reshape(len(users), -1)
-    drawn = [times @ columns for times in _draws(len(users), resamples=resamples, seed=seed)]
+    stream = Stream(seed, "bootstrap")
+    size = max(1, AT_ONCE // len(users))
+    drawn = []
+    for start in range(0, resamples, size):
+        n = min(size, resamples - start)
+        cell = stream.integers(len(users), (n, len(users))) + len(users) * np.arange(n)[:, None]
+        times = np.bincount(cell.ravel(), minlength=cell.size).reshape(cell.shape)  # each user in each resample
+        drawn.append(times.astype(np.float64) @ columns)
     sums = np.concatenate(drawn).reshape(resamples, 1 + len(samples), len(behaviors))
     weight = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)
     return {name: _without_rounding(sums[:, i] / weight) for i, name in enumerate(samples, start=1)}
-
-
-def _draws(n_users: int, *, resamples: int, seed: int) -> Iterator[Array]:
-    """How many times each user is in each resample: [resamples, n_users], some resamples at a time."""
-    stream = Stream(seed, "bootstrap")
-    size = max(1, AT_ONCE // n_users)
-    for start in range(0, resamples, size):
-        n = min(size, resamples - start)
-        cell = stream.integers(n_users, (n, n_users)) + n_users * np.arange(n)[:, None]
-        yield np.bincount(cell.ravel(), minlength=n * n_users).reshape(n, n_users).astype(np.float64)
 
 
 def _comparison(sample: Sequence[BehaviorScores], resampled: Array) -> Comparison:
