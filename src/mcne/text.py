@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 NO_VALUE = "–"
-VOID = frozenset({"br", "img", "input", "meta"})
-"""Elements that have no end tag."""
+VOID = frozenset({"br", "img", "input", "meta"})  # elements that have no end tag
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 """Characters that HTML text may not contain, even escaped; names in the data may contain them."""
-LONG = 24
-"""Cells with more characters than this get a wider column."""
-MOST_ROWS = 21
-"""Tables with more rows are folded; seven behaviors have 21 pairs."""
+LONG = 24  # cells with more characters than this get a wider column
+MOST_ROWS = 21  # tables with more rows are folded; seven behaviors have 21 pairs
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,17 +179,18 @@ def test_a_map_of_all_conditional_vectors() -> None:
     assert learned.trustworthiness > 0.85
 
 
-def test_the_seed_decides_and_everything_comes_back() -> None:
+def test_the_seed_decides_and_everything_comes_back(tmp_path: Path) -> None:
     first, again, other = (conditional_map(planted(30), n_users=20, seed=seed) for seed in (0, 0, 1))
     text = json.dumps(first.to_json(), allow_nan=False)
     assert text == json.dumps(again.to_json(), allow_nan=False)
     assert other.user_ids != first.user_ids
-    back = ConditionalMap.from_json(text, source="a file")
+    (tmp_path / "map.json").write_text(text)
+    back = ConditionalMap.read(tmp_path / "map.json")
     assert json.dumps(back.to_json()) == text
     assert "places" not in first.numbers()
 
 
-def test_aligned_maps_follow_the_same_users() -> None:
+def test_aligned_maps_follow_the_same_users(tmp_path: Path) -> None:
     """On the first behavior users are near their half of the alphabet, on the second near the even or the odd."""
     made = planted()
     found = conditional_map(made, seed=0, layout="aligned")
@@ -201,7 +203,8 @@ def test_aligned_maps_follow_the_same_users() -> None:
         assert np.mean(unlike[near] == unlike[:, None]) < 0.7
         assert panel.kept_neighbors is not None
         assert 0 < panel.kept_neighbors < 1
-    back = ConditionalMap.from_json(json.dumps(found.to_json()), source="a file")
+    (tmp_path / "map.json").write_text(json.dumps(found.to_json()))
+    back = ConditionalMap.read(tmp_path / "map.json")
     assert back.to_json() == found.to_json()
 
 
@@ -236,6 +239,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "mcne map", "version": 99}', '{"kind": 1, "version": 1}'])
-def test_files_that_are_no_maps(text: str) -> None:
+def test_files_that_are_no_maps(text: str, tmp_path: Path) -> None:
+    (tmp_path / "here.json").write_text(text)
     with pytest.raises(ArtifactError, match=r"here\.json: no map that this version can read"):
-        ConditionalMap.from_json(text, source="here.json")
+        ConditionalMap.read(tmp_path / "here.json")

@@ -267,7 +267,8 @@ def test_users_to_follow_are_far_from_one_another() -> None:
 
 def test_a_map_drawn_again_from_its_data_has_the_same_bytes(tmp_path: Path) -> None:
     for kind, found in (("a", together(3, at_one_place=True)), ("b", aligned(3))):
-        back = ConditionalMap.from_json(json.dumps(found.to_json()), source="here")
+        (tmp_path / f"{kind}.json").write_text(json.dumps(found.to_json()))
+        back = ConditionalMap.read(tmp_path / f"{kind}.json")
         for name, each in (("first", found), ("again", back)):
             with styled("dark"):
                 save(draw_map(each, theme="dark"), tmp_path / f"{kind}-{name}.png")

@@ -48,8 +48,7 @@ Part = Literal["behaviors", "links"]
 Chance = Literal["random", "swapped"]
 Array = NDArray[np.float64]
 Real = NDArray[np.float32]
-Changes = Mapping[str, Array]
-"""Of vectors, scores and top items: a number for each user."""
+Changes = Mapping[str, Array]  # of vectors, scores and top items: a number for each user
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from mcne.embeddings.ranking import inverse_norms
 from mcne.errors import DataError, UsageError
 from mcne.randomness import Stream
 
-ROUNDS = 200
-"""Times that pairs are drawn anew before a network counts as too dense."""
+ROUNDS = 200  # times that pairs are drawn anew before a network counts as too dense
 PAIRS_AT_ONCE = 1 << 14
 
 Pairs = NDArray[np.int32]  # [n, 2], the lower row first

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -21,19 +22,14 @@ from mcne.errors import ArtifactError, UsageError
 from mcne.randomness import Stream
 
 KIND, VERSION = "mcne map", 1
-SETTINGS = ("layout", "method", "fingerprint", "seed", "perplexity")
-"""Fields of a map that are stored as they are."""
-USERS, FEWEST = 1000, 10
-"""How many users a map is of, and how many it needs."""
+SETTINGS = ("layout", "method", "fingerprint", "seed", "perplexity")  # fields of a map that are stored as they are
+USERS, FEWEST = 1000, 10  # how many users a map is of, and how many it needs
 PERPLEXITY = 30.0
 RANDOM_DRAWS = 10
-MEASURED = 3000
-"""Points that separation is measured on at most: it takes the distances of all pairs."""
-DIGITS = 3
-"""Of places in a map, which is some hundred units wide."""
+MEASURED = 3000  # points that separation is measured on at most: it takes the distances of all pairs
+DIGITS = 3  # of places in a map, which is some hundred units wide
 NEIGHBORS = 15
-BLOCK = 1024
-"""Rows whose distances to all others are held at once."""
+BLOCK = 1024  # rows whose distances to all others are held at once
 LEARNED, RANDOM, WHOLE = "learned masks", "random masks", "whole vector"
 
 Layout = Literal["together", "aligned"]
@@ -92,16 +88,16 @@ class ConditionalMap:
         return values
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data; :meth:`from_json` reads it back."""
+        """Everything, as plain data; :meth:`read` reads it back from a file."""
         places = [dict(zip(panel.groups, panel.places.tolist(), strict=True)) for panel in self.panels]
         content = {"kind": KIND, "version": VERSION} | self.numbers()
         return content | {"user_ids": list(self.user_ids), "places": places}
 
     @classmethod
-    def from_json(cls, text: str, *, source: str) -> ConditionalMap:
-        """What :meth:`to_json` told; ``source`` names the file in errors."""
+    def read(cls, path: Path) -> ConditionalMap:
+        """The map that a file holds, as ``mcne plot map`` keeps it."""
         try:
-            content = json.loads(text)
+            content = json.loads(path.read_text(encoding="utf-8"))
             if (content["kind"], content["version"]) != (KIND, VERSION):
                 raise ValueError(f"{content['kind']!r} of version {content['version']}")
             panels = tuple(_panel(*each) for each in zip(content["panels"], content["places"], strict=True))
@@ -109,8 +105,9 @@ class ConditionalMap:
             whole = Separation(**content["separation"]) if "separation" in content else None
             draws = tuple(Separation(**draw) for draw in content.get("random_masks", ()))
             return cls(**same, user_ids=tuple(content["user_ids"]), panels=panels, separation=whole, random_masks=draws)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ArtifactError(f"{source}: no map that this version can read ({error!r}); make it again") from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            step = "give the .json that mcne plot map kept, or make it again"
+            raise ArtifactError(f"{path}: no map that this version can read ({error!r}); {step}") from error
 
 
 def conditional_map(

@@ -15,7 +15,7 @@ import typer
 
 from mcne.cli.options import AsJson, FigureOut, RunPath, Theme, ThemeName
 from mcne.cli.output import print_json, print_line, print_table
-from mcne.errors import ArtifactError, UsageError
+from mcne.errors import UsageError
 from mcne.text import NO_VALUE
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def map_users(
 
     The numbers are kept beside the figure as .json: give that in place of RUN to draw it again.
     """
-    from mcne.analysis.maps import conditional_map
+    from mcne.analysis.maps import ConditionalMap, conditional_map
     from mcne.api import load
     from mcne.plots.maps import draw_map
 
@@ -79,7 +79,7 @@ def map_users(
     if run.is_file():
         if users is not None or seed is not None or aligned:
             raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
-        users_map = _read_map(run)
+        users_map = ConditionalMap.read(run)
     else:
         kept = _beside(out)
         users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
@@ -275,15 +275,6 @@ def _mask_numbers(path: Path) -> MaskNumbers:
         return mask_numbers(load(path))
     run = Run.open(path)
     return mask_numbers(run.embeddings, run.records, best_epoch=run.result["best_epoch"] or None)
-
-
-def _read_map(path: Path) -> ConditionalMap:
-    from mcne.analysis.maps import ConditionalMap
-
-    try:
-        return ConditionalMap.from_json(path.read_text(encoding="utf-8"), source=str(path))
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path}: no text, so no map; give a run or the .json beside a map") from error
 
 
 def _curves(paths: Sequence[Path]) -> list[Curves]:

@@ -34,8 +34,7 @@ from mcne.plots.style import (
 
 Numbers = Mapping[str, Any]
 Table = NDArray[np.float64]
-FEW = 7
-"""Behaviors whose tables fit side by side."""
+FEW = 7  # behaviors whose tables fit side by side
 NEAR_EVEN = 0.02
 """At least so far around even weights an axis goes, and so much differs what has the strongest color: what is nearly
 even looks so."""

@@ -17,16 +17,13 @@ from numpy.typing import NDArray
 from mcne.analysis.maps import LEARNED, RANDOM, ConditionalMap, Panel
 from mcne.plots.style import INK, MARKERS, PAPER, Theme, canvas, looks, panels, shortened
 
-FOLLOWED = 5
-"""Users that can be followed from one map to the next."""
+FOLLOWED = 5  # users that can be followed from one map to the next
 COLUMNS = 4
 ORDER, SHOWN = "cividis", {"light": (0.0, 0.85), "dark": (0.3, 1.0)}
 """Colors that color-blind people see in the same order, and which part of them stands out from the paper."""
 TITLES = {LEARNED: "Learned masks", RANDOM: "Random masks with as many ones in use"}
-GAP = 3.0
-"""Between two names, in pixels."""
-HIDDEN = 0.2
-"""The share of a group's points that a name may lie on."""
+GAP = 3.0  # between two names, in pixels
+HIDDEN = 0.2  # the share of a group's points that a name may lie on
 TRIES = 4000
 
 

@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 from mcne.analysis.masks import MaskLevel, MaskNumbers
 from mcne.plots.style import FAINT, INK, PAPER, Theme, canvas, colors, diverging, hide_frame, name_rows, shortened
 
-NOT_USED = 0.25
-"""How much of its color an entry keeps where the dimension is zero for every user."""
+NOT_USED = 0.25  # how much of its color an entry keeps where the dimension is zero for every user
 WIDTH = 10.0
-FEW = 7
-"""Masks whose overlaps have room for what is expected, too."""
+FEW = 7  # masks whose overlaps have room for what is expected, too
 SIGNIFICANT = 0.05
-LETTERS_BELOW = 60
-"""That fit below the overlaps, side by side."""
+LETTERS_BELOW = 60  # that fit below the overlaps, side by side
 
 
 def draw_masks(numbers: MaskNumbers, *, theme: Theme, beside: MaskNumbers | None = None) -> Figure:

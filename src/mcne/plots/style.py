@@ -37,11 +37,9 @@ UNDATED: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 """What keeps the clock and the versions of programs out of a file, by its format."""
-DPI = 200
-"""Of PNG files: fit for print at a column's width."""
+DPI = 200  # of PNG files: fit for print at a column's width
 
-FONT = "DejaVu Sans"
-"""It comes with matplotlib, so it is everywhere."""
+FONT = "DejaVu Sans"  # it comes with matplotlib, so it is everywhere
 FURTHER_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei"),
     *("Microsoft YaHei", "PingFang SC", "Hiragino Sans", "Yu Gothic", "Malgun Gothic", "Apple SD Gothic Neo"),
@@ -68,8 +66,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d")
 INK = {"light": "#1A1A1A", "dark": "#E6E6E6"}
 FAINT = {"light": "#8C8C8C", "dark": "#8C8C8C"}
 PAPER = {"light": "#FFFFFF", "dark": "#16181C"}
-SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}
-"""A color map whose lowest value is near the paper."""
+SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}  # a color map whose lowest value is near the paper
 
 
 @contextmanager

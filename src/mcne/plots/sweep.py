@@ -44,7 +44,10 @@ def _check(result: Any) -> None:
 
 def caption(result: Mapping[str, Any]) -> str:
     """What the figure shows, in a paragraph."""
-    data, machines = result["dataset"], sorted({each for point in _points(result) for each in _timed_on(point)})
+    machines: set[str] = set()
+    for point in _points(result):  # trainings to measure seconds alone, or else those that measured quality
+        alone = {each.removeprefix(ALONE) for each in point["measured_on"] if each.startswith(ALONE)}
+        machines |= alone or set(point["measured_on"])
     swept = ", ".join(curve["setting"] for curve in result["curves"])
     spread = (
         f"Points are means, bars one standard deviation over {result['repetitions']} repetitions, which have the same "
@@ -53,9 +56,10 @@ def caption(result: Mapping[str, Any]) -> str:
         else "Points are single trainings, all on the same split"
     )
     text = (
-        f"{result['method']} on {data['name']}: Recall@5 and NDCG@5 on the test part (sampled protocol) over the "
-        f"values of {swept}, one setting at a time, and the seconds of the steps of an epoch. {spread}; behaviors are "
-        f"moved a little sideways. Seconds measured{' once' * _is_timed_once(result)} on {'; '.join(machines)}."
+        f"{result['method']} on {result['dataset']['name']}: Recall@5 and NDCG@5 on the test part (sampled protocol) "
+        f"over the values of {swept}, one setting at a time, and the seconds of the steps of an epoch. {spread}; "
+        "behaviors are moved a little sideways. Seconds measured"
+        f"{' once' * _is_timed_once(result)} on {'; '.join(sorted(machines))}."
     )
     lacking = [f"{point['value']}: {point['lacks']}" for point in _points(result) if point["lacks"]]
     text += f" Not finished: {'; '.join(lacking)}." if lacking else ""
@@ -97,12 +101,6 @@ def _is_timed_once(result: Mapping[str, Any]) -> bool:
     """Whether repetitions, which everything else is over, say nothing of the seconds."""
     seconds = [point["epoch_seconds"] for point in _points(result) if point["epoch_seconds"] is not None]
     return result["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
-
-
-def _timed_on(point: Mapping[str, Any]) -> list[str]:
-    """What measured the seconds of an epoch: trainings for that alone, or else those that measured quality."""
-    alone = [each.removeprefix(ALONE) for each in point["measured_on"] if each.startswith(ALONE)]
-    return alone or point["measured_on"]
 
 
 def _draw_line(

@@ -43,8 +43,7 @@ NOT_FOR = (
     "Probabilities: scores rank the items of one behavior for one user, and mean nothing beyond that order.",
 )
 MEANS_NO_CAUSE = "Attention and dimensions tell what the model weighed, not why two people became friends."
-NAMED = frozenset({"report", "fingerprint"})
-"""What a provenance tells that the page has elsewhere."""
+NAMED = frozenset({"report", "fingerprint"})  # what a provenance tells that the page has elsewhere
 
 
 # The data
@@ -87,19 +86,12 @@ def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _behaviors(description: Mapping[str, Any]) -> Table:
     head = ["behavior", "items", "records", "users", "users without, %", "density, %", "items seen once, %", "timed"]
-    rows = [
-        [
-            behavior["name"],
-            count_cell(behavior["items"]),
-            count_cell(behavior["interactions"]),
-            count_cell(behavior["users"]),
-            percent_cell(behavior["cold_user_share"]),
-            percent_cell(behavior["density"], 3),
-            percent_cell(behavior["single_record_item_share"]),
-            "yes" if behavior["timestamps"] else "no",
-        ]
-        for behavior in description["behaviors"]
-    ]
+    shares = {"cold_user_share": 1, "density": 3, "single_record_item_share": 1}  # and digits of their percents
+    rows = []
+    for behavior in description["behaviors"]:
+        counts = [count_cell(behavior[key]) for key in ("items", "interactions", "users")]
+        percents = [percent_cell(behavior[key], digits) for key, digits in shares.items()]
+        rows.append([behavior["name"], *counts, *percents, "yes" if behavior["timestamps"] else "no"])
     return Table("Behaviors", head, rows)
 
 
@@ -116,15 +108,11 @@ def _likeness(description: Mapping[str, Any]) -> Table:
 
 def _split(description: Mapping[str, Any], name: str) -> Table:
     head = ["behavior", "train", "validation", "test", "test users", "new to it, %", "test on new items, %"]
-    rows = [
-        [
-            behavior["name"],
-            *(count_cell(behavior[part]) for part in ("train", "validation", "test", "test_users")),
-            percent_cell(behavior["test_users_without_training"]),
-            percent_cell(behavior["test_on_untrained_items"]),
-        ]
-        for behavior in description["behaviors"]
-    ]
+    rows = []
+    for behavior in description["behaviors"]:
+        counts = [count_cell(behavior[key]) for key in ("train", "validation", "test", "test_users")]
+        shares = [percent_cell(behavior[key]) for key in ("test_users_without_training", "test_on_untrained_items")]
+        rows.append([behavior["name"], *counts, *shares])
     settings = ", ".join(f"{key} {value}" for key, value in description["settings"].items())
     return Table(f"Split {name} ({settings}), fingerprint {description['fingerprint'][:12]}: records", head, rows)
 
@@ -202,12 +190,14 @@ def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[Soci
 
 def _evaluated(run: Run) -> str:
     best, epochs = run.result["best_epoch"], run.result["epochs"]
-    chosen = f"Of {epochs} epochs, epoch {best} was the best by NDCG@5 on the validation part" if best else ""
-    if best and run.result["ndcg@5"] is None:
-        chosen = f"Nobody had validation records, so the last of {epochs} epochs was kept"
     if isinstance(best, list):
         chosen = "For each behavior, the epoch was chosen by NDCG@5 on the validation part"
-    chosen = chosen or "There was no epoch to choose"
+    elif not best:
+        chosen = "There was no epoch to choose"
+    elif run.result["ndcg@5"] is None:
+        chosen = f"Nobody had validation records, so the last of {epochs} epochs was kept"
+    else:
+        chosen = f"Of {epochs} epochs, epoch {best} was the best by NDCG@5 on the validation part"
     return (
         f"{chosen}. The test part played no role in training or in choosing. Test items of a user are ranked together "
         f"with {COUNT} items that the user lacks, drawn once for the split and the same for every method; ties are "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +13,22 @@ from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores
 from mcne.files import checked_json, read_parquet
-from mcne.plots.ablation import Ablation, caption, draw, user_scores
+from mcne.plots.ablation import AGAIN, TABLES, USERS, Ablation, caption, draw, user_scores
 from mcne.report.cards import data_card, named_values
 from mcne.report.figures import draw_means, sensitivity
 from mcne.report.page import Drawing, Report, Section, facts, shown
 from mcne.report.quality import METRICS, best_cells, intervals, mean_name
 from mcne.text import Html, Table, bullet_list, count_cell, element, interval_cell, joined, paragraph, side_by_side
 
-TABLES, PAGE, USERS, DATA = "table.json", "table.md", "users.parquet", "data.json"
-AGAIN = "mcne compare … --table writes it again"
-UNFINISHED = "Not finished"
-"""The table of methods that lack repetitions."""
-VARIANTS = ("mcne-f", "mcne-a", "mcne")
-"""Methods whose difference is the paper's ablation, the whole one last."""
+PAGE, DATA = "table.md", "data.json"
+UNFINISHED = "Not finished"  # the table of methods that lack repetitions
+VARIANTS = ("mcne-f", "mcne-a", "mcne")  # methods whose difference is the paper's ablation, the whole one last
 PROTOCOLS = {
     "sampled": "Against 100 random items",
     "full": "Against all items",
     "popular": "Against 100 popular items",
 }
-FINE = 0.1
-"""Where no mean is above, one digit after the point would make many alike."""
+FINE = 0.1  # where no mean is above, one digit after the point would make many alike
 LIMITS = (
     "Settings of every method were searched with the same budget on the validation part of the first split; the test "
     "part was scored once, with what was chosen.",
@@ -42,8 +39,7 @@ LIMITS = (
     "Offline figures tell how well held-out records are found, not what people would do with a recommendation.",
 )
 
-TEXTS = ("behavior", "metric", "measured on", "searched", "chosen", "fixed", "schedule", "lacks")
-"""Columns of words."""
+TEXTS = ("behavior", "metric", "measured on", "searched", "chosen", "fixed", "schedule", "lacks")  # columns of words
 
 Key = tuple[str, str, str]  # protocol, metric, method
 
@@ -129,22 +125,18 @@ def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
     for protocol, title in PROTOCOLS.items():
         mine = {key[1:]: one for key, one in means.items() if key[0] == protocol}
         if mine:
-            drawing = _drawing(protocol, title, mine)
+            rows: dict[str, dict[str, Comparison]] = {}
+            for (metric, method), one in mine.items():
+                rows.setdefault(method, {})[METRICS[metric]] = one.overall
+            about = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
+            drawing = Drawing(f"quality-{protocol}", title, about, partial(draw_means, rows, title))
             note = (
                 "Means over behaviors in percent; bars, and figures below each mean, are 95 % intervals of a bootstrap "
+                f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
             )
-            note += f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
             parts = [shown(drawing, note), side_by_side(_means(mine, metric, title).captioned() for metric in METRICS)]
             sections.append(Section(protocol, title, joined(parts), (drawing,)))
     return sections
-
-
-def _drawing(protocol: str, title: str, means: dict[tuple[str, str], Comparisons]) -> Drawing:
-    rows: dict[str, dict[str, Comparison]] = {}
-    for (metric, method), one in means.items():
-        rows.setdefault(method, {})[METRICS[metric]] = one.overall
-    alt_text = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
-    return Drawing(f"quality-{protocol}", title, alt_text, lambda theme: draw_means(rows, title=title, theme=theme))
 
 
 def _means(means: dict[tuple[str, str], Comparisons], metric: str, title: str) -> Table:

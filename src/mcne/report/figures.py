@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mcne.analysis.maps import FEWEST, ConditionalMap, Separation, conditional_map
-from mcne.analysis.masks import Overlap, mask_numbers
+from mcne.analysis.masks import mask_numbers
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.significance import Comparison
@@ -41,7 +41,7 @@ POINTS = 480
 plot map`` take a minute."""
 
 
-def draw_means(rows: Mapping[str, Mapping[str, Comparison]], *, title: str, theme: Theme) -> Figure:
+def draw_means(rows: Mapping[str, Mapping[str, Comparison]], title: str, theme: Theme) -> Figure:
     """A row for each name, a color and marker for each metric, with intervals; in percent.
 
     Each mean is a comparison with what never scores.
@@ -134,18 +134,15 @@ def masks(
     rows = [[name, *(percent_cell(level.density.get(name)) for level in numbers.levels)] for name in last.names]
     parts.append(Table("Ones in a mask, percent", head, rows).captioned())
     if last.overlaps_in_use:
-        parts.append(_overlaps(last.overlaps_in_use).folded())
+        head = ["masks", "shared", "by chance", "Jaccard", "p after Holm"]
+        digits = {"shared": ",", "chance": ".1f", "jaccard": ".2f", "holm_p": ".3f"}
+        rows = []
+        for pair in last.overlaps_in_use:
+            cells = [number_cell(getattr(pair, name), form) for name, form in digits.items()]
+            rows.append([f"{pair.first} and {pair.second}", *cells])
+        title = "What two masks of the last level share, of the dimensions in use"
+        parts.append(Table(title, head, rows).folded())
     return Section("masks", "Masks", joined(parts), (drawing,))
-
-
-def _overlaps(overlaps: Sequence[Overlap]) -> Table:
-    digits = {"shared": ",", "chance": ".1f", "jaccard": ".2f", "holm_p": ".3f"}
-    rows = [
-        [f"{pair.first} and {pair.second}", *(number_cell(getattr(pair, name), form) for name, form in digits.items())]
-        for pair in overlaps
-    ]
-    head = ["masks", "shared", "by chance", "Jaccard", "p after Holm"]
-    return Table("What two masks of the last level share, of the dimensions in use", head, rows)
 
 
 # Map of users
@@ -181,12 +178,7 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
 
 
 def _read_map(path: Path, embeddings: ConditionalEmbeddings) -> ConditionalMap:
-    try:
-        kept = ConditionalMap.from_json(path.read_text(encoding="utf-8"), source=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArtifactError(
-            f"{path}: no map can be read there ({error}); give the .json that mcne plot map kept"
-        ) from error
+    kept = ConditionalMap.read(path)
     if kept.fingerprint != embeddings.fingerprint:
         raise ArtifactError(
             f"{path}: a map of other vectors ({kept.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "

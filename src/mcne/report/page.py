@@ -18,11 +18,9 @@ from mcne.text import Html, element, paragraph
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """No script at all, and nothing from elsewhere."""
 STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-LARGEST_SVG = 120_000
-"""Bytes; a figure of thousands of marks is smaller, and faster to show, as an image of points."""
+LARGEST_SVG = 120_000  # bytes; a figure of thousands of marks is smaller, and faster to show, as an image of points
 POINTS_PER_INCH = 144
-SHADES = 256
-"""Colors of such an image: few figures have more, and it takes a third of the bytes."""
+SHADES = 256  # colors of such an image: few figures have more, and it takes a third of the bytes
 FORMATS = ("png", "svg")
 CHOICES = {"auto": "as the system", "light": "light", "dark": "dark"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,8 +35,7 @@ from mcne.training import SPEC, Run
 from mcne.training.run import RESULT
 
 METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
-MOST_OTHERS = 20
-"""Runs that are evaluated beside the one of the page."""
+MOST_OTHERS = 20  # runs that are evaluated beside the one of the page
 MEAN, MEAN_OF_ALL = "mean", "mean of all behaviors"
 
 Key = TypeVar("Key")
@@ -73,8 +73,10 @@ class Quality:
 def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
     """Evaluate the run and those beside it on the test part, against sampled items."""
     others, remarks = _others(run)
+    methods = [each.spec.method for each in (run, *others)]
     evaluations = {}
-    for name, each in _named([run, *others]).items():
+    for method, each in zip(methods, (run, *others), strict=True):
+        name = method if methods.count(method) == 1 else f"{method} in {each.path.resolve().name}"
         try:
             evaluations[name] = evaluate(each.scorer(dataset, split), dataset, split)
         except MCNEError as error:
@@ -165,16 +167,6 @@ def _others(run: Run) -> tuple[list[Run], list[str]]:
     return others[:MOST_OTHERS], remarks
 
 
-def _named(runs: list[Run]) -> dict[str, Run]:
-    """By method, and where several have the same also by directory."""
-    methods = [run.spec.method for run in runs]
-    names = [
-        run.spec.method if methods.count(run.spec.method) == 1 else f"{run.spec.method} in {run.path.resolve().name}"
-        for run in runs
-    ]
-    return dict(zip(names, runs, strict=True))
-
-
 def _drawing(quality: Quality) -> Drawing:
     rows: dict[str, dict[str, Comparison]] = {}
     for name in quality.summaries:
@@ -186,7 +178,7 @@ def _drawing(quality: Quality) -> Drawing:
     )
     alt_text = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {alt_text}."
     title = "Quality on the test part"
-    return Drawing("quality", f"q{title[1:]}", alt_text, lambda theme: draw_means(rows, title=title, theme=theme))
+    return Drawing("quality", f"q{title[1:]}", alt_text, partial(draw_means, rows, title))
 
 
 def _means(quality: Quality, metric: str) -> Table:

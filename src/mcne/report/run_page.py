@@ -33,8 +33,7 @@ from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
 
 SHOWN = 5
-COLUMNS = 2
-"""Behaviors that are asked about: one user has different neighbors on each."""
+COLUMNS = 2  # behaviors that are asked about: one user has different neighbors on each
 
 
 def report_of_run(

@@ -13,8 +13,7 @@ from mcne.report.run_page import report_of_run
 from mcne.studies.engine import Kind, kinds_of, kinds_of_results, named
 from mcne.training import SPEC, Run
 
-LARGEST = 2_000_000
-"""Bytes that a page may have, so that it can be sent and opened anywhere."""
+LARGEST = 2_000_000  # bytes that a page may have, so that it can be sent and opened anywhere
 SHOWN_BY = {
     Kind.sweep: "draw it with mcne plot sweep {path}, or show it on the page of a run: mcne report RUN --sweep {path}",
     Kind.timing: "mcne plot sweep {path.parent} draws it with its sweep",
