@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from mcne.text import NO_VALUE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mcne.analysis.maps import ConditionalMap, Layout, Separation
+    from mcne.analysis.maps import ConditionalMap, Separation
     from mcne.analysis.masks import MaskNumbers
     from mcne.plots.curves import Curves
 
@@ -47,12 +48,9 @@ def masks(
 
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
-    _draw(lambda: draw_masks(numbers, theme=theme, beside=other), out, theme)
-    if as_json:
-        print_json(numbers.to_json() | ({} if other is None else {"beside": other.to_json()}))
-    else:
-        _show_masks(numbers)
-        typer.echo(f"saved {out}")
+    content = numbers.to_json() | ({} if other is None else {"beside": other.to_json()})
+    figure = partial(draw_masks, numbers, beside=other)
+    _finish(figure, out, theme, as_json, content, partial(_show_masks, numbers))
 
 
 @app.command("map")
@@ -75,21 +73,19 @@ def map_users(
     from mcne.api import load
     from mcne.plots.maps import draw_map
 
-    layout: Layout = "aligned" if aligned else "together"
+    kept = None
     if run.is_file():
         if users is not None or seed is not None or aligned:
             raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
         users_map = ConditionalMap.read(run)
     else:
         kept = _beside(out)
-        users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
+        users_map = conditional_map(
+            load(run), n_users=users, seed=seed or 0, layout="aligned" if aligned else "together"
+        )
         _keep(users_map.to_json(), kept)
-    _draw(lambda: draw_map(users_map, theme=theme), out, theme)
-    if as_json:
-        print_json(users_map.numbers())
-        return
-    _show_map(users_map)
-    typer.echo(f"saved {out}" if run.is_file() else f"saved {out} and {kept}")
+    figure = partial(draw_map, users_map)
+    _finish(figure, out, theme, as_json, users_map.numbers(), partial(_show_map, users_map), kept)
 
 
 @app.command()
@@ -100,19 +96,20 @@ def curves(
     as_json: AsJson = False,
 ) -> None:
     """Learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch."""
-    from mcne.plots.curves import draw_curves
+    from mcne.plots.curves import Curves, draw_curves
+    from mcne.training import Run
 
-    all_curves = _curves(runs)
-    _draw(lambda: draw_curves(all_curves, theme=theme), out, theme)
-    if as_json:
-        print_json({"runs": [run.to_json() for run in all_curves]})
-        return
-    for run in all_curves:
-        best = (
-            "not validated" if run.best is None else f"best in epoch {run.best_epoch}, validation NDCG@5 {run.best:.4f}"
-        )
-        typer.echo(f"{run.name}: {len(run.epochs)} epochs, {best}")
-    typer.echo(f"saved {out}")
+    names = _distinct_names(runs)
+    opened = [Run.open(path) for path in runs]
+    for run in opened:
+        if run.spec.mode == "separate":
+            raise UsageError(
+                f"{run.path}: each behavior has a run of its own there; draw {run.path}/behaviors/0 and on"
+            )
+    pairs = zip(names, opened, strict=True)
+    all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
+    content = {"runs": [each.to_json() for each in all_curves]}
+    _finish(partial(draw_curves, all_curves), out, theme, as_json, content, partial(_show_curves, all_curves))
 
 
 @app.command("sweep")
@@ -126,11 +123,7 @@ def plot_sweep(
     from mcne.plots import sweep as figure
 
     results = figure.read(directory)
-    _draw(lambda: figure.draw(results, theme), out, theme)
-    if as_json:
-        print_json(results)
-    else:
-        typer.echo(f"{figure.caption(results)}\nsaved {out}")
+    _finish(partial(figure.draw, results), out, theme, as_json, results, lambda: typer.echo(figure.caption(results)))
 
 
 @app.command("ablation")
@@ -154,12 +147,9 @@ def plot_ablation(
     figure.check_rows(names, against)
     titles = zip(comparisons, _distinct_names(comparisons), strict=True)
     ablations = [figure.Ablation.read(each, names, reference=against, name=title) for each, title in titles]
-    _draw(lambda: figure.draw(ablations, theme), out, theme)
-    if as_json:
-        print_json([each.to_json() for each in ablations])
-        return
-    for line in (*figure.lines(ablations), figure.caption(ablations), f"saved {out}"):
-        typer.echo(line)
+    content = [each.to_json() for each in ablations]
+    lines = [*figure.lines(ablations), figure.caption(ablations)]
+    _finish(partial(figure.draw, ablations), out, theme, as_json, content, lambda: typer.echo("\n".join(lines)))
 
 
 @app.command("structure")
@@ -173,11 +163,7 @@ def plot_structure(
     from mcne.plots.structure import draw_structure, read
 
     results = read(directory)
-    _draw(lambda: draw_structure(results, theme=theme), out, theme)
-    if as_json:
-        print_json(results)
-    else:
-        typer.echo(f"saved {out}")
+    _finish(partial(draw_structure, results), out, theme, as_json, results)
 
 
 @app.command()
@@ -209,6 +195,7 @@ def attention(
     from mcne.analysis.attention import read_attention
     from mcne.plots.attention import draw_attention
 
+    kept = None
     if run.is_file():
         if (user, other, draws, seed) != (None,) * 4:
             raise UsageError(
@@ -219,33 +206,39 @@ def attention(
         kept = _beside(out)
         numbers = _attention_numbers(run, user, other, draws=draws, seed=seed)
         _keep(numbers, kept)
-    _draw(lambda: draw_attention(numbers, theme=theme), out, theme)
-    if as_json:
-        print_json(numbers)
-        return
-    {"link": _show_link, "user": _show_user, "network": _show_network}[numbers["of"]](numbers)
-    print_line(f"all alike would be {numbers['even']:.3f}", "dim")
-    typer.echo(f"saved {out}" if run.is_file() else f"saved {out} and {kept}")
+    figure = partial(draw_attention, numbers)
+    _finish(figure, out, theme, as_json, numbers, partial(_show_attention, numbers), kept)
 
 
-def _draw(make: Callable[[], Figure], out: Path, theme: ThemeName) -> None:
-    """Make a figure in a theme and write it."""
+def _finish(
+    draw: Callable[..., Figure],
+    out: Path,
+    theme: ThemeName,
+    as_json: bool,
+    numbers: object,
+    show: Callable[[], None] = lambda: None,
+    kept: Path | None = None,
+) -> None:
+    """Draw a figure, write it, and print its numbers: as JSON, or for a person by ``show``."""
     from mcne.plots.style import boxes_told, save, styled
 
     with styled(theme) as letters:
-        save(make(), out)
+        save(draw(theme=theme), out)
     if letters:
         typer.echo(boxes_told(letters), err=True)
+    if as_json:
+        print_json(numbers)
+        return
+    show()
+    typer.echo(f"saved {out}" if kept is None else f"saved {out} and {kept}")
 
 
 def _beside(out: Path) -> Path:
     """The file beside a figure that keeps its numbers; it must not exist yet."""
+    from mcne.files import check_new
+
     path = out.with_suffix(".json")
-    if path.exists():
-        raise UsageError(
-            f"{path}: is there already, and nothing is ever replaced; give it in place of the run to draw it again, "
-            "or choose another --out"
-        )
+    check_new(path, option="--out, or give it in place of the run to draw it again")
     return path
 
 
@@ -275,22 +268,6 @@ def _mask_numbers(path: Path) -> MaskNumbers:
         return mask_numbers(load(path))
     run = Run.open(path)
     return mask_numbers(run.embeddings, run.records, best_epoch=run.result["best_epoch"] or None)
-
-
-def _curves(paths: Sequence[Path]) -> list[Curves]:
-    """Of runs that are all joint."""
-    from mcne.plots.curves import Curves
-    from mcne.training import Run
-
-    names = _distinct_names(paths)
-    opened = [Run.open(path) for path in paths]
-    for run in opened:
-        if run.spec.mode == "separate":
-            raise UsageError(
-                f"{run.path}: each behavior has a run of its own there; draw {run.path}/behaviors/0 and on"
-            )
-    pairs = zip(names, opened, strict=True)
-    return [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
 
 
 def _attention_numbers(
@@ -353,6 +330,12 @@ def _show_map(users_map: ConditionalMap) -> None:
     print_line(f"random masks: as many ones in use, {len(draws)} draws, lowest to highest", "dim")
 
 
+def _show_curves(all_curves: Sequence[Curves]) -> None:
+    for run in all_curves:
+        quality = "" if run.best is None else f"best in epoch {run.best_epoch}, validation NDCG@5 {run.best:.4f}"
+        typer.echo(f"{run.name}: {len(run.epochs)} epochs, {quality or 'not validated'}")
+
+
 def _separation(measured: Sequence[Separation]) -> list[str]:
     """Both measures, as a range if there are several."""
     same = sorted(each.same_group for each in measured)
@@ -362,25 +345,26 @@ def _separation(measured: Sequence[Separation]) -> list[str]:
     return [f"{same[0]:.1%} … {same[-1]:.1%}", f"{silhouette[0]:.3f} … {silhouette[-1]:.3f}"]
 
 
-def _show_link(numbers: Mapping[str, Any]) -> None:
-    rows = [
-        [f"{message['sender_id']} → {message['receiver_id']}", str(layer), *_weights(weights)]
-        for message in numbers["messages"]
-        for layer, weights in enumerate(message["attention"], start=1)
-    ]
-    print_table(["message", "layer", *numbers["behaviors"]], rows)
-
-
-def _show_user(numbers: Mapping[str, Any]) -> None:
-    rows = []
-    for layer in range(len(numbers["hears"])):
-        for name in ("hears", "sends"):
-            rows.append([f"{name}, mean", str(layer + 1), *_weights(numbers[name][layer])])
-        rows += [
-            [f"hears {link['sender_id']}", str(layer + 1), *_weights(link["weights"][layer])]
-            for link in numbers["unusual"]
+def _show_attention(numbers: Mapping[str, Any]) -> None:
+    if numbers["of"] == "network":
+        _show_network(numbers)
+    elif numbers["of"] == "user":
+        heard = [(f"hears {link['sender_id']}", link["weights"]) for link in numbers["unusual"]]
+        lines = [("hears, mean", numbers["hears"]), ("sends, mean", numbers["sends"]), *heard]
+        rows = [
+            [name, str(layer + 1), *_weights(weights[layer])]
+            for layer in range(len(numbers["hears"]))
+            for name, weights in lines
         ]
-    print_table([f"user {numbers['user_id']}, {numbers['links']:,} links", "layer", *numbers["behaviors"]], rows)
+        print_table([f"user {numbers['user_id']}, {numbers['links']:,} links", "layer", *numbers["behaviors"]], rows)
+    else:
+        rows = [
+            [f"{message['sender_id']} → {message['receiver_id']}", str(layer), *_weights(weights)]
+            for message in numbers["messages"]
+            for layer, weights in enumerate(message["attention"], start=1)
+        ]
+        print_table(["message", "layer", *numbers["behaviors"]], rows)
+    print_line(f"all alike would be {numbers['even']:.3f}", "dim")
 
 
 def _show_network(numbers: Mapping[str, Any]) -> None:
