@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,7 @@ from mcne.errors import UsageError
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
+    from mcne.data.trust import TrustStudy
 
 app = typer.Typer(help="Prepare, make, split, describe and export datasets.", no_args_is_help=True)
 prepare = typer.Typer(help="Make a dataset from raw files.", no_args_is_help=True)
@@ -30,12 +31,6 @@ Extra = Annotated[
 ]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, typer.Option("--unverified", help="Read files whose sha256 is not the known one.")]
-Aligned = Annotated[
-    bool, typer.Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")
-]
-MinLinks = Annotated[int, typer.Option(min=0, help="Drop users with fewer links.")]
-MinRecords = Annotated[int, typer.Option(min=0, help="Drop users with fewer records in all behaviors together.")]
-DropIsolated = Annotated[bool, typer.Option("--drop-isolated", help="Then drop users left without a link.")]
 
 
 @prepare.command("ciao")
@@ -48,17 +43,9 @@ def prepare_ciao(
     unverified: Unverified = False,
 ) -> None:
     """Ciao as the paper prepared it: Beauty, Books, Travel unless other categories are named."""
-    from mcne.data import trust
+    from mcne.data.trust import CIAO
 
-    dataset = trust.prepare(
-        trust.CIAO,
-        raw,
-        behaviors=_names(behaviors) or None,
-        extra_behaviors=_names(extra_behaviors),
-        timestamps=timestamps,
-        unverified=unverified,
-    )
-    _save(dataset, out)
+    _prepare(CIAO, raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
 
 
 @prepare.command("epinions")
@@ -69,21 +56,15 @@ def prepare_epinions(
     extra_behaviors: Extra = "",
     timestamps: Timestamps = False,
     unverified: Unverified = False,
-    aligned: Aligned = False,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")
+    ] = False,
 ) -> None:
     """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
-    from mcne.data import trust
+    from mcne.data.trust import EPINIONS
 
-    dataset = trust.prepare(
-        trust.EPINIONS,
-        raw,
-        behaviors=_names(behaviors) or None,
-        extra_behaviors=_names(extra_behaviors),
-        timestamps=timestamps,
-        unverified=unverified,
-        aligned=aligned,
-    )
-    _save(dataset, out)
+    flags = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned}
+    _prepare(EPINIONS, raw, out, behaviors, extra_behaviors, **flags)
 
 
 @prepare.command("files")
@@ -96,9 +77,13 @@ def prepare_files(
     behaviors: Behaviors = None,
     extra_behaviors: Extra = "",
     single_behavior: Annotated[str | None, typer.Option(help="Name of the one behavior, without a column.")] = None,
-    min_links: MinLinks = 0,
-    min_records: MinRecords = 0,
-    drop_isolated: DropIsolated = False,
+    min_links: Annotated[int, typer.Option(min=0, help="Drop users with fewer links.")] = 0,
+    min_records: Annotated[
+        int, typer.Option(min=0, help="Drop users with fewer records in all behaviors together.")
+    ] = 0,
+    drop_isolated: Annotated[
+        bool, typer.Option("--drop-isolated", help="Then drop users left without a link.")
+    ] = False,
     keep_self_links: Annotated[bool, typer.Option("--keep-self-links", help="Keep links to oneself.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
     id_type: Annotated[
@@ -168,7 +153,6 @@ def split(
     """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
     from mcne.data import split as splits
     from mcne.data.dataset import SocialDataset
-    from mcne.data.split import read_parts
 
     if source and (temporal or ratios is not None):
         raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")
@@ -177,7 +161,7 @@ def split(
         raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
     dataset = SocialDataset.load(data)
     if source:
-        cut = splits.supplied_split(dataset, read_parts(dataset, source), seed=seed)
+        cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
     else:
         make = splits.temporal_split if temporal else splits.random_split
         cut = make(dataset, seed=seed, ratios=_ratios("70,10,20" if ratios is None else ratios))
@@ -191,27 +175,23 @@ def split(
 
 
 @app.command("describe")
-def describe(
-    data: DataArgument,
-    as_json: AsJson = False,
-) -> None:
+def describe(data: DataArgument, as_json: AsJson = False) -> None:
     """Counts, distributions, overlap of users between behaviors, how alike friends are, and what is cold."""
+    from mcne.cli.description import show
+    from mcne.data import describe as descriptions
     from mcne.data.dataset import SocialDataset
-    from mcne.data.describe import describe as describe_dataset
-    from mcne.data.describe import describe_split
     from mcne.data.split import DIRECTORY, Split, split_names
 
     dataset = SocialDataset.load(data)
     splits = {  # one at a time: a split maps many files
-        name: describe_split(dataset, Split.load(data / DIRECTORY / name, dataset)) for name in split_names(data)
+        name: descriptions.describe_split(dataset, Split.load(data / DIRECTORY / name, dataset))
+        for name in split_names(data)
     }
-    description = describe_dataset(dataset) | {"splits": splits}
+    description = descriptions.describe(dataset) | {"splits": splits}
     if as_json:
         print_json(description)
-        return
-    from mcne.cli.description import show
-
-    show(description)
+    else:
+        show(description)
 
 
 @app.command("export")
@@ -228,6 +208,13 @@ def export(
 
     for file in write(SocialDataset.load(data), out, file_format=file_format):
         typer.echo(str(file))
+
+
+def _prepare(study: TrustStudy, raw: Path, out: Path, behaviors: str | None, extra: str, **flags: Any) -> None:
+    from mcne.data import trust
+
+    names = _names(behaviors) or None
+    _save(trust.prepare(study, raw, behaviors=names, extra_behaviors=_names(extra), **flags), out)
 
 
 def _names(text: str | None) -> list[str]:

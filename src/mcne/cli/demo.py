@@ -46,6 +46,10 @@ SHOWN = 5
 
 def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = Path("demo")) -> None:
     """Make a synthetic social network, train three methods on it, compare them, and ask MCNE."""
+    import numpy as np
+
+    from mcne.report.writing import report_of, write_page
+
     if out.exists():
         raise UsageError(f"{out}: already exists; nothing is ever replaced: choose another --out, or remove it")
     dataset, planted, split = _network(out / "network")
@@ -59,11 +63,17 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
         ) from error
     _compare(runs, dataset, split)
     embeddings = runs["mcne"].embeddings
-    row = _busiest(dataset)
-    friend = _closest_friend(embeddings, row)
+    records = np.concatenate([behavior.user for behavior in dataset.behaviors])
+    row = int(np.bincount(records, minlength=dataset.n_users).argmax())  # of the user with the most records
+    friends = embeddings.graph.neighbors(row)
+    closest = friends[(embeddings.vectors[friends] @ embeddings.vectors[row]).argmax()]
+    friend = embeddings.users[int(closest)]
     behaviors = dataset.behavior_names[0], dataset.behavior_names[2]
     _ask(embeddings, planted, row, friend, behaviors)
-    _report(runs["mcne"], out / "report.html")
+    page = out / "report.html"
+    write_page(report_of(runs["mcne"].path), page)
+    _heading("4. All of it on one page")
+    typer.echo(f"open it in a browser: {page}")
     _advise(out, dataset.users[row], friend, behaviors)
 
 
@@ -146,15 +156,6 @@ def _ask(
     show_explanation(embeddings.explain(user, friend))
 
 
-def _report(run: Run, path: Path) -> None:
-    """Everything about the run on one page."""
-    from mcne.report.writing import report_of, write_page
-
-    write_page(report_of(run.path), path)
-    _heading("4. All of it on one page")
-    typer.echo(f"open it in a browser: {path}")
-
-
 def _advise(out: Path, user: int | str, friend: int | str, behaviors: tuple[str, str]) -> None:
     """How to ask for other answers."""
     run = out / "runs" / "mcne"
@@ -177,19 +178,6 @@ def _similar(embeddings: ConditionalEmbeddings, planted: Planted, row: int, beha
     ranking = embeddings.similar_users(embeddings.users[row], behavior, k=SHOWN)
     marks = ["*" if tastes[embeddings.users.row(other)] == tastes[row] else " " for other in ranking.ids]
     return [f"{other} {mark}" for other, mark in zip(ranking.ids, marks, strict=True)]
-
-
-def _busiest(dataset: SocialDataset) -> int:
-    """The user with the most records."""
-    import numpy as np
-
-    return int(np.argmax(sum(np.bincount(behavior.user, minlength=dataset.n_users) for behavior in dataset.behaviors)))
-
-
-def _closest_friend(embeddings: ConditionalEmbeddings, row: int) -> int | str:
-    """Of the users linked to this one, the one most similar in the whole vector."""
-    friends = embeddings.graph.neighbors(row)
-    return embeddings.users[int(friends[(embeddings.vectors[friends] @ embeddings.vectors[row]).argmax()])]
 
 
 def _program() -> list[str]:

@@ -21,6 +21,24 @@ BAR_WIDTH = 16
 GAP = 2
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
+# head of a column -> what it shows, and in which format
+BEHAVIOR_COLUMNS = {
+    "items": ("items", ","),
+    "interactions": ("interactions", ","),
+    "users": ("users", ","),
+    "cold users": ("cold_user_share", ".1%"),
+    "density": ("density", ".4%"),
+    "seen once": ("single_record_item_share", ".1%"),
+}
+SPLIT_COLUMNS = {
+    "train": ("train", ","),
+    "validation": ("validation", ","),
+    "test": ("test", ","),
+    "test users": ("test_users", ","),
+    "new to it": ("test_users_without_training", ".1%"),
+    "on new items": ("test_on_untrained_items", ".1%"),
+}
+
 Cells = Mapping[str, Sequence[str]]
 """A table without its names: head of a column -> its cells."""
 
@@ -32,28 +50,34 @@ def show(description: Mapping[str, Any], console: Console | None = None) -> None
     about += " with weights" if description["weighted"] else ""
     console.print(Text.assemble((str(description["name"]), "bold"), f"  {about}"))
     console.print(Text(description["fingerprint"], style="dim"))
-    for key, said in (
+    for key, meaning in (
         ("users_without_links", "users without a link"),
         ("users_without_records", "users without any record (cold)"),
         ("self_links", "links to oneself"),
     ):
         if description[key]:
-            console.print(Text(f"{description[key]:,} {said}"))
+            console.print(Text(f"{description[key]:,} {meaning}"))
     if description["attributes"]:
         console.print(Text(f"attributes: {', '.join(description['attributes'])}"))
-    names = [behavior["name"] for behavior in description["behaviors"]]
-    _print(console, "Behaviors", names, _behaviors(description["behaviors"]))
-    if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
-        _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(description))
+    behaviors = description["behaviors"]
+    names = [behavior["name"] for behavior in behaviors]
+    timed = {"timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors]}
+    _print(console, "Behaviors", names, _formatted(behaviors, BEHAVIOR_COLUMNS) | timed)
+    if any(behavior["likeness"]["links"] for behavior in behaviors):
+        _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(behaviors))
     console.print()
     plots = [_plot("Links per user", description["degree"])]
-    plots += [_plot(f"{b['name']}: records per item", b["popularity"]) for b in description["behaviors"]]
+    plots += [_plot(f"{behavior['name']}: records per item", behavior["popularity"]) for behavior in behaviors]
     console.print(Columns(plots, padding=(1, 4)))
     if description["overlap"]:
-        _print(console, "Users with both (share of users with either)", names, _overlap(names, description["overlap"]))
+        pairs = description["overlap"]
+        shared = {tuple(pair["behaviors"]): f"{pair['users']:,} ({pair['share']:.0%})" for pair in pairs}
+        upper_half = {other: [shared.get((name, other), "") for name in names] for other in names[1:]}
+        _print(console, "Users with both (share of users with either)", names, upper_half)
     for name, split in description["splits"].items():
         settings = ", ".join(f"{key} {value}" for key, value in split["settings"].items())
-        _print(console, f"Split {name} ({settings}) {split['fingerprint'][:12]}", names, _split(split["behaviors"]))
+        title = f"Split {name} ({settings}) {split['fingerprint'][:12]}"
+        _print(console, title, names, _formatted(split["behaviors"], SPLIT_COLUMNS))
 
 
 def bar(share: float, width: int = BAR_WIDTH) -> str:
@@ -62,54 +86,18 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
     return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def _behaviors(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
-    return {
-        "items": [f"{behavior['items']:,}" for behavior in behaviors],
-        "interactions": [f"{behavior['interactions']:,}" for behavior in behaviors],
-        "users": [f"{behavior['users']:,}" for behavior in behaviors],
-        "cold users": [f"{behavior['cold_user_share']:.1%}" for behavior in behaviors],
-        "density": [f"{behavior['density']:.4%}" for behavior in behaviors],
-        "seen once": [f"{behavior['single_record_item_share']:.1%}" for behavior in behaviors],
-        "timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors],
-    }
+def _formatted(behaviors: Sequence[Mapping[str, Any]], columns: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
+    return {head: [f"{behavior[key]:{form}}" for behavior in behaviors] for head, (key, form) in columns.items()}
 
 
-def _likeness(description: Mapping[str, Any]) -> Cells:
-    found = [behavior["likeness"] for behavior in description["behaviors"]]
-    return {
-        "friends": [_cosine(alike["friends"]) for alike in found],
-        "any two": [_cosine(alike["chance"]) for alike in found],
-        "times as alike": [_times(alike) for alike in found],
-        "links": [_compared(alike) for alike in found],
-    }
-
-
-def _compared(alike: Mapping[str, Any]) -> str:
-    """The links that count, and how many of them were compared if not all."""
-    links = f"{alike['links']:,}"
-    return links if alike["compared"] == alike["links"] else f"{alike['compared']:,} of {links}"
-
-
-def _cosine(value: float | None) -> str:
-    return NO_VALUE if value is None else f"{value:#.2g}"
-
-
-def _times(alike: Mapping[str, Any]) -> str:
-    """How many times as alike as any two users friends are, give or take a standard error."""
-    return with_spread(alike["ratio"], alike["ratio_error"])
-
-
-def _overlap(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> Cells:
-    """The upper half of the matrix; the other half stays empty."""
-    said = {tuple(pair["behaviors"]): f"{pair['users']:,} ({pair['share']:.0%})" for pair in pairs}
-    return {other: [said.get((name, other), "") for name in names] for other in names[1:]}
-
-
-def _split(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
-    sizes = {"train": "train", "validation": "validation", "test": "test", "test users": "test_users"}
-    shares = {"new to it": "test_users_without_training", "on new items": "test_on_untrained_items"}
-    cells = {head: [f"{behavior[key]:,}" for behavior in behaviors] for head, key in sizes.items()}
-    return cells | {head: [f"{behavior[key]:.1%}" for behavior in behaviors] for head, key in shares.items()}
+def _likeness(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
+    """How alike friends are, and how many of the links that count were compared if not all."""
+    rows = []
+    for alike in (behavior["likeness"] for behavior in behaviors):
+        cosines = [NO_VALUE if value is None else f"{value:#.2g}" for value in (alike["friends"], alike["chance"])]
+        sample = "" if alike["compared"] == alike["links"] else f"{alike['compared']:,} of "
+        rows.append([*cosines, with_spread(alike["ratio"], alike["ratio_error"]), f"{sample}{alike['links']:,}"])
+    return dict(zip(("friends", "any two", "times as alike", "links"), zip(*rows, strict=True), strict=True))
 
 
 def _print(console: Console, title: str, names: Sequence[str], cells: Cells) -> None:
@@ -154,7 +142,6 @@ def _plot(title: str, distribution: Mapping[str, Any]) -> Table:
     for row in distribution["histogram"]:
         label = f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,}–{row['to']:,}"
         table.add_row(label, Text(bar(row["count"] / max(most, 1)), style="cyan"), f"{row['count']:,}")
-    median, top = distribution["median"], distribution["top_tenth_share"]
-    table.caption = f"median {median:g}, top 10 % hold {top:.0%}"
+    table.caption = f"median {distribution['median']:g}, top 10 % hold {distribution['top_tenth_share']:.0%}"
     table.caption_justify = "left"
     return table

@@ -12,17 +12,14 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from mcne import __version__
 from mcne.cli.options import AsJson
 from mcne.cli.output import print_json, print_line
-from mcne.text import NO_VALUE
-
-if TYPE_CHECKING:
-    from mcne_bench.figures import Figure
+from mcne.text import NO_VALUE, human_bytes
 
 CORE = ("numpy", "scipy", "pyarrow", "torch", "rich", "typer")
 OPTIONAL = {
@@ -37,7 +34,19 @@ DRIVER = Path("/proc/driver/nvidia")
 
 def doctor(as_json: AsJson = False) -> None:
     """Versions, cores, memory, GPU, optional packages, disk: what to include when you report a problem."""
-    facts = examine()
+    facts: dict[str, Any] = {
+        "mcne": __version__,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "memory": _memory(),
+        "packages": {name: _version(name) for name in (*CORE, *OPTIONAL)},
+        "driver": DRIVER.exists(),
+        "torch": _torch(),
+        "disk": {place: shutil.disk_usage(place).free for place in (str(Path.cwd()), tempfile.gettempdir())},
+    }
+    facts["problems"] = list(_problems(facts))
     if as_json:
         print_json(facts)
         return
@@ -87,39 +96,20 @@ def bench(
     gpu = about["gpu"] or "none"
     typer.echo(f"{about['processor']}, {about['threads']} threads, load {about['load'][0]}, GPU: {gpu}")
     for figure in measured:
-        typer.echo(_row(figure))
-
-
-def examine() -> dict[str, Any]:
-    """Everything that is looked at, as plain data."""
-    facts: dict[str, Any] = {
-        "mcne": __version__,
-        "python": platform.python_version(),
-        "executable": sys.executable,
-        "platform": platform.platform(),
-        "cores": _cores(),
-        "memory": _memory(),
-        "packages": {name: _version(name) for name in (*CORE, *OPTIONAL)},
-        "driver": DRIVER.exists(),
-        "torch": _torch(),
-        "disk": {place: shutil.disk_usage(place).free for place in (str(Path.cwd()), tempfile.gettempdir())},
-    }
-    return facts | {"problems": list(_problems(facts))}
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        ratio = NO_VALUE if figure.value is None else f"{figure.value:.3g} {figure.unit}"
+        asked = "" if figure.at_most is None else f"at most {figure.at_most:g}"
+        typer.echo(f"{figure.key:16} {ratio:>9}  {asked:13} {figure.verdict:9} against {figure.against}")
+        typer.echo(f"{'':16} {figure.detail}")
 
 
 def _memory() -> dict[str, int | None]:
     """Bytes in all and still free for use, where the system says so."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
-        return {"total": sizes["MemTotal"], "available": sizes["MemAvailable"]}
-    except (OSError, KeyError, ValueError):
+        from mcne.models.memory import kernel_sizes
+    except ImportError:  # a package is missing, which is among the problems
         return {"total": None, "available": None}
+    sizes = kernel_sizes("/proc/meminfo")
+    return {"total": sizes.get("MemTotal"), "available": sizes.get("MemAvailable")}
 
 
 def _version(package: str) -> str | None:
@@ -177,7 +167,11 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     memory = facts["memory"]
     yield "mcne", f"{facts['mcne']}, Python {facts['python']} ({facts['executable']})"
     yield "machine", facts["platform"]
-    available = f", {_gib(memory['available'])} of {_gib(memory['total'])} memory available" if memory["total"] else ""
+    available = (
+        f", {human_bytes(memory['available'])} of {human_bytes(memory['total'])} memory available"
+        if memory["total"]
+        else ""
+    )
     yield "", f"{facts['cores']} cores{available}"
     if "error" not in torch:
         build = f"CUDA {torch['cuda']}" if torch["cuda"] else "CPU build"
@@ -187,16 +181,4 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "packages", ", ".join(f"{name} {packages[name] or 'MISSING'}" for name in CORE if name != "torch")
     for name, use in OPTIONAL.items():
         yield "" if name != next(iter(OPTIONAL)) else "optional", f"{name} {packages[name] or f'not installed ({use})'}"
-    yield "disk", "; ".join(f"{_gib(free)} free in {place}" for place, free in facts["disk"].items())
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:,.1f} GiB"
-
-
-def _row(figure: Figure) -> str:
-    """A line of the table, and one with the numbers behind it."""
-    ratio = NO_VALUE if figure.value is None else f"{figure.value:.3g} {figure.unit}"
-    asked = "" if figure.at_most is None else f"at most {figure.at_most:g}"
-    shown = f"{figure.key:16} {ratio:>9}  {asked:13} {figure.verdict:9} against {figure.against}"
-    return f"{shown}\n{'':16} {figure.detail}"
+    yield "disk", "; ".join(f"{human_bytes(free)} free in {place}" for place, free in facts["disk"].items())

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from mcne import __version__
-from mcne.cli import data, demo, machine, plot, query, report, studies, train
+from mcne.cli import data, demo, machine, plot, query, studies, train
 from mcne.cli.options import METHODS_EPILOG
 from mcne.errors import DataError, DiskError, Interrupted, MCNEError
 
@@ -50,7 +50,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare-transfer": studies.compare_transfer,
     "embed-users": train.embed_users,
     "compare-new-users": studies.compare_new_users,
-    "report": report.report,
+    "report": query.report,
     "demo": demo.demo,
     "bench": machine.bench,
     "doctor": machine.doctor,

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def print_json(data: Any) -> None:
@@ -29,17 +26,11 @@ def print_line(line: str, style: str = "") -> None:
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> None:
-    """A table as :func:`table` lays it out."""
-    from rich.console import Console
-
-    Console().print(table(heads, rows, left=left))
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> Table:
     """Names on the left, right-aligned numbers beside them, no lines; cells that are too wide are folded.
 
     ``left`` names further columns that are left-aligned.
     """
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -48,4 +39,4 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence
         grid.add_column(Text(head), justify="left" if not at or head in left else "right", overflow="fold")
     for row in rows:
         grid.add_row(*map(Text, row))
-    return grid
+    Console().print(grid)

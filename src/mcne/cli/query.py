@@ -1,4 +1,4 @@
-"""``mcne evaluate | recommend | similar | explain | export``: questions to a finished run, answered without torch."""
+"""``mcne evaluate | recommend | similar | explain | export | report``: what a finished run says, without torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typer
 
 from mcne.cli.options import AsJson, RunPath
 from mcne.cli.output import print_json, print_line, print_table
-from mcne.text import percent
+from mcne.errors import UsageError
+from mcne.text import human_bytes, percent
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -114,6 +115,48 @@ def export(
     """Write vectors, masks and items for other programs."""
     for file in _load(run).export(out, file_format):
         typer.echo(str(file))
+
+
+def report(
+    path: Annotated[Path, typer.Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR")],
+    out: Annotated[Path, typer.Option("--out", help="A new HTML file.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Its dataset: of a comparison, or of a run whose dataset was moved.")
+    ] = None,
+    sweep: Annotated[
+        list[Path] | None, typer.Option("--sweep", help="Show this sweep on the same dataset, too (repeatable).")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", help="A new directory for each figure as PNG and SVG.")
+    ] = None,
+    kept_map: Annotated[
+        Path | None, typer.Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")
+    ] = None,
+    no_map: Annotated[bool, typer.Option("--no-map", help="Leave out the map of users, the slowest part.")] = False,
+) -> None:
+    """Write one HTML file: data, learning curves, quality with intervals beside other runs, masks, a map, example
+    answers, settings and a model card.
+
+    It needs no network, is light or dark, and never replaces anything. Finished runs beside RUN that have the same
+    split are evaluated, too.
+    """
+    from mcne.files import check_new
+    from mcne.report.page import save_all
+    from mcne.report.writing import report_of, write_page
+
+    if no_map and kept_map is not None:
+        raise UsageError("--no-map and --map: choose one of them")
+    check_new(out)
+    if figures is not None:
+        check_new(figures, option="--figures")
+    page = report_of(path, data=data, sweeps=sweep or (), with_map=not no_map, kept_map=kept_map)
+    for section in page.sections:
+        if section.lacks:
+            typer.echo(f"{section.title}: {section.lacks}", err=True)
+    if figures is not None:
+        save_all(page.drawings, figures)
+        typer.echo(f"wrote {len(page.drawings)} figures, each as PNG and SVG, in {figures}")
+    typer.echo(f"wrote {out} ({human_bytes(write_page(page, out))})")
 
 
 def show_explanation(explanation: Explanation) -> None:

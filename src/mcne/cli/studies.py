@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -84,11 +84,7 @@ def compare(
             typer.echo(f"{row}: {len(chosen_plan.candidates[row])} of at most {chosen_plan.search} configurations")
         failed = comparison.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
     summary = summarize(comparison)
-    if not summary.rows and not failed:
-        raise DataError(f"{out}: no method is finished yet; run without --table")
-    for path in write(summary, out) if summary.rows else []:
-        typer.echo(f"wrote {path}")
-    _refuse_failed(failed, "cells", f"; see {out}/failed.json")
+    _finish(write(summary, out) if summary.rows else [], failed, out, what="cells", log=f"; see {out}/failed.json")
 
 
 def sweep(
@@ -148,11 +144,9 @@ def sweep(
         timed = Comparison.open(asked.timing().plan(), data, out / TIMING, kind=Kind.timing)
         failed |= timed.run(jobs=1, device=chosen.type, say=say, titles=titles_of(timed))
     results = collect(asked, comparison, timed)
-    for path in write(results, out):
-        typer.echo(f"wrote {path}", err=as_json)
     if as_json:
         print_json(results)
-    _refuse_failed(failed, "trainings", f"; see {out}/failed.json")
+    _finish(write(results, out), failed, out, log=f"; see {out}/failed.json", err=as_json)
 
 
 def structure(
@@ -196,13 +190,14 @@ def structure(
     if as_json:
         print_json(results)
     else:
-        _show_structure(lines(results, "uniform"), lines(results, "degree"))
-    for path in paths:
-        typer.echo(f"wrote {path}", err=as_json)
-    diverged = {name: reason for name, reason in results["lacking"].items() if "diverged" in reason}
-    if diverged:
-        raise DataError("; ".join(f"{name}: {reason}" for name, reason in diverged.items()))
-    _refuse_failed(failed, "trainings")
+        print_line("links told from any two users, and from users with as many friends; percent", "bold")
+        both = zip(lines(results, "uniform"), lines(results, "degree"), strict=True)
+        heads = ["", "similarity", "AUC", "AP", "AUC\n(degrees)", "AP\n(degrees)"]
+        print_table(heads, [[*uniform, *degree[2:]] for uniform, degree in both], left=("similarity",))
+    diverged = [f"{name}: {reason}" for name, reason in results["lacking"].items() if "diverged" in reason]
+    _finish(paths, {} if diverged else failed, out, err=as_json)
+    if diverged:  # and would again, so this is told rather than what failed
+        raise DataError("; ".join(diverged))
 
 
 def compare_transfer(
@@ -228,11 +223,7 @@ def compare_transfer(
     if not table_only:
         failed = study.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
     rows = finished_rows(study)
-    for path in write(study, rows=rows) if rows else []:
-        typer.echo(f"wrote {path}")
-    _refuse_failed(failed, "trainings")
-    if not rows:
-        raise DataError(f"{out}: nothing is finished yet; run without --table")
+    _finish(write(study, rows=rows) if rows else [], failed, out)
 
 
 def compare_new_users(
@@ -275,8 +266,16 @@ def compare_new_users(
     )
     if as_json:
         print_json(summary)
-    else:
-        _show_new_users(f"{method} on {dataset.name}", summary)
+        return
+    results = summary["seeds"]
+    asked = ", ".join(f"{result['users']['asked']:,} of {result['users']['held_out']:,}" for result in results)
+    print_line(f"{method} on {dataset.name}: users held out of training, seeds: {len(results)}", "bold")
+    print_line(f"asked about {asked}; ranked with 100 random items that the user lacks; in percent")
+    rows = []
+    for way, means in summary["mean"].items():
+        spreads = [means[metric] for metric in NEW_USER_METRICS.values()]
+        rows.append([way, *(percent_with_spread(each["mean"] or 0, each["sd"], digits=2) for each in spreads)])
+    print_table(["", *NEW_USER_METRICS], rows)
 
 
 def _default_jobs(device: torch.device) -> int:
@@ -286,30 +285,20 @@ def _default_jobs(device: torch.device) -> int:
     return JOBS_ON_A_GPU * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
 
 
-def _refuse_failed(failed: Mapping[str, object], what: str, where: str = "") -> None:
+def _finish(
+    paths: Sequence[Path],
+    failed: Mapping[str, object],
+    out: Path,
+    *,
+    what: str = "trainings",
+    log: str = "",
+    err: bool = False,
+) -> None:
+    """Say what a study wrote; refuse what failed, and a table of nothing."""
+    for path in paths:
+        typer.echo(f"wrote {path}", err=err)
     if failed:
         first = next(iter(failed.values()))
-        raise DataError(f"{len(failed)} {what} failed, the first: {first}{where}; the same command tries them again")
-
-
-def _show_structure(uniform: tuple[tuple[str, ...], ...], degree: tuple[tuple[str, ...], ...]) -> None:
-    """Both tables side by side: a line per method, vector and similarity."""
-    print_line("links told from any two users, and from users with as many friends; percent", "bold")
-    print_table(
-        ["", "similarity", "AUC", "AP", "AUC\n(degrees)", "AP\n(degrees)"],
-        [[*one, *other[2:]] for one, other in zip(uniform, degree, strict=True)],
-        left=("similarity",),
-    )
-
-
-def _show_new_users(title: str, summary: Mapping[str, Any]) -> None:
-    """A line for every way to embed, in percent, with the standard deviation over seeds."""
-    seeds = summary["seeds"]
-    asked = ", ".join(f"{result['users']['asked']:,} of {result['users']['held_out']:,}" for result in seeds)
-    print_line(f"{title}: users held out of training, seeds: {len(seeds)}", "bold")
-    print_line(f"asked about {asked}; ranked with 100 random items that the user lacks; in percent")
-    rows = []
-    for way, means in summary["mean"].items():
-        spreads = [means[metric] for metric in NEW_USER_METRICS.values()]
-        rows.append([way, *(percent_with_spread(each["mean"] or 0, each["sd"], digits=2) for each in spreads)])
-    print_table(["", *NEW_USER_METRICS], rows)
+        raise DataError(f"{len(failed)} {what} failed, the first: {first}{log}; the same command tries them again")
+    if not paths:
+        raise DataError(f"{out}: nothing is finished yet; run without --table")

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
+from mcne.models.memory import kernel_sizes
 from mcne.models.tables import to_numpy
 
 AT_ONCE = 1 << 22
@@ -163,11 +163,8 @@ def require_memory(needed: int, purpose: str, *, device: torch.device | None = N
 
 def _free_memory(device: torch.device | None) -> int:
     """Bytes available on this machine, and on its GPU where that is the device; all of its memory if unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    free = kernel_sizes("/proc/meminfo").get("MemAvailable", physical)
     return min(free, torch.cuda.mem_get_info(device)[0]) if device is not None and device.type == "cuda" else free
 
 

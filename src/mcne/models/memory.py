@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -338,3 +339,13 @@ def _scoring(width: int, above: int, projected: int, dataset: SocialDataset) -> 
     held = min(users * projected, at_once)
     received = min(users, USERS_AT_ONCE) * width if users * projected <= at_once else min(users * width, at_once)
     return held + received + piece * (projected + 3 * width + above) + 10 * links * piece // max(1, users)
+
+
+def kernel_sizes(path: str) -> dict[str, int]:
+    """The sizes in one of the kernel's tables, such as ``/proc/meminfo``, in bytes; none where it has no such table."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split(":", 1) for line in lines if line.endswith(" kB"))
+    return {name: int(size.split()[0]) << 10 for name, size in pairs}

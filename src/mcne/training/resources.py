@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcne.errors import UsageError, unknown
-from mcne.models.memory import Estimate
+from mcne.models.memory import Estimate, kernel_sizes
 from mcne.text import human_bytes
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
 
 def available_memory() -> int:
     """What this process has and may still take: of the machine, and of every control group that it is in."""
-    own = _status("/proc/self/status").get("RssAnon", 0)
-    machine = _status("/proc/meminfo").get("MemAvailable")
+    own = kernel_sizes("/proc/self/status").get("RssAnon", 0)
+    machine = kernel_sizes("/proc/meminfo").get("MemAvailable")
     if machine is None:  # no Linux
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(machine, *_left_in_groups(machine)) + own
@@ -94,16 +94,6 @@ def _refusal(method: str, needed: Estimate, need: str, available: str) -> str:
         f"{method} needs about {need} of memory and may use {available} ({needed.parts()}); set smaller "
         f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
     )
-
-
-def _status(path: str) -> dict[str, int]:
-    """The sizes in one of the kernel's tables, in bytes."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    pairs = (line.split(":", 1) for line in lines if line.endswith(" kB"))
-    return {name: int(size.split()[0]) << 10 for name, size in pairs}
 
 
 def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> list[int]:
