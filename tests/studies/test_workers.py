@@ -231,7 +231,7 @@ def test_the_command(
 
     args = (plan, "--data", data, "--out", tmp_path / "out", "--only", "popularity", "--jobs", 1)
     assert call(*args, "--table") == 4
-    assert "no method is finished yet" in capsys.readouterr().err
+    assert "nothing is finished yet; run without --table" in capsys.readouterr().err
     assert call(*args) == 0
     said = capsys.readouterr().out
     assert "popularity: 1 of at most 4 configurations" in said

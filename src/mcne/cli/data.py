@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
-from mcne.cli.options import AsJson, DataArgument
+from mcne.cli.options import AsJson
 from mcne.cli.output import print_json
 from mcne.errors import UsageError
 
@@ -23,14 +24,15 @@ app = typer.Typer(help="Prepare, make, split, describe and export datasets.", no
 prepare = typer.Typer(help="Make a dataset from raw files.", no_args_is_help=True)
 app.add_typer(prepare, name="prepare")
 
-Raw = Annotated[Path, typer.Option("--raw", help="Directory of rating.mat and trustnetwork.mat.")]
-Out = Annotated[Path, typer.Option("--out", help="Where to write; nothing there is ever replaced.")]
-Behaviors = Annotated[str | None, typer.Option("--behaviors", help="Names or numbers, comma-separated; quote a comma.")]
+Data = Annotated[Path, Argument(help="A prepared dataset.", metavar="DATA")]
+Raw = Annotated[Path, Option("--raw", help="Directory of rating.mat and trustnetwork.mat.")]
+Out = Annotated[Path, Option("--out", help="Where to write; nothing there is ever replaced.")]
+Behaviors = Annotated[str | None, Option("--behaviors", help="Names or numbers, comma-separated; quote a comma.")]
 Extra = Annotated[
-    str, typer.Option("--extra-behaviors", help="Additional behaviors; they do not affect which users are kept.")
+    str, Option("--extra-behaviors", help="Additional behaviors; they do not affect which users are kept.")
 ]
-Timestamps = Annotated[bool, typer.Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
-Unverified = Annotated[bool, typer.Option("--unverified", help="Read files whose sha256 is not the known one.")]
+Timestamps = Annotated[bool, Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
+Unverified = Annotated[bool, Option("--unverified", help="Read files whose sha256 is not the known one.")]
 
 
 @prepare.command("ciao")
@@ -57,7 +59,7 @@ def prepare_epinions(
     timestamps: Timestamps = False,
     unverified: Unverified = False,
     aligned: Annotated[
-        bool, typer.Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")
+        bool, Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")
     ] = False,
 ) -> None:
     """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
@@ -69,27 +71,21 @@ def prepare_epinions(
 
 @prepare.command("files")
 def prepare_files(
-    interactions: Annotated[Path, typer.Option(help="user_id, item_id, behavior[, timestamp]: csv, parquet, .inter.")],
+    interactions: Annotated[Path, Option(help="user_id, item_id, behavior[, timestamp]: csv, parquet, .inter.")],
     out: Out,
-    links: Annotated[Path | None, typer.Option(help="source_id, target_id[, weight]: csv, parquet, .net.")] = None,
-    users: Annotated[Path | None, typer.Option(help="user_id and attributes: csv, parquet, .user.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Map a column: user_id=NAME (repeatable).")] = None,
+    links: Annotated[Path | None, Option(help="source_id, target_id[, weight]: csv, parquet, .net.")] = None,
+    users: Annotated[Path | None, Option(help="user_id and attributes: csv, parquet, .user.")] = None,
+    column: Annotated[list[str] | None, Option(help="Map a column: user_id=NAME (repeatable).")] = None,
     behaviors: Behaviors = None,
     extra_behaviors: Extra = "",
-    single_behavior: Annotated[str | None, typer.Option(help="Name of the one behavior, without a column.")] = None,
-    min_links: Annotated[int, typer.Option(min=0, help="Drop users with fewer links.")] = 0,
-    min_records: Annotated[
-        int, typer.Option(min=0, help="Drop users with fewer records in all behaviors together.")
-    ] = 0,
-    drop_isolated: Annotated[
-        bool, typer.Option("--drop-isolated", help="Then drop users left without a link.")
-    ] = False,
-    keep_self_links: Annotated[bool, typer.Option("--keep-self-links", help="Keep links to oneself.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
-    id_type: Annotated[
-        Literal["auto", "integer", "text"], typer.Option(help="How ids of text files are read.")
-    ] = "auto",
-    name: Annotated[str | None, typer.Option(help="The dataset's name; that of the directory if not given.")] = None,
+    single_behavior: Annotated[str | None, Option(help="Name of the one behavior, without a column.")] = None,
+    min_links: Annotated[int, Option(min=0, help="Drop users with fewer links.")] = 0,
+    min_records: Annotated[int, Option(min=0, help="Drop users with fewer records in all behaviors together.")] = 0,
+    drop_isolated: Annotated[bool, Option("--drop-isolated", help="Then drop users left without a link.")] = False,
+    keep_self_links: Annotated[bool, Option("--keep-self-links", help="Keep links to oneself.")] = False,
+    strict: Annotated[bool, Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
+    id_type: Annotated[Literal["auto", "integer", "text"], Option(help="How ids of text files are read.")] = "auto",
+    name: Annotated[str | None, Option(help="The dataset's name; that of the directory if not given.")] = None,
 ) -> None:
     """Your own tables: CSV, TSV, parquet or RecBole's atomic files."""
     from mcne.data.assemble import UserFilter
@@ -115,13 +111,13 @@ def prepare_files(
 @app.command("synthetic")
 def synthetic(
     out: Out,
-    users: Annotated[int, typer.Option(help="From 500 to 10,000,000.")] = 2000,
-    behaviors: Annotated[int, typer.Option(help="From 2 to 16; every two are planted alike.")] = 4,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-    items_per_behavior: Annotated[int | None, typer.Option(help="Half the users, at least 300, if not given.")] = None,
-    links_per_user: Annotated[float, typer.Option(help="Links per user, each counted once.")] = 10.0,
-    records_per_user: Annotated[float, typer.Option(help="Records of a user active in a behavior.")] = 7.0,
-    attributes: Annotated[int, typer.Option(help="Numbers that tell of a user's tastes, from 0 to 100.")] = 0,
+    users: Annotated[int, Option(help="From 500 to 10,000,000.")] = 2000,
+    behaviors: Annotated[int, Option(help="From 2 to 16; every two are planted alike.")] = 4,
+    seed: Annotated[int, Option(help="The same seed gives the same bytes.")] = 0,
+    items_per_behavior: Annotated[int | None, Option(help="Half the users, at least 300, if not given.")] = None,
+    links_per_user: Annotated[float, Option(help="Links per user, each counted once.")] = 10.0,
+    records_per_user: Annotated[float, Option(help="Records of a user active in a behavior.")] = 7.0,
+    attributes: Annotated[int, Option(help="Numbers that tell of a user's tastes, from 0 to 100.")] = 0,
 ) -> None:
     """A social network with planted tastes; what was planted is kept beside it, in DATA/planted."""
     from mcne.data.synthetic import SyntheticConfig, generate
@@ -143,12 +139,12 @@ def synthetic(
 
 @app.command("split")
 def split(
-    data: DataArgument,
-    name: Annotated[str | None, typer.Option(help="Kept under DATA/splits/NAME; random-SEED if not given.")] = None,
-    seed: Annotated[int, typer.Option(help="Seeds the parts and the negatives.")] = 0,
-    ratios: Annotated[str | None, typer.Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
-    temporal: Annotated[bool, typer.Option("--temporal", help="Earliest interactions train, latest test.")] = False,
-    source: Annotated[Path | None, typer.Option("--from", help="Your own: train, validation, test files.")] = None,
+    data: Data,
+    name: Annotated[str | None, Option(help="Kept under DATA/splits/NAME; random-SEED if not given.")] = None,
+    seed: Annotated[int, Option(help="Seeds the parts and the negatives.")] = 0,
+    ratios: Annotated[str | None, Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
+    temporal: Annotated[bool, Option("--temporal", help="Earliest interactions train, latest test.")] = False,
+    source: Annotated[Path | None, Option("--from", help="Your own: train, validation, test files.")] = None,
 ) -> None:
     """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
     from mcne.data import split as splits
@@ -164,7 +160,11 @@ def split(
         cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
     else:
         make = splits.temporal_split if temporal else splits.random_split
-        cut = make(dataset, seed=seed, ratios=_ratios("70,10,20" if ratios is None else ratios))
+        try:
+            shares = [float(part) for part in ("70,10,20" if ratios is None else ratios).split(",")]
+        except ValueError as error:
+            raise UsageError(f"--ratios {ratios}: three numbers are needed, as in 70,10,20") from error
+        cut = make(dataset, seed=seed, ratios=shares)
     fingerprint = cut.save(data / splits.DIRECTORY / name)
     for k, behavior in enumerate(dataset.behaviors):
         sizes = ", ".join(f"{int((cut.parts[k] == p).sum()):,} {part}" for p, part in enumerate(splits.PARTS))
@@ -175,7 +175,7 @@ def split(
 
 
 @app.command("describe")
-def describe(data: DataArgument, as_json: AsJson = False) -> None:
+def describe(data: Data, as_json: AsJson = False) -> None:
     """Counts, distributions, overlap of users between behaviors, how alike friends are, and what is cold."""
     from mcne.cli.description import show
     from mcne.data import describe as descriptions
@@ -196,11 +196,9 @@ def describe(data: DataArgument, as_json: AsJson = False) -> None:
 
 @app.command("export")
 def export(
-    data: DataArgument,
+    data: Data,
     out: Out,
-    file_format: Annotated[
-        Literal["parquet", "csv", "recbole"], typer.Option("--format", help="What to write.")
-    ] = "parquet",
+    file_format: Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")] = "parquet",
 ) -> None:
     """Write a dataset as parquet, CSV or RecBole files."""
     from mcne.data.dataset import SocialDataset
@@ -233,13 +231,6 @@ def _mapping(columns: list[str]) -> dict[str, str]:
     if twice is not None:
         raise UsageError(f"--column {twice}=…: given more than once; map it to one column")
     return {standard: own for standard, _, own in pairs}
-
-
-def _ratios(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise UsageError(f"--ratios {text}: three numbers are needed, as in 70,10,20") from error
 
 
 def _save(dataset: SocialDataset, out: Path) -> None:

@@ -145,7 +145,12 @@ def _ask(
 
     user = embeddings.users[row]
     _heading(f"1. Who is similar to user {user} — on what? (* shares the planted taste)")
-    columns = [_similar(embeddings, planted, row, behavior) for behavior in behaviors]
+    columns = []
+    for behavior in behaviors:
+        tastes = planted.tastes(embeddings.behavior_names.index(behavior))
+        ids = embeddings.similar_users(user, behavior, k=SHOWN).ids
+        marks = ["*" if tastes[embeddings.users.row(other)] == tastes[row] else " " for other in ids]
+        columns.append([f"{other} {mark}" for other, mark in zip(ids, marks, strict=True)])
     heads = [f"on {behavior}" for behavior in behaviors]
     print_table(heads, zip(*columns, strict=True), left=heads)
     _heading(f"2. What suits user {user}?")
@@ -171,13 +176,6 @@ def _advise(out: Path, user: int | str, friend: int | str, behaviors: tuple[str,
         ["train", "mcne", "--data", "mydata", "--out", "myrun"],
     ):
         typer.echo(f"  {shlex.join([*_program(), *map(str, command)])}")
-
-
-def _similar(embeddings: ConditionalEmbeddings, planted: Planted, row: int, behavior: str) -> list[str]:
-    tastes = planted.tastes(embeddings.behavior_names.index(behavior))
-    ranking = embeddings.similar_users(embeddings.users[row], behavior, k=SHOWN)
-    marks = ["*" if tastes[embeddings.users.row(other)] == tastes[row] else " " for other in ranking.ids]
-    return [f"{other} {mark}" for other, mark in zip(ranking.ids, marks, strict=True)]
 
 
 def _program() -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from mcne import __version__
 from mcne.cli.options import AsJson
@@ -66,12 +67,11 @@ def doctor(as_json: AsJson = False) -> None:
 def bench(
     figures: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Take these alone, as --list names them: step, step.plain, ranking. All without.",
-            metavar="FIGURE",
+        Argument(
+            help="Take these alone, as --list names them: step, step.plain, ranking. All without.", metavar="FIGURE"
         ),
     ] = None,
-    only_list: Annotated[bool, typer.Option("--list", help="List the benchmarks and exit.")] = False,
+    only_list: Annotated[bool, Option("--list", help="List the benchmarks and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure MCNE's training step and ranking, each against a slower form or a floor in the same run.

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
-from mcne.cli.options import AsJson, FigureOut, RunPath, Theme, ThemeName
+from mcne.cli.options import AsJson, RunPath
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
 from mcne.text import NO_VALUE
@@ -28,18 +29,29 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Draw figures from saved results.", no_args_is_help=True)
 
+ThemeName = Literal["light", "dark"]
+
+
+def _checked_figure(path: Path) -> Path:
+    """Refuse a file that no figure can be written to, before a long computation."""
+    from mcne.plots.style import check_place
+
+    check_place(path)
+    return path
+
+
 RunOrNumbers = Annotated[
-    Path, typer.Argument(help="A finished run, saved embeddings, or the .json beside such a figure to draw it again.")
+    Path, Argument(help="A finished run, saved embeddings, or the .json beside such a figure to draw it again.")
 ]
+FigureOut = Annotated[Path, Option("--out", help="A new file: .png, .svg or .pdf.", callback=_checked_figure)]
+Theme = Annotated[ThemeName, Option("--theme", help="The background that the figure is drawn for.")]
 
 
 @app.command()
 def masks(
     run: RunPath,
     out: FigureOut,
-    beside: Annotated[
-        Path | None, typer.Option("--beside", help="Another run, such as one of mcne-f, to draw on the left.")
-    ] = None,
+    beside: Annotated[Path | None, Option(help="Another run, such as one of mcne-f, to draw on the left.")] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
@@ -58,10 +70,10 @@ def map_users(
     run: RunOrNumbers,
     out: FigureOut,
     users: Annotated[
-        int | None, typer.Option(help="How many random users; default 1,000, or all if fewer.", show_default=False)
+        int | None, Option(help="How many random users; default 1,000, or all if fewer.", show_default=False)
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seeds the users and the map.", show_default="0")] = None,
-    aligned: Annotated[bool, typer.Option("--aligned", help="A map per behavior of the same users.")] = False,
+    seed: Annotated[int | None, Option(min=0, help="Seeds the users and the map.", show_default="0")] = None,
+    aligned: Annotated[bool, Option("--aligned", help="A map per behavior of the same users.")] = False,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
@@ -90,7 +102,7 @@ def map_users(
 
 @app.command()
 def curves(
-    runs: Annotated[list[Path], typer.Argument(help="Finished runs.", metavar="RUN…")],
+    runs: Annotated[list[Path], Argument(help="Finished runs.", metavar="RUN…")],
     out: FigureOut,
     theme: Theme = "light",
     as_json: AsJson = False,
@@ -114,7 +126,7 @@ def curves(
 
 @app.command("sweep")
 def plot_sweep(
-    directory: Annotated[Path, typer.Argument(help="The directory of a sweep.", metavar="DIR")],
+    directory: Annotated[Path, Argument(help="The directory of a sweep.", metavar="DIR")],
     out: FigureOut,
     theme: Theme = "light",
     as_json: AsJson = False,
@@ -128,13 +140,11 @@ def plot_sweep(
 
 @app.command("ablation")
 def plot_ablation(
-    comparisons: Annotated[list[Path], typer.Argument(help="Finished comparisons.", metavar="DIR…")],
+    comparisons: Annotated[list[Path], Argument(help="Finished comparisons.", metavar="DIR…")],
     out: FigureOut,
-    rows: Annotated[
-        str, typer.Option(help="Rows of the plans, separated by commas without spaces.")
-    ] = "mcne-f,mcne-a,mcne",
+    rows: Annotated[str, Option(help="Rows of the plans, separated by commas without spaces.")] = "mcne-f,mcne-a,mcne",
     reference: Annotated[
-        str | None, typer.Option(help="The row that the others are tested against; default: the last.")
+        str | None, Option(help="The row that the others are tested against; default: the last.")
     ] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
@@ -154,7 +164,7 @@ def plot_ablation(
 
 @app.command("structure")
 def plot_structure(
-    directory: Annotated[Path, typer.Argument(help="The directory of mcne structure.", metavar="DIR")],
+    directory: Annotated[Path, Argument(help="The directory of mcne structure.", metavar="DIR")],
     out: FigureOut,
     theme: Theme = "light",
     as_json: AsJson = False,
@@ -170,19 +180,17 @@ def plot_structure(
 def attention(
     run: RunOrNumbers,
     out: FigureOut,
-    user: Annotated[
-        str | None, typer.Option("--user", help="A user's id: draw its links. Without it: the network.")
-    ] = None,
-    other: Annotated[str | None, typer.Option("--other", help="Another user's id: draw the link of both.")] = None,
+    user: Annotated[str | None, Option(help="A user's id: draw its links. Without it: the network.")] = None,
+    other: Annotated[str | None, Option(help="Another user's id: draw the link of both.")] = None,
     draws: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=2,
             help="For a network: how often random parts of messages are left out, for comparison.",
             show_default="20",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seeds communities and draws.", show_default="0")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seeds communities and draws.", show_default="0")] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:

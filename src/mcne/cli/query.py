@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from mcne.cli.options import AsJson, RunPath
 from mcne.cli.output import print_json, print_line, print_table
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mcne.embeddings.explanation import Explanation, Likeness
     from mcne.embeddings.ranking import Ranking
 
-User = Annotated[str, typer.Option("--user", help="A user's id.")]
-BehaviorName = Annotated[str, typer.Option("--behavior", help="A behavior's name.")]
-K = Annotated[int, typer.Option("-k", help="How many.")]
+User = Annotated[str, Option("--user", help="A user's id.")]
+BehaviorName = Annotated[str, Option("--behavior", help="A behavior's name.")]
+K = Annotated[int, Option("-k", help="How many.")]
 
 METRICS = {
     "Recall": "recall",
@@ -33,9 +33,9 @@ METRICS = {
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A finished run.", metavar="RUN")],
+    run: Annotated[Path, Argument(help="A finished run.", metavar="RUN")],
     protocol: Annotated[
-        Literal["sampled", "full", "popular"], typer.Option(help="What test items are ranked against.")
+        Literal["sampled", "full", "popular"], Option(help="What test items are ranked against.")
     ] = "sampled",
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +53,14 @@ def evaluate(
     against = {"sampled": f"{COUNT} random items", "popular": f"{COUNT} items drawn by popularity", "full": "all items"}
     print_line(f"{opened.spec.method} on {dataset.name}, test part of {opened.places['split']}", "bold")
     print_line(f"ranked with {against[protocol]} that the user lacks; in percent")
-    _show_metrics(summary)
+    cutoffs = [name.partition("@")[2] for name in summary["mean"] if name.startswith("recall@")]
+    rows = []
+    for name, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
+        for at, cutoff in enumerate(cutoffs):
+            users = f"{means['users']:,}" if "users" in means and not at else ""
+            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in METRICS.values()]
+            rows.append([name if not at else "", users, f"@{cutoff}", *values])
+    print_table(["", "users", "at", *METRICS], rows)
     print_line("pooled Recall and hits-ideal NDCG are there to compare with the paper's tables", "dim")
 
 
@@ -76,7 +83,7 @@ def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_js
 def similar(
     run: RunPath,
     user: User,
-    behavior: Annotated[str | None, typer.Option("--behavior", help="Without: in the whole vector.")] = None,
+    behavior: Annotated[str | None, Option(help="Without: in the whole vector.")] = None,
     k: K = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -96,7 +103,7 @@ def similar(
 def explain(
     run: RunPath,
     user: User,
-    other: Annotated[str, typer.Option("--other", help="Another user's id.")],
+    other: Annotated[str, Option(help="Another user's id.")],
     as_json: AsJson = False,
 ) -> None:
     """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
@@ -109,8 +116,8 @@ def explain(
 
 def export(
     run: RunPath,
-    out: Annotated[Path, typer.Option("--out", help="A new directory.")],
-    file_format: Annotated[Literal["parquet", "npz", "word2vec"], typer.Option("--format", help="What to write.")],
+    out: Annotated[Path, Option(help="A new directory.")],
+    file_format: Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", help="What to write.")],
 ) -> None:
     """Write vectors, masks and items for other programs."""
     for file in _load(run).export(out, file_format):
@@ -118,21 +125,17 @@ def export(
 
 
 def report(
-    path: Annotated[Path, typer.Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR")],
-    out: Annotated[Path, typer.Option("--out", help="A new HTML file.")],
+    path: Annotated[Path, Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR")],
+    out: Annotated[Path, Option(help="A new HTML file.")],
     data: Annotated[
-        Path | None, typer.Option("--data", help="Its dataset: of a comparison, or of a run whose dataset was moved.")
+        Path | None, Option(help="Its dataset: of a comparison, or of a run whose dataset was moved.")
     ] = None,
-    sweep: Annotated[
-        list[Path] | None, typer.Option("--sweep", help="Show this sweep on the same dataset, too (repeatable).")
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option("--figures", help="A new directory for each figure as PNG and SVG.")
-    ] = None,
+    sweep: Annotated[list[Path] | None, Option(help="Show this sweep on the same dataset, too (repeatable).")] = None,
+    figures: Annotated[Path | None, Option(help="A new directory for each figure as PNG and SVG.")] = None,
     kept_map: Annotated[
-        Path | None, typer.Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")
+        Path | None, Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")
     ] = None,
-    no_map: Annotated[bool, typer.Option("--no-map", help="Leave out the map of users, the slowest part.")] = False,
+    no_map: Annotated[bool, Option("--no-map", help="Leave out the map of users, the slowest part.")] = False,
 ) -> None:
     """Write one HTML file: data, learning curves, quality with intervals beside other runs, masks, a map, example
     answers, settings and a model card.
@@ -184,18 +187,6 @@ def show_explanation(explanation: Explanation) -> None:
     rows.append(["whole vector", *_likeness(explanation.whole), ""])
     print_line("\nSimilarity, the dimensions that make it, and items that both have", "italic")
     print_table(["", "product", "cosine", "dimensions", "common items"], rows, left=("dimensions", "common items"))
-
-
-def _show_metrics(summary: Mapping[str, Any]) -> None:
-    """Every metric in percent: a line per behavior and cutoff, and below them the mean over behaviors."""
-    cutoffs = [name.partition("@")[2] for name in summary["mean"] if name.startswith("recall@")]
-    rows = []
-    for name, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
-        for at, cutoff in enumerate(cutoffs):
-            users = f"{means['users']:,}" if "users" in means and not at else ""
-            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in METRICS.values()]
-            rows.append([name if not at else "", users, f"@{cutoff}", *values])
-    print_table(["", "users", "at", *METRICS], rows)
 
 
 def _show_ranking(title: str, kind: str, ranking: Ranking) -> None:

@@ -9,18 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from mcne.cli.options import (
-    METHODS_HELP,
-    AsJson,
-    ConfigFile,
-    DataOption,
-    Device,
-    Jobs,
-    Settings,
-    StudyOut,
-    TableOnly,
-)
+from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, UsageError
 from mcne.text import percent_with_spread
@@ -28,8 +19,12 @@ from mcne.text import percent_with_spread
 if TYPE_CHECKING:
     import torch
 
-JOBS_ON_A_GPU = 8
-"""Trainings that share a GPU: each alone leaves most of it idle."""
+Jobs = Annotated[
+    int | None, Option("--jobs", min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")
+]
+TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the table of what is finished so far.")]
+StudyOut = Annotated[Path, Option("--out", help="The study's directory; what is finished there is kept.")]
+
 NEW_USER_METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
 
 
@@ -37,21 +32,16 @@ def compare(
     data: DataOption,
     out: StudyOut,
     plan: Annotated[
-        Path | None, typer.Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")
+        Path | None, Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")
     ] = None,
     methods: Annotated[
-        str | None,
-        typer.Option("--methods", help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…"),
+        str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")
+        int | None, Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Train only this row of the plan (repeatable).")
-    ] = None,
-    merge: Annotated[
-        list[Path] | None, typer.Option("--merge", help="Copy finished cells from another machine (repeatable).")
-    ] = None,
+    only: Annotated[list[str] | None, Option(help="Train only this row of the plan (repeatable).")] = None,
+    merge: Annotated[list[Path] | None, Option(help="Copy finished cells from another machine (repeatable).")] = None,
     jobs: Jobs = None,
     device: Device = "auto",
     table_only: TableOnly = False,
@@ -91,11 +81,11 @@ def sweep(
     data: DataOption,
     out: StudyOut,
     what: Annotated[
-        str, typer.Argument(help=f"{METHODS_HELP} Or a TOML file with method, settings and values.", metavar="METHOD")
+        str, Argument(help=f"{METHODS_HELP} Or a TOML file with method, settings and values.", metavar="METHOD")
     ] = "mcne",
     setting: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             help="A setting with its values: l2=0.01,0.02, neighbor_samples=[10,5],[20,20], final_width=50,100 (the "
             "last of widths), neighbor_sample=10,20 (of every layer). A single value is fixed. Repeatable: with "
@@ -104,15 +94,13 @@ def sweep(
         ),
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option(min=1, help="Splits and seeds for every value; default 3, or what the file says.")
+        int | None, Option(min=1, help="Splits and seeds for every value; default 3, or what the file says.")
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(help="random (default): repetition r uses random-r. Any other: r seeds only the models."),
+        str | None, Option(help="random (default): repetition r uses random-r. Any other: r seeds only the models.")
     ] = None,
     jobs: Annotated[
-        int,
-        typer.Option(min=1, help="Number of parallel trainings; if several, short ones afterwards time the epochs."),
+        int, Option(min=1, help="Number of parallel trainings; if several, short ones afterwards time the epochs.")
     ] = 1,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -152,14 +140,12 @@ def sweep(
 def structure(
     data: DataOption,
     out: StudyOut,
-    methods: Annotated[
-        str, typer.Option("--methods", help="Methods that give users vectors, comma-separated.")
-    ] = "mcne,node2vec,line",
-    repetitions: Annotated[int, typer.Option(min=1, help="How often to hold out links, each time others.")] = 3,
-    share: Annotated[float, typer.Option(help="The share of links to hold out.")] = 0.1,
+    methods: Annotated[str, Option(help="Methods that give users vectors, comma-separated.")] = "mcne,node2vec,line",
+    repetitions: Annotated[int, Option(min=1, help="How often to hold out links, each time others.")] = 3,
+    share: Annotated[float, Option(help="The share of links to hold out.")] = 0.1,
     setting: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             help="epochs=20 for all methods that have it, mcne.epochs=20 for one of them (repeatable).",
             metavar="K=V",
@@ -201,8 +187,8 @@ def structure(
 
 
 def compare_transfer(
-    plan: Annotated[Path, typer.Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")],
-    data: Annotated[Path, typer.Option("--data", help="A prepared dataset that has the new behavior and others.")],
+    plan: Annotated[Path, Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")],
+    data: Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")],
     out: StudyOut,
     jobs: Jobs = None,
     device: Device = "auto",
@@ -229,12 +215,10 @@ def compare_transfer(
 def compare_new_users(
     data: DataOption,
     out: StudyOut,
-    method: Annotated[str, typer.Option(help="A method that can embed new users, such as mcne.")] = "mcne",
-    share: Annotated[float, typer.Option(help="The share of users to hold out.")] = 0.1,
-    seeds: Annotated[int, typer.Option(min=1, help="How often to hold out users, each time others.")] = 3,
-    in_training: Annotated[
-        bool, typer.Option("--in-training", help="Also train with these users, for comparison.")
-    ] = False,
+    method: Annotated[str, Option(help="A method that can embed new users, such as mcne.")] = "mcne",
+    share: Annotated[float, Option(help="The share of users to hold out.")] = 0.1,
+    seeds: Annotated[int, Option(min=1, help="How often to hold out users, each time others.")] = 3,
+    in_training: Annotated[bool, Option("--in-training", help="Also train with these users, for comparison.")] = False,
     config: ConfigFile = None,
     setting: Settings = None,
     device: Device = "auto",
@@ -279,10 +263,10 @@ def compare_new_users(
 
 
 def _default_jobs(device: torch.device) -> int:
-    """Parallel trainings if --jobs is missing."""
+    """Parallel trainings if --jobs is missing; a single one leaves most of a GPU idle."""
     import torch
 
-    return JOBS_ON_A_GPU * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
+    return 8 * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
 
 
 def _finish(

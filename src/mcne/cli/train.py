@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
-from mcne.cli.options import (
-    ConfigFile,
-    DataOption,
-    Device,
-    Method,
-    Resume,
-    RunOut,
-    RunPath,
-    Seed,
-    Settings,
-    SplitName,
-)
+from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings
+
+Method = Annotated[str, Argument(help=METHODS_HELP, metavar="METHOD")]
+SplitName = Annotated[
+    str, Option("--split", help="A split of the dataset; random-N is made with seed N if it does not exist.")
+]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of the model; the split has its own.")]
+Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")]
+RunOut = Annotated[Path, Option("--out", help="The run's directory; existing files are never replaced.")]
 
 
 def train(
@@ -31,7 +29,7 @@ def train(
     seed: Seed = 0,
     device: Device = "auto",
     separate: Annotated[
-        bool, typer.Option("--separate", help="Train a model for each behavior instead of one for all.")
+        bool, Option("--separate", help="Train a model for each behavior instead of one for all.")
     ] = False,
     resume: Resume = False,
 ) -> None:
@@ -69,20 +67,20 @@ def train(
 
 def transfer(
     run: RunPath,
-    data: Annotated[Path, typer.Option("--data", help="A prepared dataset that has the new behavior.")],
-    behavior: Annotated[str, typer.Option("--behavior", help="The new behavior's name there.")],
+    data: Annotated[Path, Option(help="A prepared dataset that has the new behavior.")],
+    behavior: Annotated[str, Option(help="The new behavior's name there.")],
     out: RunOut,
     split: SplitName = "random-0",
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="One setting: l2=0.01 (repeatable). The others are the run's.", metavar="K=V"),
+        Option("--set", help="One setting: l2=0.01 (repeatable). The others are the run's.", metavar="K=V"),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     resume: Resume = False,
     control: Annotated[
         Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"],
-        typer.Option(
+        Option(
             help="For comparison: masks alone learn, after the items; or items alone, under random masks, without "
             "masks, or against the whole vectors of the run."
         ),
@@ -130,10 +128,10 @@ def transfer(
 
 def embed_users(
     run: RunPath,
-    out: Annotated[Path, typer.Option("--out", help="A new directory for the embeddings of old and new users.")],
-    links: Annotated[Path | None, typer.Option(help="A table: source_id (new), target_id (known).")] = None,
-    history: Annotated[Path | None, typer.Option(help="A table: user_id, item_id, behavior.")] = None,
-    attributes: Annotated[Path | None, typer.Option(help="A table: user_id and the attributes of training.")] = None,
+    out: Annotated[Path, Option(help="A new directory for the embeddings of old and new users.")],
+    links: Annotated[Path | None, Option(help="A table: source_id (new), target_id (known).")] = None,
+    history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior.")] = None,
+    attributes: Annotated[Path | None, Option(help="A table: user_id and the attributes of training.")] = None,
 ) -> None:
     """Embed users who were unknown in training, without training again.
 
