@@ -169,9 +169,9 @@ class Outline(HTMLParser):
 
 
 def test_a_plan_without_search_says_so(finished: Comparison, tmp_path: Path) -> None:
-    alone = {name: each[:1] for name, each in finished.plan.candidates.items()}
+    alone = {name: replace(each, modes=["joint"], search={}) for name, each in finished.plan.methods.items()}
     summary = summarize(finished)
-    about = replace(summary, comparison=replace(finished, plan=replace(finished.plan, candidates=alone)))
+    about = replace(summary, comparison=replace(finished, plan=replace(finished.plan, methods=alone)))
     assert "Settings are given and not searched; the test part is scored once." in write(about, tmp_path)[0].read_text()
 
 

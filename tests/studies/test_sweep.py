@@ -118,7 +118,7 @@ def test_a_file_tells_everything_and_the_command_line_replaces(tmp_path: Path) -
     ("text", "said"),
     [
         ('method = "bpr"\nvalue = 1', r"unknown key 'value'; did you mean 'values'\?"),
-        ('method = "bpr"\n[values]\nl2 = 0.1', "a list with one value at least is needed"),
+        ('method = "bpr"\n[values]\nl2 = 0.1', "values.l2: 0.1 is float, a list is expected"),
         ('method = "bpr"\n[values]\nl2 = [0.1]', r"values of l2: \[0.1\]; two or more are needed"),
         ('method = "bpr"\n[settings]\nl2 = 0.1', "nothing to sweep in l2"),
         ('method = "bpr"\nrepetitions = 0\n[values]\nl2 = [0.1, 0.2]', "a whole number of 1 or more is needed"),
@@ -135,8 +135,8 @@ def test_a_file_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ('"l2=0.1"', '"l2=0.10"', r"unknown row of expected 'l2=0.10'; did you mean 'l2=0.1'\?"),
-        ("[9.0, 7.5]", "[9.0]", r'expected.l2=0.1 is \[9.0\]; a list of two numbers is needed, as in "l2=0.01" = \['),
-        ("[8, 6]", "8", "expected.width=8 is 8; a list of two numbers is needed"),
+        ("[9.0, 7.5]", "[9.0]", r"expected.l2=0.1: \(9.0,\) is out of range; a list of two numbers is needed"),
+        ("[8, 6]", "8", "expected.width=8: 8 is int, a list is expected"),
     ],
 )
 def test_expected_figures_need_a_row_and_two_numbers(old: str, new: str, said: str, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_everything_is_trained_once_and_told(
     assert rows["random"].numbers() == (5 * items, 0)
     assert rows["popularity"].numbers() == (items, None)
     assert all(len(row.results) == 2 for row in rows.values())
-    searched = [study.result(way, 0) for way in study.plan.rows["transfer"]]
+    searched = [study.result(way, 0) for way in study.plan.ways["transfer"]]
     best = max(searched, key=lambda found: found["validation"] if found else 0)
     assert rows["transfer"].results[0] == best
     monkeypatch.setattr(module, "run_training", lambda *_, **__: pytest.fail("trained again"))
@@ -193,7 +193,7 @@ def test_a_search_that_diverged_and_a_first_split_that_is_missing_are_told(
 ) -> None:
     study = replace(done[0], out=shutil.copytree(done[0].out, tmp_path / "out"))
     chosen = study.choose()
-    (other,) = (way for way in study.plan.rows["transfer"] if way != chosen["transfer"])
+    (other,) = (way for way in study.plan.ways["transfer"] if way != chosen["transfer"])
     diverged = first_of(study, other) | {"validation": None, "diverged": "not a number"}
     (study.directory(other, 0) / "cell.json").write_text(json.dumps(diverged))
     shutil.rmtree(study.directory(chosen["together"], 0))
@@ -247,20 +247,20 @@ def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('behavior = "Travel"', "", "behavior is None; the name of the behavior that comes is needed"),
+        ('behavior = "Travel"', "", "the name of the behavior that comes is needed, as in behavior = "),
         ("[rows.random]", "[rows.random]\ncontrl = 1", r"unknown key of rows.random 'contrl'; did you mean 'control'"),
-        ('"random-masks"', '"random"', r"rows.random: unknown control 'random'; did you mean 'random-masks'"),
+        ('"random-masks"', '"random"', r"rows.random.control: unknown value 'random'; did you mean 'random-masks'"),
         ('"popularity"', '"populrity"', r"rows.popularity: unknown method 'populrity'; did you mean"),
-        ('on = "all"', 'on = "old"', r"rows.together: unknown value of on 'old'"),
-        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "only a transfer has one"),
+        ('on = "all"', 'on = "old"', r"rows.together.on: unknown value 'old'"),
+        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "rows.together.control: only a transfer has one"),
         (
             "transfer = [31.2, 27.5]",
             "trnsfer = [31.2, 27.5]",
             "unknown row of paper 'trnsfer'; did you mean 'transfer'",
         ),
         ("together = [80, 70]", "togethr = [80, 70]", "unknown row of expected 'togethr'; did you mean 'together'"),
-        ("[80, 70]", "[80]", r"expected.together is \[80\]; a list of two numbers is needed, as in transfer = \["),
-        ("[80, 70]", "80", "expected.together is 80; a list of two numbers is needed"),
+        ("[80, 70]", "[80]", r"expected.together: \(80.0,\) is out of range; a list of two numbers is needed"),
+        ("[80, 70]", "80", "expected.together: 80 is int, a list is expected"),
         ("l2 = [0.001, 0.1]", "widths = [[2]]", "rows.transfer: unknown setting 'widths'"),
         ("repetitions = 2", "repetitions = 2\nsearch = 1", "2 candidates, but every row has a budget of 1"),
     ],
@@ -285,9 +285,9 @@ def test_the_plans_of_the_project_are_sound() -> None:
     for path in paths:
         made = TransferPlan.read(path)
         assert str(path.relative_to(path.parents[2])) in made.command
-        assert {len(ways) for ways in made.rows.values()} == {1, 6}
-        assert made.rows.keys() == made.expected.keys(), path
-        assert {way.given["control"] for ways in made.rows.values() for way in ways if way.is_transfer} == {
+        assert {len(ways) for ways in made.ways.values()} == {1, 6}
+        assert made.ways.keys() == made.expected.keys(), path
+        assert {way.given["control"] for ways in made.ways.values() for way in ways if way.is_transfer} == {
             "none",
             "masks-only",
             "random-masks",

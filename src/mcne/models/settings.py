@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses, read from TOML and from ``key=value``.
+"""Settings and plans as frozen dataclasses, read from TOML and from ``key=value``.
 
 Unknown keys and wrong types are refused, and so are numbers out of the range that a field's type declares.
 """
@@ -21,10 +21,10 @@ LARGEST = 1e36
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers that a setting may have; its type carries the range by ``Annotated``."""
+    """The numbers or lists that a setting may have; its type carries the range by ``Annotated``."""
 
     needed: str
-    holds: Callable[[float], bool]  # False for NaN: every comparison with it fails
+    holds: Callable[[Any], bool]  # False for NaN: every comparison with it fails
 
 
 Count = Annotated[int, Range("a whole number of 1 or more", lambda value: value >= 1)]
@@ -110,11 +110,15 @@ def convert(what: str, value: Any, kind: Any) -> Any:
         return value
     if origin in (Union, types.UnionType):
         return None if value is None else convert(what, value, next(a for a in arguments if a is not type(None)))
-    if origin is tuple:
-        if isinstance(value, str):
-            raise UsageError(f"{what}: {value!r} is str, a list is expected, as in [64, 32]")
+    if origin in (tuple, Sequence):  # of a tuple, a single value may be written without brackets
+        if isinstance(value, str) or (origin is Sequence and not isinstance(value, list)):
+            raise UsageError(f"{what}: {value!r} is {type(value).__name__}, a list is expected, as in [64, 32]")
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(convert(what, each, arguments[0]) for each in values)
+    if origin is Mapping or dataclasses.is_dataclass(kind):
+        return _table(what, value, kind)
+    if kind is Any:
+        return value
     if kind is float and type(value) is int:
         return float(str(value))  # infinite where float(value) would be an OverflowError
     if type(value) is not kind:
@@ -122,3 +126,17 @@ def convert(what: str, value: Any, kind: Any) -> Any:
             f"{what}: {value!r} is {type(value).__name__}, {kind.__name__} is expected, as in {EXAMPLES[kind]}"
         )
     return value
+
+
+def _table(what: str, value: Any, kind: Any) -> Any:
+    """A TOML table as a dataclass or as a mapping of one type; a file as a whole has no name."""
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{what}: {value!r} is {type(value).__name__}, a table is expected, as in [{what}]")
+    hints = get_type_hints(kind, include_extras=True) if dataclasses.is_dataclass(kind) else None
+    converted = {}
+    for name, each in value.items():
+        if hints is not None and name not in hints:
+            raise UsageError(unknown(f"key of {what}" if what else "key", name, hints))
+        hint = get_args(kind)[1] if hints is None else hints[name]
+        converted[name] = convert(f"{what}.{name}" if what else name, each, hint)
+    return converted if hints is None else kind(**converted)

@@ -10,11 +10,11 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,22 +24,19 @@ from mcne import __version__
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import VALIDATION, Split, split_of
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, UsageError, unknown
+from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import CUTOFFS, Evaluation, ProtocolName, coverage, evaluate, measure
 from mcne.evaluation.slices import sliced
 from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
 from mcne.models.registry import refusal
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Say, Task
-from mcne.studies.plans import PlanTable
+from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
 from mcne.training import Mode, RunSpec, Training, resolved
 
 if TYPE_CHECKING:
     import torch
 
-KEYS = ("title", "command", "split", "repetitions", "search", "protocols", "reference")
-TABLES = ("training", "methods", "paper", "expected")
-METHOD_KEYS = ("method", "modes", "settings", "search")
 CHOSEN, FAILED = "chosen.json", "failed.json"
 SLICE_METRICS = ("recall@5", "ndcg@5", "recall@20", "ndcg@20")
 
@@ -93,65 +90,66 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparedTable(RowTable):
+    """A row of a comparison: by default, the method of its name."""
+
+    modes: Names[Mode] = ("joint",)
+
+
+@dataclass(frozen=True)
+class ComparisonFile(PlanFile):
     """A comparison as its TOML file describes it."""
 
-    title: str
-    command: str
-    split: str  # "random": repetition r has split random-r; any other name: one split, r seeds the models alone
-    repetitions: int
-    search: int  # candidates of a method at most
-    protocols: tuple[ProtocolName, ...]
-    reference: str  # the row that others are tested against
-    candidates: Mapping[str, tuple[Candidate, ...]]  # by row: a method, or a name given to one with other settings
-    paper: Mapping[str, Mapping[str, tuple[float, float]]]  # row -> behavior -> Recall@5 and NDCG@5 in percent
-    expected: Mapping[str, tuple[float, float]]  # row -> what an earlier run found on average over behaviors
-    trained: tuple[str, ...]  # the rows to train now; tables are of all
+    split: str = "random"  # repetition r has split random-r; any other name: one split, r seeds the models alone
+    protocols: Names[ProtocolName] = ("sampled",)
+    reference: str = "mcne"
+    methods: Mapping[str, ComparedTable] = field(default_factory=dict)
+    paper: Mapping[str, Mapping[str, Pair]] = field(default_factory=dict)  # row -> behavior -> what the paper prints
+
+
+@dataclass(frozen=True)
+class Plan(ComparisonFile):
+    """A comparison, of which perhaps not all is to be trained now."""
+
+    only: tuple[str, ...] = ()  # rows; none: all of them
 
     @classmethod
     def read(cls, path: Path, *, only: tuple[str, ...] = ()) -> Plan:
         """The plan of a TOML file, checked; ``only`` limits what is trained."""
-        plan = PlanTable.read(path, *KEYS, *TABLES)
-        methods = plan.rows("methods", "[methods.bpr]")
-        training = plan.table("training", "[training] with epochs = 100").values
-        search = plan.count("search", 12)
-        paper = plan.table("paper", "[paper.mcne]").tables("[paper.mcne] with Books = [29.67, 35.75]")
-        reference = plan.reference("mcne", methods)
-        plan.check_rows("method", only, methods)
-        plan.check_rows("row of paper", paper, methods)
-        return cls(
-            title=plan.text("title", path.stem),
-            command=plan.text("command", f"mcne compare {path}"),
-            split=plan.text("split", "random"),
-            repetitions=plan.count("repetitions", 10),
-            search=search,
-            protocols=cast(tuple[ProtocolName, ...], plan.choices("protocols", "sampled", get_args(ProtocolName))),
-            reference=reference,
-            candidates={name: _candidates(name, table, training, search) for name, table in methods.items()},
-            paper={name: table.pairs("Books = [29.67, 35.75]") for name, table in paper.items()},
-            expected=plan.figures("expected", methods),
-            trained=tuple(name for name in methods if not only or name in only),
-        )
+        with plan_of(path, ComparisonFile, "mcne compare") as file:
+            file.check_rows("methods", file.methods, paper=file.paper)
+            check_names("method", only, file.methods)
+            plan = cls(**vars(file), only=only)
+            for row, candidates in plan.candidates.items():
+                plan.checked(f"methods.{row}", candidates, lambda each: (each.mode, each.resolved), "method")
+            return plan
 
     @classmethod
     def of_methods(cls, methods: Sequence[str], *, repetitions: int) -> Plan:
         """Methods by name with their default settings, on random splits; tested against mcne, or the first."""
-        rows = {name: (Candidate(name, "joint", {}),) for name in methods}
-        if len(rows) < len(methods):
+        if not is_distinct(methods):
             raise UsageError(f"--methods {','.join(methods)}: a method is there twice; name every one once")
         for name in methods:
             resolved(name, {})  # refuses what is no method
-        title = f"{', '.join(rows)} with default settings"
-        command = f"mcne compare --data DATA --methods {','.join(rows)} --seeds {repetitions} --out DIR"
-        return cls.without_search(rows, title, command, repetitions, "mcne" if "mcne" in rows else methods[0])
+        title = f"{', '.join(methods)} with default settings"
+        command = f"mcne compare --data DATA --methods {','.join(methods)} --seeds {repetitions} --out DIR"
+        reference = "mcne" if "mcne" in methods else methods[0]
+        return cls(title, command, repetitions, 1, reference, methods={name: ComparedTable() for name in methods})
 
-    @classmethod
-    def without_search(
-        cls, rows: Mapping[str, tuple[Candidate]], title: str, command: str, repetitions: int, reference: str
-    ) -> Plan:
-        """Rows with one candidate each, on random splits."""
-        protocols: tuple[ProtocolName, ...] = ("sampled",)
-        return cls(title, command, "random", repetitions, 1, protocols, reference, rows, {}, {}, tuple(rows))
+    @cached_property
+    def candidates(self) -> dict[str, tuple[Candidate, ...]]:
+        """Of every row, every mode with every combination of the searched settings."""
+        return {
+            row: tuple(
+                Candidate(table.method or row, mode, each) for mode in table.modes for each in table.grid(self.training)
+            )
+            for row, table in self.methods.items()
+        }
+
+    @property
+    def trained(self) -> list[str]:
+        """The rows to train now; tables are of all."""
+        return [row for row in self.methods if not self.only or row in self.only]
 
     def split_name(self, repetition: int) -> str:
         """The split of a repetition."""
@@ -165,25 +163,14 @@ class Plan:
                 if refused:
                     raise UsageError(f"methods.{row}: {refused}")
         for row, behaviors in self.paper.items():
-            for name in behaviors:
-                if name not in dataset.behavior_names:
-                    raise UsageError(f"paper.{row}: {unknown('behavior', name, dataset.behavior_names)}")
+            with located(f"paper.{row}"):
+                check_names("behavior", behaviors, dataset.behavior_names)
         searched = [name for name, candidates in self.candidates.items() if len(candidates) > 1]
         if searched and not any(np.any(part == VALIDATION) for part in first.parts):
             raise UsageError(
                 f"split {self.split_name(0)} has no interactions to validate on, so nothing can be chosen for "
                 f"{', '.join(searched)}; make a split with a validation part, or give one value for each setting"
             )
-
-
-def _candidates(row: str, table: PlanTable, training: Mapping[str, Any], most: int) -> tuple[Candidate, ...]:
-    """Every mode with every combination of the searched settings."""
-    table.has_only(*METHOD_KEYS)
-    method = table.text("method", row)
-    settings = table.grid(training)
-    modes = cast(tuple[Mode, ...], table.choices("modes", "joint", get_args(Mode)))
-    candidates = [Candidate(method, mode, each) for mode in modes for each in settings]
-    return table.checked(candidates, lambda each: (each.mode, each.resolved), most=most, what="method")
 
 
 @dataclass(frozen=True)
@@ -218,7 +205,7 @@ class Comparison:
 
     def cell(self, candidate: Candidate, repetition: int, *, is_search: bool) -> Cell:
         """One training of this comparison."""
-        protocols = () if is_search else self.plan.protocols
+        protocols = () if is_search else tuple(self.plan.protocols)
         return Cell(candidate, repetition, is_search, self.dataset.fingerprint, self.splits[repetition], protocols)
 
     def task(self, cell: Cell, title: str = "") -> Task:

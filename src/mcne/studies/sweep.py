@@ -9,19 +9,18 @@ import dataclasses
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UsageError
 from mcne.models.registry import entry
-from mcne.models.settings import TrainingSettings, read_pairs
-from mcne.studies.comparison import Candidate, Plan
-from mcne.studies.plans import PlanTable
+from mcne.models.settings import Count, TrainingSettings, read_pairs
+from mcne.studies.comparison import Candidate, ComparedTable, Plan
+from mcne.studies.plans import Pair, Values, check_names, plan_of
 from mcne.training import resolved
 from mcne.training.run import SCHEDULE
 
-KEYS = ("title", "command", "paper", "method", "split", "repetitions", "settings", "values", "expected")
 SHORTHANDS = {"final_width": "widths", "neighbor_sample": "neighbor_samples"}
 """Settings that change a list by one number: the last width (reading 16), and the sample of every layer."""
 TIMED_EPOCHS = 5
@@ -31,15 +30,15 @@ TIMED_EPOCHS = 5
 class Sweep:
     """One setting at a time over its values, all else equal: the same splits, negatives and seeds."""
 
-    method: str
-    settings: Mapping[str, Any]  # of every training
-    values: Mapping[str, tuple[Any, ...]]  # setting -> what it takes, in this order
-    repetitions: int
+    method: str = "mcne"
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of every training
+    values: Mapping[str, Values[Any]] = field(default_factory=dict)  # setting -> what it takes, in this order
+    repetitions: Count = 3
     split: str = "random"  # repetition r has split random-r; any other name: one split, r seeds the models alone
     title: str = ""
     command: str = ""
     paper: str = ""  # what the paper says about it
-    expected: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)  # as a plan's, by row
+    expected: Mapping[str, Pair] = field(default_factory=dict)  # as a plan's, by row
 
     def __post_init__(self) -> None:
         _check_names(self.method, [*self.settings, *self.values])
@@ -64,28 +63,21 @@ class Sweep:
 
         The figures that the file expects hold for its own settings and split: with others nothing is expected.
         """
-        plan = PlanTable.read(path, *KEYS)
-        own_split = plan.text("split", "random")
-        own_settings = plan.table("settings", "[settings] with l2 = 0.02").values
-        own_values = plan.table("values", "[values] with l2 = [0.01, 0.02]").lists("l2 = [0.01, 0.02]")
-        expected = plan.figures("expected", _rows(own_values), '"l2=0.01" = [28.2, 24.3]')
-        replaced = read_values(pairs)
-        fixed, varied = _fixed_and_varied(replaced)
-        settings = {name: value for name, value in own_settings.items() if name not in replaced} | fixed
-        values = {name: tuple(each) for name, each in own_values.items() if name not in replaced} | varied
-        if settings != own_settings or split not in (None, own_split):
-            expected = {}
-        return cls(
-            plan.text("method", "mcne"),
-            settings,
-            values,
-            repetitions or plan.count("repetitions", 3),
-            split or own_split,
-            plan.text("title", path.stem),
-            plan.text("command", f"mcne sweep {path}"),
-            plan.text("paper", ""),
-            {name: pair for name, pair in expected.items() if name in _rows(values)},
-        )._not_empty()
+        with plan_of(path, cls, "mcne sweep") as own:
+            check_names("row of expected", own.expected, _rows(own.values))
+            replaced = read_values(pairs)
+            fixed, varied = _fixed_and_varied(replaced)
+            settings = {name: value for name, value in own.settings.items() if name not in replaced} | fixed
+            values = {name: tuple(each) for name, each in own.values.items() if name not in replaced} | varied
+            is_changed = settings != own.settings or split not in (None, own.split)
+            return dataclasses.replace(
+                own,
+                settings=settings,
+                values=values,
+                repetitions=repetitions or own.repetitions,
+                split=split or own.split,
+                expected={} if is_changed else {row: own.expected[row] for row in own.expected if row in _rows(values)},
+            )._not_empty()
 
     def candidate(self, name: str, value: Any) -> Candidate:
         """The training in which one setting has this value."""
@@ -98,9 +90,18 @@ class Sweep:
 
     def plan(self) -> Plan:
         """The comparison whose rows are the values."""
-        rows = {name: (self.candidate(*of),) for name, of in _rows(self.values).items()}
-        plan = Plan.without_search(rows, self.title, self.command, self.repetitions, reference=next(iter(rows)))
-        return dataclasses.replace(plan, split=self.split, expected=self.expected)
+        candidates = {name: self.candidate(*of) for name, of in _rows(self.values).items()}
+        rows = {name: ComparedTable(each.method, each.given) for name, each in candidates.items()}
+        return Plan(
+            self.title,
+            self.command,
+            self.repetitions,
+            search=1,
+            reference=next(iter(rows)),
+            expected=self.expected,
+            split=self.split,
+            methods=rows,
+        )
 
     def _not_empty(self) -> Sweep:
         if not self.values:
@@ -168,9 +169,7 @@ def _check_names(method: str, names: Sequence[str]) -> None:
     own = [field.name for field in dataclasses.fields(entry(method).config)]
     derived = [name for name, whole in SHORTHANDS.items() if whole in own]
     known = [*own, *derived, *(field.name for field in dataclasses.fields(TrainingSettings))]
-    for name in names:
-        if name not in known:
-            raise UsageError(unknown(f"setting of {method}", name, known))
+    check_names(f"setting of {method}", names, known)
 
 
 def _spelled_out(method: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, split_of
+from mcne.errors import UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.extend.alignment import without
 from mcne.extend.learner import Control, TransferConfig
@@ -27,19 +28,13 @@ from mcne.models.settings import TrainingSettings, parse
 from mcne.studies import engine
 from mcne.studies.comparison import read_evaluation
 from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Resources, Say, Task
-from mcne.studies.plans import PlanTable
+from mcne.studies.plans import MethodTable, Pair, PlanFile, RowTable, plan_of
 from mcne.training import Run, Training, resolved, settings_of
 from mcne.training.run import TRANSFER, schedule_of
 
 if TYPE_CHECKING:
     import torch
 
-KEYS = ("title", "command", "behavior", "repetitions", "search", "reference")
-TABLES = ("training", "base", "rows", "paper", "expected")
-ROW_KEYS = ("method", "control", "on", "settings", "search")
-BEHAVIORS = ("new", "all")
-"""What a method learns from: the new behavior alone, or all of them together."""
-PAIR = "transfer = [31.2, 26.7]"
 PROTOCOL: ProtocolName = "sampled"
 
 
@@ -77,63 +72,50 @@ class Way:
 
 
 @dataclass(frozen=True)
-class TransferPlan:
+class WayTable(RowTable):
+    """A row of a transfer study: a transfer, unless it names a method."""
+
+    on: Literal["new", "all"] = "new"  # what a method learns from: the new behavior alone, or all of them together
+    control: Control | None = None
+
+
+@dataclass(frozen=True)
+class TransferPlan(PlanFile):
     """A transfer study as its TOML file describes it."""
 
-    title: str
-    command: str
-    behavior: str
-    repetitions: int
-    reference: str  # the row that others are tested against
-    base: Way  # what is trained on all other behaviors
-    rows: Mapping[str, tuple[Way, ...]]  # by name: the candidates, of which validation chooses one
-    paper: Mapping[str, tuple[float, float]]  # row -> Recall@5 and NDCG@5 in percent
-    expected: Mapping[str, tuple[float, float]]  # row -> what an earlier run found
+    behavior: str = ""
+    reference: str = "transfer"
+    base: MethodTable = field(default_factory=MethodTable)  # what is trained on all other behaviors
+    rows: Mapping[str, WayTable] = field(default_factory=dict)
+    paper: Mapping[str, Pair] = field(default_factory=dict)  # row -> what the paper prints
 
     @classmethod
     def read(cls, path: Path) -> TransferPlan:
         """The plan of a TOML file, checked."""
-        plan = PlanTable.read(path, *KEYS, *TABLES)
-        behavior = plan.text("behavior", "")
-        if not behavior:
-            raise plan.wrong("behavior", "the name of the behavior that comes is needed", 'behavior = "Sports"')
-        training = plan.table("training", "[training] with epochs = 100").values
-        search = plan.count("search", 12)
-        tables = plan.rows("rows", "[rows.transfer]")
-        return cls(
-            title=plan.text("title", path.stem),
-            command=plan.text("command", f"mcne compare-transfer {path}"),
-            behavior=behavior,
-            repetitions=plan.count("repetitions", 10),
-            reference=plan.reference("transfer", tables),
-            base=_base(plan.table("base", '[base] with method = "mcne"'), training),
-            rows={name: _ways(table, training, search) for name, table in tables.items()},
-            paper=plan.figures("paper", tables, PAIR),
-            expected=plan.figures("expected", tables, PAIR),
-        )
+        with plan_of(path, cls, "mcne compare-transfer") as plan:
+            if not plan.behavior:
+                raise UsageError('the name of the behavior that comes is needed, as in behavior = "Sports"')
+            plan.check_rows("rows", plan.rows, paper=plan.paper)
+            for place, ways in {"base": (plan.base_way,), **{f"rows.{row}": w for row, w in plan.ways.items()}}.items():
+                plan.checked(place, ways, lambda way: (way.schedule, way.resolved))
+            return plan
 
+    @cached_property
+    def base_way(self) -> Way:
+        """How the base is trained."""
+        return Way(self.base.method or "mcne", "new", {**self.training, **self.base.settings})
 
-def _base(table: PlanTable, training: Mapping[str, Any]) -> Way:
-    table.has_only("method", "settings")
-    (settings,) = table.grid(training)
-    (base,) = table.checked([Way(table.text("method", "mcne"), "new", settings)], _identity)
-    return base
-
-
-def _ways(table: PlanTable, training: Mapping[str, Any], most: int) -> tuple[Way, ...]:
-    """Every combination of the searched settings."""
-    table.has_only(*ROW_KEYS)
-    method = table.text("method", TRANSFER)
-    on = table.choice("on", "new", BEHAVIORS, "value of on")
-    control = table.choice("control", "none", get_args(Control), "control")
-    if method != TRANSFER and "control" in table.values:
-        raise table.wrong("control", "only a transfer has one", "a row without method")
-    settings = table.grid(training, **({"control": control} if method == TRANSFER else {}))
-    return table.checked([Way(method, on, each) for each in settings], _identity, most=most)
-
-
-def _identity(way: Way) -> object:
-    return way.schedule, way.resolved  # refuses an unknown method and a wrong setting
+    @cached_property
+    def ways(self) -> dict[str, tuple[Way, ...]]:
+        """Of every row, every combination of the searched settings; validation chooses one."""
+        ways = {}
+        for row, table in self.rows.items():
+            method = table.method or TRANSFER
+            if method != TRANSFER and table.control is not None:
+                raise UsageError(f"rows.{row}.control: only a transfer has one, which is a row without method")
+            control = {"control": table.control or "none"} if method == TRANSFER else {}
+            ways[row] = tuple(Way(method, table.on, each) for each in table.grid(self.training, **control))
+        return ways
 
 
 @dataclass(frozen=True)
@@ -158,11 +140,12 @@ class TransferStudy:
 
     def directory(self, way: Way, repetition: int) -> Path:
         """Where a way on a repetition is kept."""
-        return self.out / CELLS / f"{way.method}-r{repetition}-{way.digest(self.plan.base)}"
+        return self.out / CELLS / f"{way.method}-r{repetition}-{way.digest(self.plan.base_way)}"
 
     def base(self, repetition: int) -> Path:
         """Where the model of a repetition is kept that the behavior is brought to."""
-        return self.out / BASES / f"{self.plan.base.method}-r{repetition}-{self.plan.base.digest(self.plan.base)}"
+        way = self.plan.base_way
+        return self.out / BASES / f"{way.method}-r{repetition}-{way.digest(way)}"
 
     def result(self, way: Way, repetition: int) -> dict[str, Any] | None:
         """The result of a way on a repetition, once it is finished."""
@@ -180,7 +163,7 @@ class TransferStudy:
 
     def choose(self) -> dict[str, Way]:
         """The chosen way of every row whose search is finished, for all repetitions; the test part has no say in it."""
-        return engine.choose(self.plan.rows, lambda way: self.result(way, 0))
+        return engine.choose(self.plan.ways, lambda way: self.result(way, 0))
 
     def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
         """Do what is missing; failures are reported and returned by name, and tried again the next time."""
@@ -191,20 +174,20 @@ class TransferStudy:
             return {name: str(error) for name, error in failed.items()}
 
         repetitions = range(self.plan.repetitions)
-        bases = [self._task(self.plan.base, r, is_base=True) for r in repetitions if self._needs_base(r)]
+        bases = [self._task(self.plan.base_way, r, is_base=True) for r in repetitions if self._needs_base(r)]
         failed = run(bases, "bases")
         results = {task.directory.name: engine.result_of(task.directory) for task in bases}
         failed |= {name: result["diverged"] for name, result in results.items() if result and "diverged" in result}
         if failed:
             return failed
-        failed = run([self._task(way, 0) for ways in self.plan.rows.values() for way in ways], "first repetition")
+        failed = run([self._task(way, 0) for ways in self.plan.ways.values() for way in ways], "first repetition")
         chosen = self.choose().values()
         return failed | run([self._task(way, r) for r in repetitions for way in chosen], "chosen, all repetitions")
 
     def _needs_base(self, repetition: int) -> bool:
         """Whether a transfer to the base of a repetition is still to be done."""
         chosen = self.choose()
-        ways = [way for row, some in self.plan.rows.items() for way in ([chosen[row]] if row in chosen else some)]
+        ways = [way for row, some in self.plan.ways.items() for way in ([chosen[row]] if row in chosen else some)]
         return any(way.is_transfer and self.result(way, repetition) is None for way in ways)
 
     def _task(self, way: Way, repetition: int, *, is_base: bool = False) -> Task:

@@ -74,7 +74,7 @@ def _row(study: TransferStudy, name: str, way: Way) -> TransferRow:
     planned = study.plan.repetitions
     repeated = [study.result(way, repetition) for repetition in range(planned)]
     results = tuple(result for result in repeated if result is not None and "test" in result)
-    candidates = study.plan.rows[name]
+    candidates = study.plan.ways[name]
     searched = tuple(study.result(each, 0) for each in candidates)
     validation = None if repeated[0] is None else repeated[0]["validation"]
     return TransferRow(name, way, candidates, searched, validation, planned, results)
@@ -87,8 +87,8 @@ def write(study: TransferStudy, *, rows: Sequence[TransferRow]) -> list[Path]:
     dataset = study.dataset
     known = ", ".join(name for name in dataset.behavior_names if name != plan.behavior)
     about = (
-        f"{plan.behavior} of {dataset.name}, {dataset.n_users:,} users, brought to {plan.base.method} that had learned "
-        f"{known}{_base_costs(study)}. Made by `{plan.command}`."
+        f"{plan.behavior} of {dataset.name}, {dataset.n_users:,} users, brought to {plan.base_way.method} that had "
+        f"learned {known}{_base_costs(study)}. Made by `{plan.command}`."
     )
     means = [(row.name, row.label, [row.metric(metric) for metric in TWO]) for row in rows]
     tables = [_quality(study, rows), *_tested(plan.reference, tests), *beside_the_expected(plan.expected, means)]
