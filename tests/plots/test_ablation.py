@@ -69,7 +69,7 @@ def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -
     summary, rows = summarize(compared), ("userknn", "itemknn")
     found = Ablation.read(compared.out, rows, reference="itemknn")
     assert (found.name, found.rivals) == ("small", 2)
-    assert found.places == (*summary.behaviors, MEAN)
+    assert found.places == (*compared.dataset.behavior_names, MEAN)
     for metric in METRICS:
         tests = summary.tests("sampled", metric)["userknn"]
         for place in found.places:

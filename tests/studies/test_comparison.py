@@ -26,7 +26,7 @@ from mcne.files import locked
 from mcne.studies import comparison as module
 from mcne.studies.comparison import Cell, Comparison, read_evaluation, run_cell
 from mcne.studies.comparison_tables import summarize, tables, write
-from mcne.studies.engine import Resources, is_done, read_result
+from mcne.studies.engine import Resources, is_done, merge, read_result
 from mcne.training import Training
 
 DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
@@ -230,7 +230,7 @@ def test_only_limits_what_is_trained_and_nothing_else(
     summary = summarize(comparison)
     assert [row.name for row in summary.rows] == ["popularity"]
     assert summary.unfinished == {"bpr": "undecided: 4 of 4 configurations not finished"}
-    comparison.merge(finished.out)
+    merge(finished.out, comparison.out)
     assert [row.name for row in summarize(comparison).rows] == ["popularity", "bpr"]
     run(comparison)
     assert set(json.loads((comparison.out / "chosen.json").read_text())) == {"popularity", "bpr"}

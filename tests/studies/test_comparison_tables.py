@@ -18,7 +18,7 @@ from tests.values import not_none
 from mcne.evaluation import significance
 from mcne.studies.comparison import Comparison
 from mcne.studies.comparison_tables import ComparisonRow, summarize, tables, write
-from mcne.studies.engine import Spread
+from mcne.studies.engine import Spread, merge
 from mcne.text import Table, html_page, p_value
 
 
@@ -142,7 +142,7 @@ def test_the_reference_must_be_finished_for_tests(finished: Comparison, plan: Pa
     plan.write_text(PLAN + "[methods.itemknn]\n")
     plan.write_text(plan.read_text().replace('reference = "bpr"', 'reference = "itemknn"'))
     comparison = opened(plan, data, tmp_path / "out", "bpr")
-    comparison.merge(finished.out)
+    merge(finished.out, comparison.out)
     made = tables(summarize(comparison))
     assert made[-1].rows == (("itemknn", "2 of 2 repetitions not finished"),)
     assert "tested against itemknn, which is not finished: there are no tests" in made[-1].note

@@ -50,6 +50,7 @@ def compare(
 
     Run the same command again after an interruption: it continues, and finished cells are not trained again.
     """
+    from mcne.studies import engine
     from mcne.studies.comparison import Comparison, Plan
     from mcne.studies.comparison_tables import summarize, write
     from mcne.training import choose_device
@@ -67,7 +68,7 @@ def compare(
     chosen = choose_device(device)
     comparison = Comparison.open(chosen_plan, data, out)
     for other in merge or []:
-        typer.echo(f"{other}: {comparison.merge(other)} finished cells taken over")
+        typer.echo(f"{other}: {engine.merge(other, out)} finished cells taken over")
     failed: dict[str, str] = {}
     if not table_only:
         for row in chosen_plan.trained:

@@ -240,24 +240,27 @@ class Comparison:
         cells = [self.repeated(chosen[row]) for row in self.plan.trained if row in chosen]
         return [cell for repetition in zip(*cells, strict=True) for cell in repetition]
 
-    def merge(self, other: Path) -> int:
-        """Take over the finished cells of the same comparison from another machine; returns how many."""
-        return engine.merge(other, self.out)
-
     def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] | None = None) -> dict[str, str]:
         """Run what is missing; failures are reported, kept and returned by name, and tried again the next time.
 
         ``titles`` are what messages call cells, by name.
         """
         resources = Resources.shared(device, jobs)
-        failed = self._run(self.search_cells(), "search", resources, say, titles or {})
+        names = titles or {}
+
+        def run(cells: Sequence[Cell], what: str) -> dict[str, str]:
+            tasks = [self.task(cell, names.get(cell.name, "")) for cell in cells]
+            failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
+            return {name: str(error) for name, error in failed.items()}
+
+        failed = run(self.search_cells(), "search")
         chosen = self.choose()
         with locked(self.out, wait=True):
             write_json(self.out / CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
         for row in self.plan.trained:
             if row not in chosen:
                 say(f"{row}: {self.unfinished(row, None, failed)}; its repetitions wait")
-        failed |= self._run(self.final_cells(), "repetitions", resources, say, titles or {})
+        failed |= run(self.final_cells(), "repetitions")
         with locked(self.out, wait=True):
             write_json(self.out / FAILED, self.failures() | failed)
         return failed
@@ -275,13 +278,6 @@ class Comparison:
         what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
         lacks = engine.lacking({cell.name: self.result(cell) for cell in cells}, failures, what)
         return ("" if chosen else "undecided: ") + lacks if lacks else None
-
-    def _run(
-        self, cells: Sequence[Cell], what: str, resources: Resources, say: Say, titles: Mapping[str, str]
-    ) -> dict[str, str]:
-        tasks = [self.task(cell, titles.get(cell.name, "")) for cell in cells]
-        failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
-        return {name: str(error) for name, error in failed.items()}
 
 
 def _about(task: Task) -> str:

@@ -15,7 +15,7 @@ from mcne.evaluation.protocol import CUTOFFS
 from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores, averaged
 from mcne.evaluation.slices import SLICES
 from mcne.files import locked, write_parquet
-from mcne.studies.comparison import Candidate, Comparison, Plan, read_evaluation
+from mcne.studies.comparison import Comparison, read_evaluation
 from mcne.studies.engine import Result, Spread, percent, write_results
 from mcne.text import NO_VALUE, Table, html_page, markdown_page, p_value, signed_interval, signed_percent
 
@@ -76,16 +76,13 @@ class Row:
         validation = NO_VALUE if self.validation is None else f"{100 * self.validation:.2f}"
         chosen, fixed = self.settings()
         shown = ", ".join(filter(None, (mode, listed(chosen) if chosen or not mode else "")))
-        return searched, validation, shown, listed(fixed), self._schedule()
-
-    def _schedule(self) -> str:
-        """How long was trained at most; methods without steps have no epochs."""
-        epochs = self.results[0]["epochs"]
-        if not (any(epochs) if isinstance(epochs, Sequence) else epochs):
-            return "no epochs"
-        schedule = self.candidate.schedule
-        shown = f"{schedule['epochs']} epochs, patience {schedule['patience']}"
-        return shown + (f", validated every {schedule['evaluate_every']}" if schedule["evaluate_every"] > 1 else "")
+        limits = self.candidate.schedule
+        schedule = f"{limits['epochs']} epochs, patience {limits['patience']}"
+        if limits["evaluate_every"] > 1:
+            schedule += f", validated every {limits['evaluate_every']}"
+        if not np.any(self.results[0]["epochs"]):  # a list in mode separate
+            schedule = "no epochs"
+        return searched, validation, shown, listed(fixed), schedule
 
 
 class ComparisonRow(Row):
@@ -129,7 +126,7 @@ class Summary:
         """Every tested metric by method, behavior and user, averaged over repetitions."""
         parts = []
         for method in next(iter(self.scores.values()), {}):
-            for behavior in self.behaviors:
+            for behavior in self.comparison.dataset.behavior_names:
                 all_scores = {key: scores[method].behaviors.get(behavior) for key, scores in self.scores.items()}
                 known = {key: scores for key, scores in all_scores.items() if scores is not None}
                 if known:
@@ -139,11 +136,6 @@ class Summary:
                     parts.append(pa.table({**names, "user": first.users, "weight": first.weights} | columns))
         return pa.concat_tables(parts) if parts else pa.table({})
 
-    @property
-    def behaviors(self) -> list[str]:
-        """The names of the behaviors."""
-        return self.comparison.dataset.behavior_names
-
 
 def summarize(comparison: Comparison) -> Summary:
     """The finished cells of the whole plan; methods without any are unfinished."""
@@ -151,28 +143,18 @@ def summarize(comparison: Comparison) -> Summary:
     failures = comparison.failures()
     rows = []
     unfinished = {}
-    for name in comparison.plan.candidates:
+    for name, candidates in comparison.plan.candidates.items():
         candidate = chosen.get(name)
-        lacks = comparison.unfinished(name, candidate, failures)
-        if lacks is not None:
+        if lacks := comparison.unfinished(name, candidate, failures):
             unfinished[name] = lacks
-        row = None if candidate is None else _row(comparison, name, candidate)
-        if row is not None:
-            rows.append(row)
+        repeated = [comparison.result(cell) for cell in comparison.repeated(candidate)] if candidate else []
+        results = tuple(result for result in repeated if result and "diverged" not in result)
+        if candidate and results:
+            searched = tuple(comparison.result(cell) for cell in comparison.searched(name))
+            best = (searched[candidates.index(candidate)] if searched else None) or results[0]
+            planned = comparison.plan.repetitions
+            rows.append(ComparisonRow(name, candidate, candidates, searched, best["validation"], planned, results))
     return Summary(comparison, tuple(rows), unfinished, _scores(comparison, rows))
-
-
-def _row(comparison: Comparison, name: str, candidate: Candidate) -> ComparisonRow | None:
-    """A row with its finished repetitions; None if there are none."""
-    repeated = [comparison.result(cell) for cell in comparison.repeated(candidate)]
-    results = tuple(result for result in repeated if result is not None and "diverged" not in result)
-    if not results:
-        return None
-    candidates = comparison.plan.candidates[name]
-    searched = tuple(comparison.result(cell) for cell in comparison.searched(name))
-    best = (searched[candidates.index(candidate)] if searched else None) or results[0]
-    planned = comparison.plan.repetitions
-    return ComparisonRow(name, candidate, candidates, searched, best["validation"], planned, results)
 
 
 def _scores(comparison: Comparison, rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], dict[str, UserScores]]:
@@ -213,10 +195,16 @@ def write(summary: Summary, out: Path) -> list[Path]:
     plan = comparison.plan
     data = comparison.dataset
     splits = [fingerprint[:12] for fingerprint in dict.fromkeys(comparison.splits)]
+    searched = (
+        f"Every method has a budget of {plan.search} configurations, chosen on the validation part of the first split; "
+        "the test part is scored once, with what was chosen."
+    )
+    if all(len(candidates) == 1 for candidates in plan.candidates.values()):
+        searched = "Settings are given and not searched; the test part is scored once."
     about = [
         f"{data.name}: {data.n_users:,} users, {data.graph.n_links:,} links, dataset {data.fingerprint[:12]}; "
         f"{plan.repetitions} repetitions, split {plan.split} ({', '.join(splits)}).",
-        f"{_searched(plan)} Percent, mean ± standard deviation over repetitions.",
+        f"{searched} Percent, mean ± standard deviation over repetitions.",
         f"Command: {plan.command}",
     ]
     shown = tables(summary)
@@ -232,34 +220,28 @@ def write_tables(out: Path, title: str, about: Sequence[str], shown: Sequence[Ta
     return write_results(out, pages, "table.json", data)
 
 
-def _searched(plan: Plan) -> str:
-    if all(len(candidates) == 1 for candidates in plan.candidates.values()):
-        return "Settings are given and not searched; the test part is scored once."
-    return (
-        f"Every method has a budget of {plan.search} configurations, chosen on the validation part of the first split; "
-        "the test part is scored once, with what was chosen."
-    )
-
-
 def _of_columns(
     summary: Summary, title: str, header: Iterable[str], columns: Sequence[Sequence[Spread | None]], unmarked: int = 0
 ) -> Table:
-    """A table of spreads, the best of each column marked, except for the last ``unmarked`` columns."""
+    """A table of spreads; in each column except for the last ``unmarked``, the best whole row is marked."""
     rows = tuple((row.label, *(percent(column[at]) for column in columns)) for at, row in enumerate(summary.rows))
-    best = _best(summary, columns[: len(columns) - unmarked])
-    return Table(title, ("method", *header), rows, best=best)
+    best = set()
+    for at, column in enumerate(columns[: len(columns) - unmarked], start=1):  # after the column of methods
+        of_rows = zip(summary.rows, column, strict=True)
+        means = [spread.mean if spread is not None and row.is_whole else 0.0 for row, spread in of_rows]
+        if means and max(means) > 0:
+            best.add((means.index(max(means)), at))
+    return Table(title, ("method", *header), rows, best=frozenset(best))
 
 
 def _quality(summary: Summary, protocol: str) -> Table:
-    """Recall@5 and NDCG@5 of every behavior and on average."""
-    places: list[str | None] = [*summary.behaviors, None]
+    places: list[str | None] = [*summary.comparison.dataset.behavior_names, None]
     header = [f"{place or 'mean'} {title}" for place in places for title in SHORT]
     columns = [[row.metric(protocol, place, metric) for row in summary.rows] for place in places for metric in TWO]
     return _of_columns(summary, PROTOCOL_TITLES[protocol], header, columns)
 
 
 def _cutoffs(summary: Summary, protocol: str) -> Table:
-    """Means over behaviors at every cutoff, and the pooled Recall."""
     metrics = [f"{name}@{cutoff}" for cutoff in CUTOFFS for name in ("recall", "ndcg", "hit_rate", "mrr")]
     metrics += [f"pooled_recall@{CUTOFFS[0]}"]
     columns = [[row.metric(protocol, None, metric) for row in summary.rows] for metric in metrics]
@@ -271,21 +253,9 @@ def _cutoffs(summary: Summary, protocol: str) -> Table:
 
 
 def _slices(summary: Summary, protocol: str) -> Table:
-    """Users without training record, cold, head and tail items."""
     header = [f"{name.replace('_', ' ')} {title}" for name in SLICES for title in SHORT]
     columns = [[row.slice(protocol, name, metric) for row in summary.rows] for name in SLICES for metric in TWO]
     return _of_columns(summary, f"{PROTOCOL_TITLES[protocol]}: slices", header, columns)
-
-
-def _best(summary: Summary, columns: Sequence[Sequence[Spread | None]]) -> frozenset[tuple[int, int]]:
-    """The whole row with the highest mean of each column; the first column of a table is the method's name."""
-    marked = set()
-    for at, column in enumerate(columns, start=1):
-        of_rows = zip(summary.rows, column, strict=True)
-        means = [spread.mean if spread is not None and row.is_whole else 0.0 for row, spread in of_rows]
-        if means and max(means) > 0:
-            marked.add((means.index(max(means)), at))
-    return frozenset(marked)
 
 
 def _beside_the_paper(summary: Summary) -> Table:
@@ -329,7 +299,6 @@ def beside_the_expected(
 
 
 def _tests(summary: Summary, protocol: str) -> list[Table]:
-    """The reference against every other method."""
     reference = summary.comparison.plan.reference
     tests = {metric: summary.tests(protocol, metric) for metric in TWO}
     rows = []
@@ -353,7 +322,6 @@ def _tests(summary: Summary, protocol: str) -> list[Table]:
 
 
 def _costs(summary: Summary) -> Table:
-    """Parameters, seconds, and what was searched, chosen and fixed."""
     header = ("method", "numbers learned", "train s", "evaluate s", "measured on", *CHOICES)
     rows = []
     for row in summary.rows:
@@ -387,7 +355,6 @@ def listed(settings: Mapping[str, Any]) -> str:
 
 
 def _unfinished(summary: Summary) -> list[Table]:
-    """What is not in the tables, or not all of it."""
     if not summary.unfinished:
         return []
     reference = summary.comparison.plan.reference

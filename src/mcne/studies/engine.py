@@ -75,11 +75,9 @@ def kinds_of(directory: Path) -> tuple[str, ...]:
     if "kind" in prints:
         return (str(prints["kind"]),)
     if "dataset" not in prints:
-        for kind, name in RECORDS.items():
-            if (directory / name).is_file():
-                return (kind,)
-        if not any(each.is_dir() for place in (CELLS, BASES) for each in directory.glob(f"{place}/*")):
-            return ()
+        recorded = tuple(kind for kind, name in RECORDS.items() if (directory / name).is_file())
+        if recorded or not any(each.is_dir() for place in (CELLS, BASES) for each in directory.glob(f"{place}/*")):
+            return recorded[:1]
     if "behavior" in prints or (directory / BASES).is_dir():
         return (Kind.transfer,)
     return kinds_of_results(directory) or (Kind.comparison, Kind.sweep, Kind.timing)
@@ -177,11 +175,6 @@ class Task:
     result_name: str = RESULT  # the file
     keeps_run: bool = False
 
-    @property
-    def is_done(self) -> bool:
-        """Whether its result exists."""
-        return is_done(self.directory, self.result_name)
-
     def run(self, resources: Resources) -> None:
         """Do it unless it is done; the result is written last, and then the run is removed.
 
@@ -193,7 +186,7 @@ class Task:
             torch.set_num_threads(resources.threads)
         device = choose_device(resources.device)
         with locked(self.directory):
-            if not self.is_done:  # another process may have done it in the meantime
+            if not is_done(self.directory, self.result_name):  # another process may have done it in the meantime
                 write_json(self.directory / self.result_name, self.work(self.directory, device, resources.jobs))
             self.remove_run()
 
@@ -238,7 +231,7 @@ def run_missing(
     ``about`` summarizes the result of a task in a line.
     """
     by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
-    missing = {directory: task for directory, task in by_directory.items() if not task.is_done}
+    missing = {path: task for path, task in by_directory.items() if not is_done(path, task.result_name)}
     for directory in by_directory.keys() - missing.keys():
         by_directory[directory].remove_run()
     if tasks:
@@ -259,7 +252,8 @@ def run_missing(
                     failed[directory.name] = error
                 outcome = f"failed: {error}" if error else about(missing[directory])
                 say(f"{ended}/{total} {missing[directory].title or directory.name}: {outcome}")
-        missing = {d: task for d, task in missing.items() if not task.is_done and d.name not in failed}
+        unfinished = {path: task for path, task in missing.items() if path.name not in failed}
+        missing = {path: task for path, task in unfinished.items() if not is_done(path, task.result_name)}
         if missing and ended == before:
             if not is_announced:
                 say(f"another process has {len(missing)} cells under way; waiting for them")
@@ -270,25 +264,21 @@ def run_missing(
 
 def _outcomes(tasks: Mapping[Path, Task], resources: Resources) -> Generator[tuple[Path, MCNEError | None]]:
     """Do all tasks and yield each as it ends; a single job needs no other process."""
+    calls = {directory: partial(task.run, resources) for directory, task in tasks.items()}
     if resources.jobs > 1:
-        calls = {directory: partial(task.run, resources) for directory, task in tasks.items()}
         yield from workers.outcomes(calls, jobs=resources.jobs)
         return
-    for directory, task in tasks.items():
-        yield directory, _outcome(task, resources)
-
-
-def _outcome(task: Task, resources: Resources) -> MCNEError | None:
-    """The error, if the task failed; signals and a broken process are no outcome of a task."""
-    try:
-        task.run(resources)
-    except Interrupted as error:  # its message names an option that studies do not have
-        raise workers.stopped(error.signal_number) from error
-    except CaptureError:  # after which nothing may be trained in this process
-        raise
-    except MCNEError as error:
-        return error
-    return None
+    for directory, call in calls.items():
+        failure = None
+        try:
+            call()
+        except Interrupted as error:  # its message names an option that studies do not have
+            raise workers.stopped(error.signal_number) from error
+        except CaptureError:  # after which nothing may be trained in this process
+            raise
+        except MCNEError as error:
+            failure = error
+        yield directory, failure
 
 
 # results
@@ -348,12 +338,10 @@ def choose(
             chosen[row] = candidates[0]
             continue
         results = [searched(candidate) for candidate in candidates]
-        pairs = zip(results, candidates, strict=True)
-        reached = [
-            (result["validation"], each) for result, each in pairs if result and result["validation"] is not None
-        ]
+        validations = [result["validation"] if result else None for result in results]
+        reached = [value for value in validations if value is not None]
         if reached and None not in results:
-            chosen[row] = max(reached, key=lambda pair: pair[0])[1]
+            chosen[row] = candidates[validations.index(max(reached))]
     return chosen
 
 

@@ -15,6 +15,7 @@ from mcne.studies.sweep import Sweep, row
 from mcne.text import NO_VALUE, Table, markdown_page
 
 RESULT, PAGE, TIMING = "sweep.json", "sweep.md", "timing"
+REQUEST = ("method", "settings", "split", "repetitions", "title", "command", "paper", "expected")
 COSTS = ("validation", "epoch_seconds", "train_seconds", "epochs", "parameters")
 NOTE = (
     "Seconds by the clock: of the median epoch its steps alone, of a training everything, validation included. "
@@ -27,8 +28,7 @@ def check_place(sweep: Sweep, out: Path) -> None:
     if not (out / RESULT).is_file():
         return
     before = read_json(out / RESULT, step=WRITTEN_AGAIN)
-    now = _request(sweep)
-    differing = [name for name in ("method", "settings", "split") if before.get(name) != now[name]]
+    differing = [name for name in ("method", "settings", "split") if before.get(name) != getattr(sweep, name)]
     for curve in before.get("curves", []):
         values = sweep.values.get(curve["setting"], ())
         lost = [point["value"] for point in curve["points"] if point["value"] not in values]
@@ -61,14 +61,10 @@ def collect(sweep: Sweep, comparison: Comparison, timed: Comparison | None = Non
     summary = summarize(comparison)
     data = comparison.dataset
     alone = {} if timed is None else {each.name: each.results for each in summarize(timed).rows}
-    return _request(sweep) | {
-        "title": sweep.title,
-        "command": sweep.command,
-        "paper": sweep.paper,
-        "expected": dict(sweep.expected),
+    return {name: getattr(sweep, name) for name in REQUEST} | {
         "dataset": {"name": data.name, "fingerprint": data.fingerprint, "users": data.n_users},
         "splits": list(comparison.splits),
-        "behaviors": summary.behaviors,
+        "behaviors": data.behavior_names,
         "curves": [
             {"setting": name, "points": [_point(summary, name, value, alone) for value in values]}
             for name, values in sweep.values.items()
@@ -101,15 +97,6 @@ def page(results: Mapping[str, Any]) -> str:
     return markdown_page(results["title"], about, [*tables, *beside_the_expected(results["expected"], _means(results))])
 
 
-def _request(sweep: Sweep) -> dict[str, Any]:
-    return {
-        "method": sweep.method,
-        "settings": dict(sweep.settings),
-        "split": sweep.split,
-        "repetitions": sweep.repetitions,
-    }
-
-
 def _point(summary: Summary, setting: str, value: Any, alone: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
     """Everything about one value; numbers are None while no repetition is finished."""
     name = row(setting, value)
@@ -120,7 +107,7 @@ def _point(summary: Summary, setting: str, value: Any, alone: Mapping[str, Seque
         return {metric: _json(finished.metric("sampled", behavior, metric) if finished else None) for metric in TWO}
 
     point: dict[str, Any] = {"value": value, "finished": len(results), "lacks": summary.unfinished.get(name)}
-    point["behaviors"] = {behavior: quality(behavior) for behavior in summary.behaviors}
+    point["behaviors"] = {behavior: quality(behavior) for behavior in summary.comparison.dataset.behavior_names}
     point["mean"] = quality(None)
     point |= {cost: _json(Spread.of([result.get(cost) for result in results])) for cost in COSTS}
     point["measured_on"] = sorted({machine(result) for result in results})
@@ -141,6 +128,8 @@ def _spread(value: Mapping[str, Any] | None) -> Spread | None:
 
 def _table(curve: Mapping[str, Any], behaviors: Sequence[str]) -> Table:
     header = [curve["setting"], *(f"{title} {short}" for title in (*behaviors, "mean") for short in ("R@5", "N@5"))]
+    reached = [(point["validation"]["mean"], -at) for at, point in enumerate(curve["points"]) if point["validation"]]
+    best = frozenset({(-max(reached)[1], 0)} if reached else ())  # what validation would choose, not a test result
     header += ["validation N@5", "s per epoch", "train s", "epochs", "numbers learned", "measured on", "lacks"]
     rows = []
     for point in curve["points"]:
@@ -151,7 +140,7 @@ def _table(curve: Mapping[str, Any], behaviors: Sequence[str]) -> Table:
         cells += [number(_spread(point[cost]), form) for cost, form in forms.items()]
         cells += ["; ".join(point["measured_on"]) or NO_VALUE, point["lacks"] or NO_VALUE]
         rows.append((str(point["value"]), *cells))
-    return Table(curve["setting"], tuple(header), tuple(rows), note=NOTE, best=_best(curve["points"]))
+    return Table(curve["setting"], tuple(header), tuple(rows), note=NOTE, best=best)
 
 
 def _means(results: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Spread | None]]]:
@@ -163,9 +152,3 @@ def _means(results: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Spread |
             done = point["finished"]
             label = name if done == planned else f"{name} ({done} of {planned} repetitions)"
             yield name, label, [_spread(point["mean"][metric]) for metric in TWO]
-
-
-def _best(points: Sequence[Mapping[str, Any]]) -> frozenset[tuple[int, int]]:
-    """The value that validation would choose, which is no test result, marked by its name."""
-    reached = [(point["validation"]["mean"], -at) for at, point in enumerate(points) if point["validation"]]
-    return frozenset({(-max(reached)[1], 0)} if reached else ())

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from mcne.evaluation.significance import Comparison, averaged, compare
 from mcne.studies.comparison_tables import CHOICES, TWO, Row, beside_the_expected, number, write_tables
 from mcne.studies.engine import Spread, percent
-from mcne.studies.transfer import TransferStudy, Way
+from mcne.studies.transfer import TransferStudy
 from mcne.text import NO_VALUE, Table, signed_interval, signed_percent
 
 METRICS = (*TWO, "hits_ideal_ndcg@5")
@@ -66,18 +66,16 @@ class TransferRow(Row):
 
 def finished_rows(study: TransferStudy) -> list[TransferRow]:
     """The rows with results, in the plan's order."""
-    rows = [_row(study, name, way) for name, way in study.choose().items()]
-    return [row for row in rows if row.results]
-
-
-def _row(study: TransferStudy, name: str, way: Way) -> TransferRow:
     planned = study.plan.repetitions
-    repeated = [study.result(way, repetition) for repetition in range(planned)]
-    results = tuple(result for result in repeated if result is not None and "test" in result)
-    candidates = study.plan.ways[name]
-    searched = tuple(study.result(each, 0) for each in candidates)
-    validation = None if repeated[0] is None else repeated[0]["validation"]
-    return TransferRow(name, way, candidates, searched, validation, planned, results)
+    rows = []
+    for name, way in study.choose().items():
+        repeated = [study.result(way, repetition) for repetition in range(planned)]
+        results = tuple(result for result in repeated if result is not None and "test" in result)
+        candidates = study.plan.ways[name]
+        searched = tuple(study.result(each, 0) for each in candidates)
+        validation = None if repeated[0] is None else repeated[0]["validation"]
+        rows.append(TransferRow(name, way, candidates, searched, validation, planned, results))
+    return [row for row in rows if row.results]
 
 
 def write(study: TransferStudy, *, rows: Sequence[TransferRow]) -> list[Path]:
@@ -85,10 +83,13 @@ def write(study: TransferStudy, *, rows: Sequence[TransferRow]) -> list[Path]:
     tests = _tests(study, rows)
     plan = study.plan
     dataset = study.dataset
+    bases = [result for result in study.base_results() if "parameters" in result]
+    seconds = Spread.of([result["train_seconds"] for result in bases])
+    costs = "" if seconds is None else f" ({bases[0]['parameters']:,} numbers, {seconds.mean:.1f} s)"
     known = ", ".join(name for name in dataset.behavior_names if name != plan.behavior)
     about = (
         f"{plan.behavior} of {dataset.name}, {dataset.n_users:,} users, brought to {plan.base_way.method} that had "
-        f"learned {known}{_base_costs(study)}. Made by `{plan.command}`."
+        f"learned {known}{costs}. Made by `{plan.command}`."
     )
     means = [(row.name, row.label, [row.metric(metric) for metric in TWO]) for row in rows]
     tables = [_quality(study, rows), *_tested(plan.reference, tests), *beside_the_expected(plan.expected, means)]
@@ -98,13 +99,6 @@ def write(study: TransferStudy, *, rows: Sequence[TransferRow]) -> list[Path]:
     data |= {"rows": [row.to_json() for row in rows], "paper": dict(plan.paper), "expected": dict(plan.expected)}
     data["tests"] = {metric: {name: asdict(test) for name, test in of.items()} for metric, of in tests.items()}
     return write_tables(study.out, plan.title, [about], tables, data)
-
-
-def _base_costs(study: TransferStudy) -> str:
-    """What it took to train the bases, on average over the splits that are done."""
-    results = [result for result in study.base_results() if "parameters" in result]
-    seconds = Spread.of([result["train_seconds"] for result in results])
-    return "" if seconds is None else f" ({results[0]['parameters']:,} numbers, {seconds.mean:.1f} s)"
 
 
 def _quality(study: TransferStudy, rows: Sequence[TransferRow]) -> Table:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -30,6 +29,8 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
     A process gets its next task when the last one is done: none is queued that could begin after a signal. The
     processes end with the generator; close it if not all outcomes are taken.
     """
+    import torch
+
     left = list(tasks.items())[::-1]
     workers: list[_Worker] = []
     busy: dict[_Worker, Key] = {}
@@ -43,9 +44,10 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
 
     with hold_signals() as stop:
         try:
-            gpus: list[str | None] = [*_gpus()] or [None]
+            named = os.environ.get(VISIBLE)
+            gpus = named.split(",") if named else list(map(str, range(torch.cuda.device_count())))
             for number in range(min(jobs, len(left))):
-                workers.append(_Worker.start(gpus[number % len(gpus)]))
+                workers.append(_Worker.start(gpus[number % len(gpus)] if gpus else None))
                 give(workers[-1])
             while busy:
                 ready = wait([worker.pipe for worker in busy], timeout=LOOK)
@@ -54,9 +56,9 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
                 for worker in [worker for worker in busy if worker.pipe in ready]:
                     key = busy.pop(worker)
                     error = worker.outcome()
-                    if isinstance(error, _Died):
+                    if isinstance(error, _DiedError):
                         time.sleep(LOOK)  # a signal for the whole process group may arrive here last
-                        raise error.to_error() if stop.number is None else stopped(stop.number)
+                        raise error if stop.number is None else stopped(stop.number)
                     give(worker)
                     yield key, error
             if stop.number is not None:
@@ -83,42 +85,33 @@ class _Worker:
         context = get_context("spawn")  # a fork would have locks that no thread of it ever releases
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, gpu), daemon=True)
-        with _interrupts_blocked():
+        # children ignore Ctrl-C, which a terminal sends to all; their parent stops them
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
             process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()  # so that the end of the process is the end of the pipe
         return cls(process, ours)
 
-    def outcome(self) -> MCNEError | _Died | None:
+    def outcome(self) -> MCNEError | None:
         """How its task ended."""
         try:
             error: MCNEError | OSError | None = self.pipe.recv()
         except (EOFError, ConnectionError):
             self.process.join()
-            return _Died(self.process.exitcode)
+            return _DiedError(
+                f"a training ended with exit code {self.process.exitcode}: killed, perhaps because memory ran out, "
+                "unless a message above says more; run the same command again to continue, with a lower --jobs to use "
+                "less memory"
+            )
         if isinstance(error, OSError | CaptureError):  # nothing that only this task could meet
             raise error
         return error
 
 
-@dataclass(frozen=True)
-class _Died:
+class _DiedError(DataError):
     """The end of a process in the middle of a task."""
-
-    exit_code: int | None
-
-    def to_error(self) -> DataError:
-        return DataError(
-            f"a training ended with exit code {self.exit_code}: killed, perhaps because memory ran out, unless a "
-            "message above says more; run the same command again to continue, with a lower --jobs to use less memory"
-        )
-
-
-def _gpus() -> list[str]:
-    """The GPUs that child processes see, as CUDA names them."""
-    import torch
-
-    named = os.environ.get(VISIBLE)
-    return named.split(",") if named else [str(number) for number in range(torch.cuda.device_count())]
 
 
 def _work(pipe: Connection, gpu: str | None) -> None:
@@ -149,13 +142,3 @@ def _end(workers: list[_Worker]) -> None:
         worker.process.join(max(0.0, deadline - time.monotonic()))
         worker.process.kill()
         worker.process.join()
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Children started in the block ignore Ctrl-C, which a terminal sends to all; their parent stops them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
