@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,20 +65,15 @@ class Trial:
         if not 0 < self.share < 1:
             raise UsageError(f"share {self.share:g} is out of range; choose a number above 0 and below 1, such as 0.1")
 
-    def request(self, dataset: SocialDataset) -> dict[str, Any]:
-        """Everything that decides a seed's result."""
-        config, schedule = training.resolved(self.method, self.given)
-        request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
-        return request | {"in_training": self.in_training, "dataset": dataset.fingerprint}
-
     def run(
         self, dataset: SocialDataset, out: Path, *, seeds: int, device: str, reporting: Reporting, say: Say
     ) -> dict[str, Any]:
         """Do every seed that is not done, then summarize all of them, in ``out`` too."""
-        refused = refusal(self.method, dataset, is_alone=False)
-        if refused:
+        if refused := refusal(self.method, dataset, is_alone=False):
             raise UsageError(refused)
-        request = self.request(dataset)
+        config, schedule = training.resolved(self.method, self.given)
+        request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
+        request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
         engine.claim(out, Kind.new_users, REQUEST, partial(_joined, request))
         tasks = [
             Task(out / f"seed-{n}", partial(self._seed, dataset, n, reporting), f"seed {n}", RESULT, keeps_run=True)
@@ -190,12 +185,12 @@ def _can_be_asked(
     """Who has a friend that is kept, and an item in training and one in test that are, [users]."""
     graph, n = dataset.graph, dataset.n_users
     befriended = np.bincount(graph.sources()[~out[graph.indices]], minlength=n) > 0
-    told, tested = np.zeros((2, n), dtype=bool)
+    trained, tested = np.zeros((2, n), dtype=bool)
     for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
-        there = has[behavior.item]
-        told[behavior.user[there & (part == TRAIN)]] = True
-        tested[behavior.user[there & (part == TEST)]] = True
-    able: NDArray[np.bool_] = befriended & told & tested
+        is_kept = has[behavior.item]
+        trained[behavior.user[is_kept & (part == TRAIN)]] = True
+        tested[behavior.user[is_kept & (part == TEST)]] = True
+    able: NDArray[np.bool_] = befriended & trained & tested
     return able
 
 
@@ -247,20 +242,21 @@ def known_of(held: HeldOut) -> dict[str, pa.Table]:
     facts: dict[str, Any] = {"user_id": whole.users.arrow(held.asked)}
     for name, attribute in whole.attributes.items():
         values = attribute.values[held.asked]
-        facts[name] = pa.array(values) if attribute.categories is None else _labels(attribute.categories, values)
+        facts[name] = pa.array(values)
+        if attribute.categories is not None:
+            facts[name] = attribute.categories.arrow().cast(pa.string()).take(pa.array(values, mask=values < 0))
     return {"links": pa.table(links), "history": pa.concat_tables(past), "attributes": pa.table(facts)}
 
 
 def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Mean and standard deviation over seeds of every way and metric."""
-    means: dict[str, dict[str, Any]] = {}
-    for way, first in results[0]["ways"].items():
-        means[way] = {}
-        for metric in first["mean"]:
-            spread = Spread.of([result["ways"][way]["mean"][metric] for result in results])
-            assert spread is not None
-            means[way][metric] = asdict(spread)
-    return means
+    return {
+        way: {
+            metric: vars(Spread.of([result["ways"][way]["mean"][metric] for result in results]))
+            for metric in first["mean"]
+        }
+        for way, first in results[0]["ways"].items()
+    }
 
 
 def _result(task: Task) -> dict[str, Any]:
@@ -283,10 +279,6 @@ def _popularity(held: HeldOut) -> Scorer:
     counted = TrainingData.of(held.kept, held.kept_split)
     everyone = TrainingData(held.whole.graph, counted.names, counted.n_items, counted.pairs)
     return Popularity(everyone, PopularityConfig(), seed=0, device=torch.device("cpu")).scorer()
-
-
-def _labels(categories: Any, rows: Any) -> pa.Array:
-    return categories.arrow().cast(pa.string()).take(pa.array(rows, mask=rows < 0))
 
 
 def _joined(request: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,8 +81,12 @@ class StructureStudy:
         if self.repetitions < 1:
             raise UsageError(f"{self.repetitions} repetitions: 1 or more are needed")
         for method, settings in self.methods.items():
-            _check(method, self.dataset)
-            resolved(method, settings)
+            if entry(method).gives != "vectors":
+                able = ", ".join(name for name, each in METHODS.items() if each.gives == "vectors")
+                raise UsageError(f"{method} has no vectors of users, so it says nothing of links; choose {able}")
+            if refused := refusal(method, self.dataset, is_alone=False):
+                raise UsageError(refused)
+            resolved(method, settings)  # refuses a wrong setting
         hold_out(self.dataset.graph, share=self.share, seed=0)  # refuses a share or a network that cannot be used
 
     def open(self) -> None:
@@ -117,8 +121,8 @@ class StructureStudy:
         for key in ("dataset", "share"):
             if before[key] != now[key]:
                 raise UsageError(
-                    f"{self.out}: contains a study of another {key} ({_short(before[key])}, this one is "
-                    f"{_short(now[key])}); choose another --out"
+                    f"{self.out}: contains a study of another {key} ({str(before[key])[:12]}, this one is "
+                    f"{str(now[key])[:12]}); choose another --out"
                 )
         for method, settings in now["methods"].items():
             if before["methods"].get(method, settings) != settings:
@@ -138,43 +142,27 @@ def read_study(out: Path) -> dict[str, Any]:
 
 def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The settings of each method by ``--set``: ``epochs=5`` is for all that have it, ``mcne.epochs=5`` for one."""
-    for name in methods:
-        entry(name)
-    if len(set(methods)) < len(methods):
+    known = {
+        name: [field.name for kind in (entry(name).config, TrainingSettings) for field in dataclasses.fields(kind)]
+        for name in methods
+    }
+    if len(known) < len(methods):
         raise UsageError(f"--methods {','.join(methods)}: one is there twice; name every method once")
-    known = {name: _settings_of(name) for name in methods}
-    shared: dict[str, dict[str, Any]] = {name: {} for name in methods}
-    alone: dict[str, dict[str, Any]] = {name: {} for name in methods}
-    for key, value in read_pairs(pairs).items():
-        method, dot, setting = key.partition(".")
-        if dot:
-            if method not in known:
-                raise UsageError(f"--set {key}: {unknown('method', method, methods)}")
-            alone[method][setting] = value
-            continue
-        takers = [name for name in methods if key in known[name]]
-        if not takers:
-            raise UsageError(unknown("setting", key, dict.fromkeys(each for names in known.values() for each in names)))
-        for name in takers:
-            shared[name][key] = value
-    return {name: shared[name] | alone[name] for name in methods}
-
-
-def _settings_of(method: str) -> list[str]:
-    return [field.name for kind in (entry(method).config, TrainingSettings) for field in dataclasses.fields(kind)]
-
-
-def _check(method: str, dataset: SocialDataset) -> None:
-    if entry(method).gives != "vectors":
-        able = [name for name, each in METHODS.items() if each.gives == "vectors"]
-        raise UsageError(f"{method} has no vectors of users, so it says nothing of links; choose {', '.join(able)}")
-    refused = refusal(method, dataset, is_alone=False)
-    if refused:
-        raise UsageError(refused)
-
-
-def _short(value: object) -> str:
-    return value[:12] if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    values = read_pairs(pairs)
+    all_names = dict.fromkeys(name for names in known.values() for name in names)
+    for key in values:
+        method, dot, _ = key.partition(".")
+        if dot and method not in known:
+            raise UsageError(f"--set {key}: {unknown('method', method, methods)}")
+        if not dot and key not in all_names:
+            raise UsageError(unknown("setting", key, all_names))
+    settings = {}
+    for method, names in known.items():
+        shared = {key: value for key, value in values.items() if key in names}
+        prefix = f"{method}."
+        own = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+        settings[method] = shared | own
+    return settings
 
 
 # one training
@@ -329,13 +317,9 @@ def lines(results: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], ...]:
     cells = []
     for row in results["rows"]:
         spreads = [Spread(row[kind][metric]["mean"], row[kind][metric]["sd"]) for metric in METRICS]
-        cells.append((label(row), row["similarity"] or "", *map(percent, spreads)))
+        label = ", ".join(filter(None, (row["method"], row["behavior"])))  # no behavior of whole vectors
+        cells.append((label, row["similarity"] or "", *map(percent, spreads)))
     return tuple(cells)
-
-
-def label(row: Mapping[str, Any]) -> str:
-    """The method, and the behavior if these are its conditional vectors."""
-    return str(row["method"]) if row["behavior"] is None else f"{row['method']}, {row['behavior']}"
 
 
 def _summaries(method: str, cells: Sequence[Result]) -> list[dict[str, Any]]:
@@ -351,12 +335,8 @@ def _summary(method: str, rows: Sequence[Row], *, trained: bool) -> dict[str, An
     summary: dict[str, Any] = {"method": method, "trained": trained, "finished": len(rows)}
     summary |= {key: rows[0][key] for key in ("behavior", "similarity")}
     for kind in AGAINST:
-        summary[kind] = {}
-        for metric in METRICS:
-            values = [row[kind][metric] for row in rows]
-            spread = Spread.of(values)
-            assert spread is not None
-            summary[kind][metric] = asdict(spread) | {"values": values}
+        values = {metric: [row[kind][metric] for row in rows] for metric in METRICS}
+        summary[kind] = {metric: vars(Spread.of(each)) | {"values": each} for metric, each in values.items()}
     return summary
 
 

@@ -17,7 +17,7 @@ from mcne.errors import UsageError
 from mcne.models.registry import entry
 from mcne.models.settings import Count, TrainingSettings, read_pairs
 from mcne.studies.comparison import Candidate, ComparedTable, Plan
-from mcne.studies.plans import Pair, Values, check_names, plan_of
+from mcne.studies.plans import Pair, Values, check_names, located, plan_of
 from mcne.training import resolved
 from mcne.training.run import SCHEDULE
 
@@ -41,9 +41,25 @@ class Sweep:
     expected: Mapping[str, Pair] = field(default_factory=dict)  # as a plan's, by row
 
     def __post_init__(self) -> None:
-        _check_names(self.method, [*self.settings, *self.values])
-        for name in self.values:
-            self._check_values(name)
+        own = [each.name for each in dataclasses.fields(entry(self.method).config)]
+        derived = [name for name, whole in SHORTHANDS.items() if whole in own]
+        general = [each.name for each in dataclasses.fields(TrainingSettings)]
+        names = [*self.settings, *self.values]
+        check_names(f"setting of {self.method}", names, [*own, *derived, *general])
+        for name, values in self.values.items():
+            if len(values) < 2:
+                raise UsageError(f"values of {name}: {list(values)}; two or more are needed, or move it to settings")
+            if name in general and name not in SCHEDULE:
+                raise UsageError(
+                    f"setting {name} decides nothing about a result, so there is nothing to sweep; give it once"
+                )
+            seen = []
+            for value in values:
+                with located(row(name, value)):
+                    identity = self.candidate(name, value).resolved
+                    if identity in seen:
+                        raise UsageError("is there twice; give every value once")
+                    seen.append(identity)
 
     @classmethod
     def of_pairs(cls, method: str, pairs: Sequence[str], *, repetitions: int, split: str) -> Sweep:
@@ -80,8 +96,16 @@ class Sweep:
             )._not_empty()
 
     def candidate(self, name: str, value: Any) -> Candidate:
-        """The training in which one setting has this value."""
-        return Candidate(self.method, "joint", _spelled_out(self.method, {**self.settings, name: value}))
+        """The training in which one setting has this value; shorthands are spelled out as the lists they change."""
+        settings = {**self.settings, name: value}
+        plain = {key: each for key, each in settings.items() if key not in SHORTHANDS}
+        config, _ = resolved(self.method, plain)
+        for key, whole in SHORTHANDS.items():
+            if key in settings:
+                before = config[whole]
+                number = settings[key]
+                plain[whole] = [*before[:-1], number] if key == "final_width" else [number] * len(before)
+        return Candidate(self.method, "joint", plain)
 
     def timing(self) -> Sweep:
         """The same values for a few epochs on the first split: trained one at a time, they tell what an epoch takes."""
@@ -111,25 +135,6 @@ class Sweep:
                 "final_width=50,100,150"
             )
         return self
-
-    def _check_values(self, name: str) -> None:
-        """Refuse a wrong value, a value twice and a setting that decides nothing, before anything is trained."""
-        values = self.values[name]
-        seen = []
-        if len(values) < 2:
-            raise UsageError(f"values of {name}: {list(values)}; two or more are needed, or move it to settings")
-        if name in {field.name for field in dataclasses.fields(TrainingSettings)} - set(SCHEDULE):
-            raise UsageError(
-                f"setting {name} decides nothing about a result, so there is nothing to sweep; give it once"
-            )
-        for value in values:
-            try:
-                identity = self.candidate(name, value).resolved
-            except UsageError as error:
-                raise UsageError(f"{row(name, value)}: {error}") from error
-            if identity in seen:
-                raise UsageError(f"{row(name, value)}: is there twice; give every value once")
-            seen.append(identity)
 
 
 def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -162,22 +167,3 @@ def _fixed_and_varied(values: Mapping[str, tuple[Any, ...]]) -> tuple[dict[str, 
 def _rows(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, Any]]:
     """The setting and the value of every row."""
     return {row(name, value): (name, value) for name, all_ in values.items() for value in all_}
-
-
-def _check_names(method: str, names: Sequence[str]) -> None:
-    """Refuse unknown settings, with the nearest one."""
-    own = [field.name for field in dataclasses.fields(entry(method).config)]
-    derived = [name for name, whole in SHORTHANDS.items() if whole in own]
-    known = [*own, *derived, *(field.name for field in dataclasses.fields(TrainingSettings))]
-    check_names(f"setting of {method}", names, known)
-
-
-def _spelled_out(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that change a list by one number, as that list."""
-    plain = {name: value for name, value in given.items() if name not in SHORTHANDS}
-    config, _ = resolved(method, plain)
-    for name, whole in SHORTHANDS.items():
-        if name in given:
-            before, value = config[whole], given[name]
-            plain[whole] = [*before[:-1], value] if name == "final_width" else [value] * len(before)
-    return plain

@@ -151,11 +151,6 @@ class TransferStudy:
         """The result of a way on a repetition, once it is finished."""
         return engine.result_of(self.directory(way, repetition))
 
-    def base_results(self) -> list[dict[str, Any]]:
-        """The results of the bases that are finished."""
-        results = [engine.result_of(self.base(repetition)) for repetition in range(self.plan.repetitions)]
-        return [result for result in results if result is not None]
-
     def evaluation(self, way: Way, repetition: int) -> Evaluation:
         """The test part of a finished way, user by user."""
         new = self.dataset.only(self.dataset.behavior_names.index(self.plan.behavior))
@@ -174,7 +169,10 @@ class TransferStudy:
             return {name: str(error) for name, error in failed.items()}
 
         repetitions = range(self.plan.repetitions)
-        bases = [self._task(self.plan.base_way, r, is_base=True) for r in repetitions if self._needs_base(r)]
+        rows = {**self.plan.ways, **{row: (way,) for row, way in self.choose().items()}}
+        transfers = [way for ways in rows.values() for way in ways if way.is_transfer]
+        needed = [r for r in repetitions if any(self.result(way, r) is None for way in transfers)]
+        bases = [self._task(self.plan.base_way, r, is_base=True) for r in needed]
         failed = run(bases, "bases")
         results = {task.directory.name: engine.result_of(task.directory) for task in bases}
         failed |= {name: result["diverged"] for name, result in results.items() if result and "diverged" in result}
@@ -183,12 +181,6 @@ class TransferStudy:
         failed = run([self._task(way, 0) for ways in self.plan.ways.values() for way in ways], "first repetition")
         chosen = self.choose().values()
         return failed | run([self._task(way, r) for r in repetitions for way in chosen], "chosen, all repetitions")
-
-    def _needs_base(self, repetition: int) -> bool:
-        """Whether a transfer to the base of a repetition is still to be done."""
-        chosen = self.choose()
-        ways = [way for row, some in self.plan.ways.items() for way in ([chosen[row]] if row in chosen else some)]
-        return any(way.is_transfer and self.result(way, repetition) is None for way in ways)
 
     def _task(self, way: Way, repetition: int, *, is_base: bool = False) -> Task:
         training = TransferTraining(way, repetition, self.plan.behavior, self.data, self.base(repetition), is_base)
@@ -249,22 +241,18 @@ class TransferTraining:
 
 
 def run_training(training: TransferTraining, directory: Path, device: torch.device, jobs: int) -> dict[str, Any]:
-    """Train, and measure the new behavior unless it is a base; the result."""
+    """Train, and measure the new behavior's test part unless it is a base; the result.
+
+    The rank of every item is kept in a file beside it.
+    """
+    from mcne.extend.transfer import ParameterCounts
+
     dataset, split = training.load()
     run, outcome = engine.train_timed(directory / RUN, lambda: training.train(directory / RUN, dataset, split, device))
     cell = asdict(training.way) | {"repetition": training.repetition}
     result = {"cell": cell, "device": engine.device_name(device), "jobs": jobs, **outcome}
     if run is None or training.is_base:
         return result
-    return result | _measured(training, run, directory, dataset, split)
-
-
-def _measured(
-    training: TransferTraining, run: Run, directory: Path, dataset: SocialDataset, split: Split
-) -> dict[str, Any]:
-    """The new behavior's test part, and what was trained for it; the rank of every item is kept in a file beside."""
-    from mcne.extend.transfer import ParameterCounts
-
     evaluation = evaluate(run.scorer(dataset, split), dataset, split, protocol=PROTOCOL)
     behavior = evaluation.behaviors[training.behavior]
     columns: dict[str, Any] = {
@@ -275,4 +263,4 @@ def _measured(
     }
     write_parquet(directory / RANKS, pa.table(columns))
     counted = asdict(ParameterCounts.of(run)) if training.way.is_transfer else None
-    return {"test": evaluation.summary()["behaviors"][training.behavior], "counted": counted}
+    return result | {"test": evaluation.summary()["behaviors"][training.behavior], "counted": counted}

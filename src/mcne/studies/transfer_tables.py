@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from mcne.evaluation.significance import Comparison, averaged, compare
 from mcne.studies.comparison_tables import CHOICES, TWO, Row, beside_the_expected, number, write_tables
-from mcne.studies.engine import Spread, percent
+from mcne.studies.engine import Spread, percent, result_of
 from mcne.studies.transfer import TransferStudy
 from mcne.text import NO_VALUE, Table, signed_interval, signed_percent
 
@@ -83,7 +83,8 @@ def write(study: TransferStudy, *, rows: Sequence[TransferRow]) -> list[Path]:
     tests = _tests(study, rows)
     plan = study.plan
     dataset = study.dataset
-    bases = [result for result in study.base_results() if "parameters" in result]
+    results = [result_of(study.base(repetition)) for repetition in range(plan.repetitions)]
+    bases = [result for result in results if result and "parameters" in result]
     seconds = Spread.of([result["train_seconds"] for result in bases])
     costs = "" if seconds is None else f" ({bases[0]['parameters']:,} numbers, {seconds.mean:.1f} s)"
     known = ", ".join(name for name in dataset.behavior_names if name != plan.behavior)
