@@ -185,10 +185,7 @@ class Comparison:
 
     @classmethod
     def open(cls, plan: Plan, data: Path, out: Path, *, kind: Kind = Kind.comparison) -> Comparison:
-        """Begin or continue; an occupied directory is refused, and so is data that has changed or does not fit.
-
-        A sweep is a comparison too, but a directory is of one kind.
-        """
+        """Begin or continue; an occupied directory is refused, and so is data that has changed or does not fit."""
         engine.check_kind(out, kind)
         dataset = SocialDataset.load(data)
         splits = [split_of(data, dataset, plan.split_name(repetition)) for repetition in range(plan.repetitions)]
@@ -241,15 +238,11 @@ class Comparison:
         return [cell for repetition in zip(*cells, strict=True) for cell in repetition]
 
     def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Run what is missing; failures are reported, kept and returned by name, and tried again the next time.
-
-        ``titles`` are what messages call cells, by name.
-        """
+        """Run what is missing; failures are reported, kept and returned by name, and tried again the next time."""
         resources = Resources.shared(device, jobs)
-        names = titles or {}
 
         def run(cells: Sequence[Cell], what: str) -> dict[str, str]:
-            tasks = [self.task(cell, names.get(cell.name, "")) for cell in cells]
+            tasks = [self.task(cell, (titles or {}).get(cell.name, "")) for cell in cells]
             failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
             return {name: str(error) for name, error in failed.items()}
 

@@ -1,9 +1,7 @@
-"""The engine of resumable studies.
+"""The engine of resumable studies: it claims a directory for data that may not change, and runs the tasks of a study.
 
-A study is a directory of one kind, on data that may not change, with tasks. Every task has a directory of its own and
-writes its result there last, so a task with a result is done. The engine claims the study's directory, runs the tasks
-that are not done, one after another or side by side, and takes over finished tasks from other machines. What is
-trained and measured is up to the specifications: comparison, sweep, transfer, structure and new_users.
+Every task has a directory of its own and writes its result there last, so a task with a result is done. What is trained
+and measured is up to the specifications: comparison, sweep, transfer, structure and new_users.
 """
 
 from __future__ import annotations
@@ -66,11 +64,7 @@ RESULTS = {Kind.comparison: "table.json", Kind.sweep: "sweep.json", Kind.structu
 
 
 def kinds_of(directory: Path) -> tuple[str, ...]:
-    """The kind of the study in a directory, if there is one.
-
-    Directories of early versions do not keep their kind, and the file that keeps it may be lost; then the content
-    decides. Without results, a directory may be of any kind that has the same cells.
-    """
+    """The kind of the study in a directory, if any; if it is not kept, as in early versions, the content decides."""
     prints = _read_prints(directory)
     if "kind" in prints:
         return (str(prints["kind"]),)
@@ -80,7 +74,7 @@ def kinds_of(directory: Path) -> tuple[str, ...]:
             return recorded[:1]
     if "behavior" in prints or (directory / BASES).is_dir():
         return (Kind.transfer,)
-    return kinds_of_results(directory) or (Kind.comparison, Kind.sweep, Kind.timing)
+    return kinds_of_results(directory) or (Kind.comparison, Kind.sweep, Kind.timing)  # whose cells are the same
 
 
 def kinds_of_results(directory: Path) -> tuple[str, ...]:
@@ -113,10 +107,7 @@ def check_kind(out: Path, kind: Kind) -> None:
 
 
 def claim(out: Path, kind: Kind, name: str, join: Callable[[Path], Mapping[str, Any]]) -> None:
-    """Begin a study in a directory or continue it; ``join`` returns what to keep in the file ``name``.
-
-    It is given the file's path, and compares what is kept there, if anything, with what is asked for now.
-    """
+    """Begin a study or continue it; ``join`` compares a file with what is asked for, and returns what to keep in it."""
     check_kind(out, kind)
     with locked(out, wait=True):
         check_kind(out, kind)
@@ -176,10 +167,7 @@ class Task:
     keeps_run: bool = False
 
     def run(self, resources: Resources) -> None:
-        """Do it unless it is done; the result is written last, and then the run is removed.
-
-        The directory is locked meanwhile, so each task is done by one process.
-        """
+        """Do it unless it is done, with its directory locked; the result is written last, then the run is removed."""
         import torch
 
         if resources.threads is not None:
@@ -226,10 +214,7 @@ def removal(directory: Path) -> str:
 def run_missing(
     tasks: Sequence[Task], what: str, resources: Resources, *, say: Say, about: Callable[[Task], str]
 ) -> dict[str, MCNEError]:
-    """Do every task that is not done; failures are reported, and returned by the names of their directories.
-
-    ``about`` summarizes the result of a task in a line.
-    """
+    """Do every task that is not done, report how with ``about``, and return failures by names of directories."""
     by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
     missing = {path: task for path, task in by_directory.items() if not is_done(path, task.result_name)}
     for directory in by_directory.keys() - missing.keys():
@@ -391,10 +376,7 @@ def write_results(out: Path, pages: Mapping[str, str], name: str, data: Any) -> 
 
 
 def merge(other: Path, out: Path) -> int:
-    """Take over the cells of a comparison that are finished in ``other`` and not in ``out``; returns how many.
-
-    Cells that are being trained here are left to the processes that train them.
-    """
+    """Take over the cells of a comparison that are finished in ``other`` and not in ``out``; returns how many."""
     for needed in (PRINTS, CELLS):
         if not (other / needed).exists():
             raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
@@ -411,7 +393,7 @@ def merge(other: Path, out: Path) -> int:
     taken = 0
     for directory in sorted((other / CELLS).iterdir()):
         if not directory.name.startswith(".") and is_done(directory):
-            with suppress(HeldError):
+            with suppress(HeldError):  # a cell that is being trained here
                 taken += _take(directory, out / CELLS / directory.name)
     return taken
 

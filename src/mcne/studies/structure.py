@@ -1,7 +1,6 @@
 """How much of the network's structure vectors preserve: methods trained without some links, and asked about these.
 
-Whole and conditional vectors tell held-out links from other pairs, beside scores that need no training. The results are
-``structure.json`` with every number and ``structure.md`` for people.
+Whole and conditional vectors tell held-out links from other pairs, beside scores that need no training.
 """
 
 from __future__ import annotations

@@ -64,36 +64,38 @@ class Sweep:
     @classmethod
     def of_pairs(cls, method: str, pairs: Sequence[str], *, repetitions: int, split: str) -> Sweep:
         """From ``NAME=v1,v2,…`` texts; settings with a single value are fixed."""
-        entry(method)
-        settings, values = _fixed_and_varied(read_values(pairs))
-        title = f"{method}: sensitivity to {' and '.join(values)}"
+        sweep = cls(method)._with(pairs, repetitions, split)
+        title = f"{method}: sensitivity to {' and '.join(sweep.values)}"
         options = " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)
         command = f"mcne sweep {method} --data DATA {options} --repetitions {repetitions} --split {split} --out DIR"
-        return cls(method, settings, values, repetitions, split, title, command)._not_empty()
+        return dataclasses.replace(sweep, title=title, command=command)
 
     @classmethod
     def of_file(
         cls, path: Path, pairs: Sequence[str], *, repetitions: int | None = None, split: str | None = None
     ) -> Sweep:
-        """From a TOML file, in which ``pairs`` replace the settings and values of their names.
-
-        The figures that the file expects hold for its own settings and split: with others nothing is expected.
-        """
+        """From a TOML file, in which ``pairs`` replace the settings and values of their names."""
         with plan_of(path, cls, "mcne sweep") as own:
             check_names("row of expected", own.expected, _rows(own.values))
-            replaced = read_values(pairs)
-            fixed, varied = _fixed_and_varied(replaced)
-            settings = {name: value for name, value in own.settings.items() if name not in replaced} | fixed
-            values = {name: tuple(each) for name, each in own.values.items() if name not in replaced} | varied
-            is_changed = settings != own.settings or split not in (None, own.split)
-            return dataclasses.replace(
-                own,
-                settings=settings,
-                values=values,
-                repetitions=repetitions or own.repetitions,
-                split=split or own.split,
-                expected={} if is_changed else {row: own.expected[row] for row in own.expected if row in _rows(values)},
-            )._not_empty()
+            return own._with(pairs, repetitions or own.repetitions, split or own.split)
+
+    def _with(self, pairs: Sequence[str], repetitions: int, split: str) -> Sweep:
+        """With ``pairs`` in place of settings and values; figures are expected for its own settings and split alone."""
+        replaced = read_values(pairs)
+        settings = {name: value for name, value in self.settings.items() if name not in replaced}
+        settings |= {name: each[0] for name, each in replaced.items() if len(each) == 1}
+        values = {name: each for name, each in self.values.items() if name not in replaced}
+        values |= {name: each for name, each in replaced.items() if len(each) > 1}
+        if not values:
+            raise UsageError(
+                f"nothing to sweep in {', '.join(settings) or 'no settings'}: two values or more of one setting at "
+                "least are needed, as in --set final_width=50,100,150"
+            )
+        is_same = settings == self.settings and split == self.split
+        expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
+        return dataclasses.replace(
+            self, settings=settings, values=values, repetitions=repetitions, split=split, expected=expected
+        )
 
     def candidate(self, name: str, value: Any) -> Candidate:
         """The training in which one setting has this value; shorthands are spelled out as the lists they change."""
@@ -127,15 +129,6 @@ class Sweep:
             methods=rows,
         )
 
-    def _not_empty(self) -> Sweep:
-        if not self.values:
-            named = ", ".join(self.settings) or "no settings"
-            raise UsageError(
-                f"nothing to sweep in {named}: two values or more of one setting at least are needed, as in --set "
-                "final_width=50,100,150"
-            )
-        return self
-
 
 def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """``NAME=v1,v2,…`` texts: values as in TOML, lists in brackets (``[10,5],[20,20]``), bare words as text."""
@@ -156,12 +149,6 @@ def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 def row(name: str, value: Any) -> str:
     """What tables and messages call a value."""
     return f"{name}={value}"
-
-
-def _fixed_and_varied(values: Mapping[str, tuple[Any, ...]]) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
-    """The settings with a single value, and those with several."""
-    fixed = {name: each[0] for name, each in values.items() if len(each) == 1}
-    return fixed, {name: each for name, each in values.items() if len(each) > 1}
 
 
 def _rows(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, Any]]:
