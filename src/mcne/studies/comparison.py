@@ -30,7 +30,7 @@ from mcne.evaluation.slices import sliced
 from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
 from mcne.models.registry import refusal
 from mcne.studies import engine
-from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Say, Task
+from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Result, Say, Task
 from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
 from mcne.training import Mode, RunSpec, Training, resolved
 
@@ -241,9 +241,12 @@ class Comparison:
         """Run what is missing; failures are reported, kept and returned by name, and tried again the next time."""
         resources = Resources.shared(device, jobs)
 
+        def about(result: Result) -> str:
+            return f"{result['cell']['candidate']['mode']}, {engine.ending(result)}"
+
         def run(cells: Sequence[Cell], what: str) -> dict[str, str]:
             tasks = [self.task(cell, (titles or {}).get(cell.name, "")) for cell in cells]
-            failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
+            failed = engine.run_missing(tasks, what, resources, say=say, about=about)
             return {name: str(error) for name, error in failed.items()}
 
         failed = run(self.search_cells(), "search")
@@ -271,11 +274,6 @@ class Comparison:
         what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
         lacks = engine.lacking({cell.name: self.result(cell) for cell in cells}, failures, what)
         return ("" if chosen else "undecided: ") + lacks if lacks else None
-
-
-def _about(task: Task) -> str:
-    result = engine.read_result(task.directory)
-    return f"{result['cell']['candidate']['mode']}, {engine.ending(result)}"
 
 
 # one cell

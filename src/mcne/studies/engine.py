@@ -35,6 +35,7 @@ CELLS, BASES = "cells", "bases"
 RESULT, RANKS, RUN = "cell.json", "ranks.parquet", "run"
 PRINTS = "data.json"
 WRITTEN_AGAIN = "remove it, and the same command writes it again"
+NEEDED = ("cell", "validation", "train_seconds")
 N_SHOWN = 5
 LOOK = 1.0  # seconds between two looks at tasks that another process is doing
 
@@ -165,6 +166,11 @@ class Task:
     title: str = ""  # in messages; by default the directory's name
     result_name: str = RESULT  # the file
     keeps_run: bool = False
+    needs: Sequence[str] = NEEDED  # keys of the result
+
+    def result(self) -> dict[str, Any]:
+        """The result, once it is done."""
+        return read_result(self.directory, self.result_name, needs=self.needs)
 
     def run(self, resources: Resources) -> None:
         """Do it unless it is done, with its directory locked; the result is written last, then the run is removed."""
@@ -189,9 +195,7 @@ def is_done(directory: Path, name: str = RESULT) -> bool:
     return (directory / name).is_file()
 
 
-def read_result(
-    directory: Path, name: str = RESULT, *, needs: Sequence[str] = ("cell", "validation", "train_seconds")
-) -> dict[str, Any]:
+def read_result(directory: Path, name: str = RESULT, *, needs: Sequence[str] = NEEDED) -> dict[str, Any]:
     """The result of a task that is done; ``diverged`` says why there is nothing else."""
     step = removal(directory)
     result = read_json(directory / name, step=step)
@@ -212,7 +216,7 @@ def removal(directory: Path) -> str:
 
 
 def run_missing(
-    tasks: Sequence[Task], what: str, resources: Resources, *, say: Say, about: Callable[[Task], str]
+    tasks: Sequence[Task], what: str, resources: Resources, *, say: Say, about: Callable[[Result], str]
 ) -> dict[str, MCNEError]:
     """Do every task that is not done, report how with ``about``, and return failures by names of directories."""
     by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
@@ -235,7 +239,7 @@ def run_missing(
                 ended += 1
                 if error is not None:
                     failed[directory.name] = error
-                outcome = f"failed: {error}" if error else about(missing[directory])
+                outcome = f"failed: {error}" if error else about(missing[directory].result())
                 say(f"{ended}/{total} {missing[directory].title or directory.name}: {outcome}")
         unfinished = {path: task for path, task in missing.items() if path.name not in failed}
         missing = {path: task for path, task in unfinished.items() if not is_done(path, task.result_name)}
@@ -391,23 +395,17 @@ def merge(other: Path, out: Path) -> int:
     for left in (out / CELLS).glob(".*.partial"):
         shutil.rmtree(left, ignore_errors=True)
     taken = 0
-    for directory in sorted((other / CELLS).iterdir()):
-        if not directory.name.startswith(".") and is_done(directory):
-            with suppress(HeldError):  # a cell that is being trained here
-                taken += _take(directory, out / CELLS / directory.name)
+    for source in sorted((other / CELLS).iterdir()):
+        if source.name.startswith(".") or not is_done(source):
+            continue
+        read_result(source)  # refuses a damaged one
+        target = out / CELLS / source.name
+        with suppress(HeldError), locked(target):  # held: it is being trained here
+            if is_done(target):
+                continue
+            for name in (RANKS, RESULT):  # the result last
+                if (source / name).is_file():
+                    overwrite(target / name, (source / name).read_bytes())
+            shutil.rmtree(target / RUN, ignore_errors=True)  # of a training that was left unfinished here
+            taken += 1
     return taken
-
-
-def _take(source: Path, target: Path) -> bool:
-    """Copy a cell, its result last; a training that was left unfinished here is not needed any more."""
-    read_result(source)  # refuses a damaged one
-    if is_done(target):
-        return False
-    with locked(target):
-        if is_done(target):
-            return False
-        for name in (RANKS, RESULT):
-            if (source / name).is_file():
-                overwrite(target / name, (source / name).read_bytes())
-        shutil.rmtree(target / RUN, ignore_errors=True)
-    return True

@@ -75,14 +75,15 @@ class Trial:
         request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
         engine.claim(out, Kind.new_users, REQUEST, partial(_joined, request))
-        tasks = [
-            Task(out / f"seed-{n}", partial(self._seed, dataset, n, reporting), f"seed {n}", RESULT, keeps_run=True)
-            for n in range(seeds)
-        ]
+        tasks = []
+        for seed in range(seeds):
+            title = f"seed {seed}"
+            work = partial(self._seed, dataset, seed, reporting)
+            tasks.append(Task(out / f"seed-{seed}", work, title, RESULT, keeps_run=True, needs=("users", "ways")))
         failed = engine.run_missing(tasks, "seeds", Resources(device), say=say, about=_about)
         if failed:
             raise next(iter(failed.values()))
-        results = [_result(task) for task in tasks]
+        results = [task.result() for task in tasks]
         summary = {"request": request, "seeds": results, "mean": summarize(results)}
         write_json(out / SUMMARY, summary)
         return summary
@@ -259,12 +260,7 @@ def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _result(task: Task) -> dict[str, Any]:
-    return engine.read_result(task.directory, RESULT, needs=("users", "ways"))
-
-
-def _about(task: Task) -> str:
-    result = _result(task)
+def _about(result: Result) -> str:
     both = result["ways"]["friends and history"]["mean"]["ndcg@5"]
     return f"{result['users']['asked']:,} users asked about, NDCG@5 {100 * both:.2f} from friends and history"
 

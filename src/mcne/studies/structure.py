@@ -40,6 +40,7 @@ KIND = "mcne structure"
 RESULT, PAGE = "structure.json", "structure.md"
 SIMILARITIES = {"inner product": links.inner_product_scores, "cosine": links.cosine_scores}
 METRICS = ("auc", "ap")
+NEEDED = ("rows",)
 AGAINST = {"uniform": "any two users", "degree": "users with as many friends as those of held-out links"}
 """The pairs that links are told from."""
 
@@ -102,7 +103,7 @@ class StructureStudy:
             for method, settings in self.methods.items():
                 directory = cell_directory(self.out, method, resolved(method, settings), repetition)
                 work = partial(run_cell, method, settings, repetition)
-                tasks.append(Task(directory, work, f"{method}, repetition {number}"))
+                tasks.append(Task(directory, work, f"{method}, repetition {number}", needs=NEEDED))
         return engine.run_missing(tasks, "repetitions", Resources(device), say=say, about=_about)
 
     def _joined(self, path: Path) -> dict[str, Any]:
@@ -238,11 +239,10 @@ def _figures(held_out: HeldOut, score: Callable[[Pairs], Scores]) -> dict[str, d
 
 def read_cell(directory: Path) -> dict[str, Any]:
     """The result of a training."""
-    return engine.read_result(directory, needs=("rows",))
+    return engine.read_result(directory, needs=NEEDED)
 
 
-def _about(task: Task) -> str:
-    cell = read_cell(task.directory)
+def _about(cell: Result) -> str:
     if "diverged" in cell:
         return f"diverged ({cell['diverged']})"
     best = max(cell["rows"], key=lambda row: float(row["degree"]["auc"]))

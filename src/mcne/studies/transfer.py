@@ -165,7 +165,7 @@ class TransferStudy:
         resources = Resources.shared(device, jobs)
 
         def run(tasks: Sequence[Task], what: str) -> dict[str, str]:
-            failed = engine.run_missing(tasks, what, resources, say=say, about=_about)
+            failed = engine.run_missing(tasks, what, resources, say=say, about=engine.ending)
             return {name: str(error) for name, error in failed.items()}
 
         repetitions = range(self.plan.repetitions)
@@ -190,10 +190,6 @@ class TransferStudy:
 
 def _split_name(repetition: int) -> str:
     return f"random-{repetition}"
-
-
-def _about(task: Task) -> str:
-    return engine.ending(engine.read_result(task.directory))
 
 
 # one training
