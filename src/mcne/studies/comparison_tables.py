@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -95,10 +95,6 @@ class ComparisonRow(Row):
             [(test["mean"] if behavior is None else test["behaviors"][behavior])[metric] for test in tests]
         )
 
-    def slice(self, protocol: str, name: str, metric: str) -> Spread | None:
-        """A metric of a slice, averaged over behaviors."""
-        return Spread.of([result["slices"][protocol][name][metric] for result in self.results])
-
     def coverage(self, cutoff: int) -> Spread | None:
         """How much of a catalog is recommended to anyone, averaged over behaviors."""
         known = [result["coverage"].values() for result in self.results if result["coverage"] is not None]
@@ -179,10 +175,11 @@ def tables(summary: Summary) -> list[Table]:
     plan = summary.comparison.plan
     shown = []
     for protocol in plan.protocols:
-        shown.append(_quality(summary, protocol))
+        quality, *details = _qualities(summary, protocol)
+        shown.append(quality)
         if protocol == "sampled" and plan.paper:
             shown.append(_beside_the_paper(summary))
-        shown += [_cutoffs(summary, protocol), _slices(summary, protocol), *_tests(summary, protocol)]
+        shown += [*details, *_tests(summary, protocol)]
     if "sampled" in plan.protocols:
         means = [(row.name, row.label, [row.metric("sampled", None, metric) for metric in TWO]) for row in summary.rows]
         shown += beside_the_expected(plan.expected, means)
@@ -234,28 +231,28 @@ def _of_columns(
     return Table(title, ("method", *header), rows, best=frozenset(best))
 
 
-def _quality(summary: Summary, protocol: str) -> Table:
+def _qualities(summary: Summary, protocol: str) -> Iterator[Table]:
+    """All behaviors; then means over behaviors at every cutoff; then slices of users and items."""
+    title = PROTOCOL_TITLES[protocol]
+    rows = summary.rows
     places: list[str | None] = [*summary.comparison.dataset.behavior_names, None]
-    header = [f"{place or 'mean'} {title}" for place in places for title in SHORT]
-    columns = [[row.metric(protocol, place, metric) for row in summary.rows] for place in places for metric in TWO]
-    return _of_columns(summary, PROTOCOL_TITLES[protocol], header, columns)
+    header = [f"{place or 'mean'} {short}" for place in places for short in SHORT]
+    columns = [[row.metric(protocol, place, metric) for row in rows] for place in places for metric in TWO]
+    yield _of_columns(summary, title, header, columns)
 
-
-def _cutoffs(summary: Summary, protocol: str) -> Table:
     metrics = [f"{name}@{cutoff}" for cutoff in CUTOFFS for name in ("recall", "ndcg", "hit_rate", "mrr")]
     metrics += [f"pooled_recall@{CUTOFFS[0]}"]
-    columns = [[row.metric(protocol, None, metric) for row in summary.rows] for metric in metrics]
     covered = CUTOFFS if protocol == "full" else ()
-    columns += [[row.coverage(cutoff) for row in summary.rows] for cutoff in covered]
-    title = f"{PROTOCOL_TITLES[protocol]}: means over behaviors at 5, 10 and 20"
     header = [*metrics, *(f"coverage@{cutoff}" for cutoff in covered)]
-    return _of_columns(summary, title, header, columns, unmarked=len(covered))
+    columns = [[row.metric(protocol, None, metric) for row in rows] for metric in metrics]
+    columns += [[row.coverage(cutoff) for row in rows] for cutoff in covered]
+    means = f"{title}: means over behaviors at 5, 10 and 20"
+    yield _of_columns(summary, means, header, columns, unmarked=len(covered))
 
-
-def _slices(summary: Summary, protocol: str) -> Table:
-    header = [f"{name.replace('_', ' ')} {title}" for name in SLICES for title in SHORT]
-    columns = [[row.slice(protocol, name, metric) for row in summary.rows] for name in SLICES for metric in TWO]
-    return _of_columns(summary, f"{PROTOCOL_TITLES[protocol]}: slices", header, columns)
+    header = [f"{name.replace('_', ' ')} {short}" for name in SLICES for short in SHORT]
+    sliced = [[result["slices"][protocol] for result in row.results] for row in rows]
+    columns = [[Spread.of([one[name][metric] for one in each]) for each in sliced] for name in SLICES for metric in TWO]
+    yield _of_columns(summary, f"{title}: slices", header, columns)
 
 
 def _beside_the_paper(summary: Summary) -> Table:

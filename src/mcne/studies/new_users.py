@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
     from mcne.training.reporting import Reporter
 
-REQUEST = RECORDS[Kind.new_users]
 RESULT, SUMMARY = "result.json", "new-users.json"
 SPLIT = "held-out"
-IN_TRAINING = "in training"
 WAYS: Mapping[str, tuple[str, ...]] = {
     "friends": ("links",),
     "history": ("history",),
@@ -74,7 +72,7 @@ class Trial:
         config, schedule = training.resolved(self.method, self.given)
         request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
-        engine.claim(out, Kind.new_users, REQUEST, partial(_joined, request))
+        engine.claim(out, Kind.new_users, RECORDS[Kind.new_users], partial(_joined, request))
         tasks = []
         for seed in range(seeds):
             title = f"seed {seed}"
@@ -97,7 +95,7 @@ class Trial:
         scorers: dict[str, Scorer] = {"popularity": _popularity(held)}
         if self.in_training:
             whole = self._train(held.whole, held.random, path / "whole", seed, device, reporting)
-            scorers[IN_TRAINING] = whole.embeddings
+            scorers["in training"] = whole.embeddings
         tables = known_of(held)
         trunk = trained.embeddings.trunk
         for way, parts in WAYS.items():

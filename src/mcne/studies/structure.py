@@ -220,14 +220,6 @@ def measured(embeddings: ConditionalEmbeddings, held_out: HeldOut) -> Iterator[R
             yield {"behavior": behavior, "similarity": similarity, **figures}
 
 
-def heuristics(held_out: HeldOut) -> dict[str, Row]:
-    """The same of scores that need no training and see the same network."""
-    return {
-        name: {"behavior": None, "similarity": None} | _figures(held_out, partial(score, held_out.graph))
-        for name, score in links.HEURISTICS.items()
-    }
-
-
 def _figures(held_out: HeldOut, score: Callable[[Pairs], Scores]) -> dict[str, dict[str, float]]:
     held = score(held_out.links)
     figures = {}
@@ -257,8 +249,11 @@ def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
     """Means and standard deviations over finished repetitions, of everything ever asked for in the directory."""
     study = read_study(out)
     repetitions = [Repetition.of(dataset, number, share=study["share"]) for number in range(study["repetitions"])]
-    simple = [heuristics(repetition.held_out) for repetition in repetitions]
-    rows = [_summary(name, [each[name] for each in simple], trained=False) for name in simple[0]]
+    rows = []
+    for name, score in links.HEURISTICS.items():  # without training, on the same network
+        figures = [_figures(each.held_out, partial(score, each.held_out.graph)) for each in repetitions]
+        no_vectors = {"behavior": None, "similarity": None}
+        rows.append(_summary(name, [no_vectors | each for each in figures], trained=False))
     lacking: dict[str, str] = {}
     epochs: dict[str, list[tuple[int, int]]] = {}
     for method, settings in study["methods"].items():
