@@ -43,6 +43,8 @@ WAYS: Mapping[str, tuple[str, ...]] = {
 }
 """What is known of users who were held out; the last two need a model that knows attributes."""
 
+Mask = NDArray[np.bool_]
+Parts = Sequence[NDArray[np.uint8]]  # of the interactions of every behavior
 Reporting = Callable[[str], AbstractContextManager["Reporter"]]
 """Given a title, shows a training for as long as it takes."""
 
@@ -151,7 +153,13 @@ def hold_out(dataset: SocialDataset, *, share: float, seed: int) -> HeldOut:
     out[Stream(seed, "held-out users").permutation(dataset.n_users)[:n_out]] = True
     parts = random_split(dataset, seed=seed).parts
     items = [np.bincount(b.item[~out[b.user]], minlength=b.n_items) > 0 for b in dataset.behaviors]
-    asked = out & _can_be_asked(dataset, parts, out, items)
+    friends = dataset.graph.sources()[~out[dataset.graph.indices]]  # of those who are kept
+    asked = out & (np.bincount(friends, minlength=dataset.n_users) > 0)
+    for wanted in (TRAIN, TEST):
+        has_any = np.zeros(dataset.n_users, dtype=bool)
+        for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
+            has_any[behavior.user[has[behavior.item] & (part == wanted)]] = True
+        asked &= has_any
     if not asked.any():
         raise DataError(
             f"{dataset.name}: none of {n_out:,} users held out has a kept friend, a training item and a test item; "
@@ -175,30 +183,9 @@ def hold_out(dataset: SocialDataset, *, share: float, seed: int) -> HeldOut:
     )
 
 
-def _can_be_asked(
-    dataset: SocialDataset,
-    parts: Sequence[NDArray[np.uint8]],
-    out: NDArray[np.bool_],
-    items: Sequence[NDArray[np.bool_]],
-) -> NDArray[np.bool_]:
-    """Who has a friend that is kept, and an item in training and one in test that are, [users]."""
-    graph, n = dataset.graph, dataset.n_users
-    befriended = np.bincount(graph.sources()[~out[graph.indices]], minlength=n) > 0
-    trained, tested = np.zeros((2, n), dtype=bool)
-    for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
-        is_kept = has[behavior.item]
-        trained[behavior.user[is_kept & (part == TRAIN)]] = True
-        tested[behavior.user[is_kept & (part == TEST)]] = True
-    able: NDArray[np.bool_] = befriended & trained & tested
-    return able
-
-
 def _restricted(
-    dataset: SocialDataset,
-    parts: Sequence[NDArray[np.uint8]],
-    users: NDArray[np.bool_],
-    items: Sequence[NDArray[np.bool_]],
-) -> tuple[SocialDataset, list[NDArray[np.uint8]]]:
+    dataset: SocialDataset, parts: Parts, users: Mask, items: Sequence[Mask]
+) -> tuple[SocialDataset, Parts]:
     """The dataset of these users and items, and the parts of what is left of it."""
     rows = np.cumsum(users, dtype=np.int32) - np.int32(1)
     behaviors, left = [], []
