@@ -121,7 +121,7 @@ class Plan(ComparisonFile):
             check_names("method", only, file.methods)
             plan = cls(**vars(file), only=only)
             for row, candidates in plan.candidates.items():
-                plan.checked(f"methods.{row}", candidates, lambda each: (each.mode, each.resolved), "method")
+                plan.check_candidates(f"methods.{row}", candidates, lambda each: (each.mode, each.resolved), "method")
             return plan
 
     @classmethod
@@ -159,8 +159,7 @@ class Plan(ComparisonFile):
         """Refuse a plan that the data does not allow, before anything is trained."""
         for row in self.trained:
             for candidate in self.candidates[row]:
-                refused = refusal(candidate.method, dataset, is_alone=candidate.mode == "separate")
-                if refused:
+                if refused := refusal(candidate.method, dataset, is_alone=candidate.mode == "separate"):
                     raise UsageError(f"methods.{row}: {refused}")
         for row, behaviors in self.paper.items():
             with located(f"paper.{row}"):

@@ -14,17 +14,17 @@ from mcne.models.settings import Count, Range, convert, read_toml
 
 Item = TypeVar("Item")
 Declared = TypeVar("Declared")
-Values = Annotated[Sequence[Item], Range("a list with one value at least", bool)]
-Names = Annotated[
-    Sequence[Item], Range("a list of one name at least, every name once,", lambda names: is_distinct(names))
-]
-Pair = Annotated[Sequence[float], Range("a list of two numbers", lambda pair: len(pair) == 2)]
-"""Recall@5 and NDCG@5 in percent."""
 
 
 def is_distinct(values: Sequence[object]) -> bool:
     """Whether there is any value, and none twice."""
     return len(set(values)) == len(values) > 0
+
+
+Values = Annotated[Sequence[Item], Range("a list with one value at least", bool)]
+Names = Annotated[Sequence[Item], Range("a list of one name at least, every name once,", is_distinct)]
+Pair = Annotated[Sequence[float], Range("a list of two numbers", lambda pair: len(pair) == 2)]
+"""Recall@5 and NDCG@5 in percent."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class PlanFile:
         for what, names in {"reference": [self.reference], "expected": self.expected, **names_by_key}.items():
             check_names(f"row of {what}", names, rows)
 
-    def checked(
+    def check_candidates(
         self, place: str, candidates: Sequence[Item], identity: Callable[[Item], object], what: str = "row"
-    ) -> tuple[Item, ...]:
+    ) -> None:
         """Refuse too many candidates, a wrong method or setting, and the same candidate twice, before any training."""
         with located(place):
             if len(candidates) > self.search:
@@ -80,7 +80,6 @@ class PlanFile:
             identities = [identity(candidate) for candidate in candidates]
         if any(each in identities[:at] for at, each in enumerate(identities)):
             raise UsageError(f"{place}.search: a value is there twice; every one is trained once")
-        return tuple(candidates)
 
 
 def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:

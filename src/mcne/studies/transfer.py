@@ -96,8 +96,9 @@ class TransferPlan(PlanFile):
             if not plan.behavior:
                 raise UsageError('the name of the behavior that comes is needed, as in behavior = "Sports"')
             plan.check_rows("rows", plan.rows, paper=plan.paper)
-            for place, ways in {"base": (plan.base_way,), **{f"rows.{row}": w for row, w in plan.ways.items()}}.items():
-                plan.checked(place, ways, lambda way: (way.schedule, way.resolved))
+            tables = {"base": (plan.base_way,)} | {f"rows.{row}": ways for row, ways in plan.ways.items()}
+            for place, ways in tables.items():
+                plan.check_candidates(place, ways, lambda way: (way.schedule, way.resolved))
             return plan
 
     @cached_property
