@@ -62,7 +62,7 @@ def percent_with_spread(mean: float | None, spread: float | None, digits: int = 
 
 def p_value(p: float, *, is_bound: bool = False, digits: int = 4) -> str:
     """``0.01234`` → ``0.0123``; a bound is rounded up: ``0.00032`` → ``< 0.0004``."""
-    return f"< {math.ceil(p * 10_000) / 10_000:.4f}" if is_bound else f"{p:.{digits}f}"
+    return f"< {math.ceil(p * 10_000) / 10_000:.4f}" if is_bound else f"{p:.{digits}f}"  # of bounds always four
 
 
 def human_bytes(size: float) -> str:

@@ -80,7 +80,7 @@ def test_what_is_wrong_is_told(case: str, old: ConditionalEmbeddings) -> None:
 WRONG_FACTS: dict[str, tuple[dict[str, list[Any]], str]] = {
     "another attribute": ({"agee": [3.0]}, "attributes: unknown attribute 'agee'; did you mean 'age'? (age, city)"),
     "text for a number": ({"age": ["old"]}, "value 'old': text, but 'age' was a number in training; correct it"),
-    "infinite": ({"age": [float("inf")]}, "an infinite value \\(1 in all\\); leave it empty if unknown"),
+    "infinite": ({"age": [float("inf")]}, "an infinite value (1 in all); leave it empty if unknown"),
 }
 
 

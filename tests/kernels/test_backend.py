@@ -186,11 +186,11 @@ from mcne.kernels.compilation import CLOCK
 from mcne.kernels import backend
 from mcne.kernels.triton import rows
 backend._time_triton()
-sizes = dict.fromkeys(("row_values", "width", "block_d"), "constexpr")
+sizes = dict.fromkeys(("row_values", "width"), "constexpr")
 signature = {"table": "*fp32", "rows": "*i64", "values": "*fp32"} | sizes
 started = time.perf_counter()
 for _ in range(2):
-    source = ASTSource(rows._gather, signature, {(3,): 16, (4,): 16, (5,): 16})
+    source = ASTSource(rows._gather, signature, {(3,): 16, (4,): 16})
     triton.compile(source, target=GPUTarget("cuda", 90, 32))
     print(CLOCK.since(started))
 print(time.perf_counter() - started)

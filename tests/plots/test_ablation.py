@@ -74,13 +74,13 @@ def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -
         tests = summary.tests("sampled", metric)["userknn"]
         for place in found.places:
             name = None if place == MEAN else place
-            assert found.found[metric, "userknn", place].test == (
+            assert found.cells[metric, "userknn", place].test == (
                 tests.overall if name is None else tests.behaviors[name]
             )
-            assert found.found[metric, "itemknn", place].test is None
+            assert found.cells[metric, "itemknn", place].test is None
             for row in (each for each in summary.rows if each.name in rows):
                 spread = row.metric("sampled", name, metric)
-                drawn = found.found[metric, row.name, place]
+                drawn = found.cells[metric, row.name, place]
                 assert spread is not None
                 assert drawn.mean == pytest.approx(100 * spread.mean)
                 assert drawn.sd == pytest.approx(100 * not_none(spread.sd), abs=0.0501)  # the table has one digit
@@ -95,14 +95,14 @@ def test_labels_never_overlap(behaviors: int, tmp_path: Path) -> None:
         shown = assert_legible(figure, at_least=5 * behaviors)
     for name in (*NAMES[:behaviors], *ROWS, MEAN):
         assert shortened(name) in shown
-    chances = [chance(each.test) for each in found.found.values() if each.test]
+    chances = [chance(each.test) for each in found.cells.values() if each.test]
     assert len(chances) == 2 * 2 * (behaviors + 1)
     assert set(chances) <= set(shown)
 
 
 def test_what_differs_is_marked_and_what_does_not_is_not(tmp_path: Path) -> None:
     found = Ablation.read(written(tmp_path / "planted", 2), ROWS, reference="mcne")
-    planted, same = (found.found["ndcg@5", row, MEAN].test for row in ("mcne-f", "mcne-a"))
+    planted, same = (found.cells["ndcg@5", row, MEAN].test for row in ("mcne-f", "mcne-a"))
     assert planted is not None
     assert same is not None
     assert planted.difference == pytest.approx(0.01, abs=0.004)
@@ -117,7 +117,7 @@ def test_what_differs_is_marked_and_what_does_not_is_not(tmp_path: Path) -> None
     assert len(values.containers) == len(ROWS)
     difference = error_bars_of(differences)[0]
     middle = x_of(data_line_of(difference))[0]
-    first = found.found["recall@5", "mcne-f", NAMES[0]].test
+    first = found.cells["recall@5", "mcne-f", NAMES[0]].test
     assert first is not None
     assert middle == pytest.approx(-100 * first.difference)
     (bar,) = difference.lines[2]

@@ -17,9 +17,9 @@ from mcne.plots.style import (
     SUFFIXES,
     THEMES,
     Theme,
-    boxes_told,
     canvas,
     colors,
+    note_on_boxes,
     save,
     styled,
     to_svg,
@@ -80,10 +80,10 @@ def test_letters_that_no_font_has_are_told_and_other_warnings_stay(monkeypatch: 
         with pytest.warns(UserWarning, match="another"):
             warnings.warn("another", stacklevel=1)
     assert letters == {RARE}
-    assert f"({RARE})" in boxes_told(letters)
+    assert f"({RARE})" in note_on_boxes(letters)
     with styled("light") as none:
         to_svg(drawn("light"))
-    assert boxes_told(none) == ""
+    assert note_on_boxes(none) == ""
 
 
 def test_a_font_that_is_installed_has_the_letters_that_the_first_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

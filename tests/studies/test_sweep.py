@@ -112,6 +112,8 @@ def test_a_file_tells_everything_and_the_command_line_replaces(tmp_path: Path) -
     changed = Sweep.of_file(path, ["epochs=1", "width=4,8", "l2=0.3"], repetitions=2, split="own")
     assert (sweep.split, changed.split) == ("random", "own")
     assert (changed.repetitions, changed.settings, changed.values) == (2, {"epochs": 1, "l2": 0.3}, {"width": (4, 8)})
+    path.write_text('method = "bpr"\n[values]\nl2 = [0.1]\nwidth = [4, 8]\n')
+    assert Sweep.of_file(path, ["l2=0.2"]).settings == {"l2": 0.2}  # a wrong value that is replaced does not matter
 
 
 @pytest.mark.parametrize(

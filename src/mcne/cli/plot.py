@@ -228,12 +228,12 @@ def _finish(
     kept: Path | None = None,
 ) -> None:
     """Draw a figure, write it, and print its numbers: as JSON, or for a person by ``show``."""
-    from mcne.plots.style import boxes_told, save, styled
+    from mcne.plots.style import note_on_boxes, save, styled
 
     with styled(theme) as letters:
         save(draw(theme=theme), out)
     if letters:
-        typer.echo(boxes_told(letters), err=True)
+        typer.echo(note_on_boxes(letters), err=True)
     if as_json:
         print_json(numbers)
         return

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings
 from mcne.cli.output import print_json, print_line, print_table
-from mcne.errors import DataError, UsageError
+from mcne.errors import DataError, MCNEError, UsageError
 from mcne.text import percent_with_spread
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ def structure(
         print_table(heads, [[*uniform, *degree[2:]] for uniform, degree in both], left=("similarity",))
     diverged = [f"{name}: {reason}" for name, reason in results["lacking"].items() if "diverged" in reason]
     _finish(paths, {} if diverged else failed, out, err=as_json)
-    if diverged:  # and would again, so this is told rather than what failed
-        raise DataError("; ".join(diverged))
+    if diverged:  # and would again
+        raise DataError("; ".join([*diverged, *(f"{name}: {error}" for name, error in failed.items())]))
 
 
 def compare_transfer(
@@ -284,6 +284,7 @@ def _finish(
         typer.echo(f"wrote {path}", err=err)
     if failed:
         first = next(iter(failed.values()))
-        raise DataError(f"{len(failed)} {what} failed, the first: {first}{log}; the same command tries them again")
+        kind = type(first) if isinstance(first, MCNEError) else DataError  # which decides the exit code
+        raise kind(f"{len(failed)} {what} failed, the first: {first}{log}; the same command tries them again")
     if not paths:
         raise DataError(f"{out}: nothing is finished yet; run without --table")

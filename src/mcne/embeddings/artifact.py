@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,10 @@ class BehaviorSpace:
     @classmethod
     def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str) -> BehaviorSpace:
         """Read what :meth:`arrays` stored, without copying."""
+        optional = {each.name for each in fields(cls) if each.default is None}
+        keys = {attribute: f"{prefix}.{stored}" for attribute, stored in STORED.items()}
         stored: dict[str, Any] = {
-            attribute: arrays[f"{prefix}.{name}"] for attribute, name in STORED.items() if f"{prefix}.{name}" in arrays
+            attribute: arrays[key] for attribute, key in keys.items() if key in arrays or attribute not in optional
         }
         return cls(name=name, items=Ids.from_arrays(arrays, f"{prefix}.items"), **stored)
 

@@ -137,8 +137,9 @@ class Transfer(NeighborhoodSteps):
             item_vectors=to_numpy(copied(self._item_tables[ITEMS])),
             user_vectors=to_numpy(self.levels()[-1]).copy(),
         )
-        said = {"control": self.config.control, "masks": ["".join(map(str, mask[0].astype(int))) for mask in masks]}
-        added = {**self.base.provenance.get("added", {}), space.name: said}
+        digits = ["".join(map(str, mask[0].astype(int))) for mask in masks]
+        own = {"control": self.config.control, "masks": digits}
+        added = {**self.base.provenance.get("added", {}), space.name: own}
         return dataclasses.replace(
             self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added}
         )

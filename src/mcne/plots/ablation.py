@@ -56,7 +56,7 @@ class Ablation:
     reference: str
     rows: tuple[str, ...]
     places: tuple[str, ...]  # behaviors, then the mean
-    found: Mapping[tuple[str, str, str], Place]  # (metric, row, place)
+    cells: Mapping[tuple[str, str, str], Place]  # (metric, row, place)
     rivals: int  # methods of the comparison that Holm's correction is over
 
     @classmethod
@@ -86,7 +86,7 @@ class Ablation:
         cells = [
             {"metric": metric, "row": row, "place": place, "mean": cell.mean, "sd": cell.sd}
             | {"test": None if cell.test is None else vars(cell.test)}
-            for (metric, row, place), cell in self.found.items()
+            for (metric, row, place), cell in self.cells.items()
         ]
         return {"name": self.name, "reference": self.reference, "rivals": self.rivals, "found": cells}
 
@@ -116,7 +116,7 @@ def caption(ablations: Sequence[Ablation]) -> str:
 def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
     """Every test in a line."""
     for each in ablations:
-        for (metric, row, place), cell in each.found.items():
+        for (metric, row, place), cell in each.cells.items():
             if cell.test is not None:
                 test = cell.test
                 by, low, high = (f"{-100 * value + 0.0:+.2f}" for value in (test.difference, test.high, test.low))
@@ -154,7 +154,7 @@ def draw(ablations: Sequence[Ablation], theme: Theme) -> Figure:
 def _draw_values(panel: Axes, each: Ablation, metric: str, styles: Styles) -> None:
     """Means with one standard deviation."""
     for row, look in styles.items():
-        shown = [each.found[metric, row, place] for place in each.places]
+        shown = [each.cells[metric, row, place] for place in each.places]
         bars = [place.sd or 0.0 for place in shown]
         means = [place.mean for place in shown]
         panel.errorbar(means, _heights(each, row), xerr=bars, linestyle="none", capsize=2, elinewidth=1, **look)
@@ -166,7 +166,7 @@ def _draw_differences(panel: Axes, each: Ablation, metric: str, styles: Styles, 
     """How far each is from the reference, the 95 % interval and the chance."""
     for row, look in styles.items():
         for height, place in zip(_heights(each, row), each.places, strict=True):
-            test = each.found[metric, row, place].test
+            test = each.cells[metric, row, place].test
             if test is None:
                 continue
             middle, low, high = (-100 * value for value in (test.difference, test.high, test.low))

@@ -102,7 +102,7 @@ def styled(theme: Theme) -> Iterator[set[str]]:
         yield letters
 
 
-def boxes_told(letters: set[str]) -> str:
+def note_on_boxes(letters: set[str]) -> str:
     """What to say where boxes stand for letters; nothing where none do."""
     if not letters:
         return ""
@@ -201,8 +201,8 @@ def _letters_without_font() -> Iterator[set[str]]:
         show = warnings.showwarning
 
         def collect(message: Warning | str, *others: Any, **named: Any) -> None:
-            if found := NO_GLYPH.match(str(message)):
-                letters.add(chr(int(found[1])))
+            if match := NO_GLYPH.match(str(message)):
+                letters.add(chr(int(match[1])))
             else:
                 show(message, *others, **named)
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mcne import files
-from mcne.plots.style import THEMES, Theme, boxes_told, save, styled, to_svg
+from mcne.plots.style import THEMES, Theme, note_on_boxes, save, styled, to_svg
 from mcne.text import Html, element, paragraph
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -111,7 +111,7 @@ def shown(drawing: Drawing, caption: str) -> Html:
         size = {"width": str(width), "height": str(height), "style": f"--width: {width}px"}
         images.append(element("img", class_=f"on-{theme}", src=source, alt=drawing.alt_text, **size))
     box = element("div", *images, class_="wide", role="group", tabindex="0", aria_label=f"Figure: {drawing.title}")
-    return element("figure", box, element("figcaption", " ".join([caption, boxes_told(letters)]).rstrip()))
+    return element("figure", box, element("figcaption", " ".join([caption, note_on_boxes(letters)]).rstrip()))
 
 
 def save_all(drawings: Sequence[Drawing], directory: Path) -> None:

@@ -21,7 +21,7 @@ from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users
-from mcne.files import read_json, write_json
+from mcne.files import read_json
 from mcne.models.registry import METHODS, refusal
 from mcne.randomness import Stream
 from mcne.studies import engine
@@ -85,7 +85,7 @@ class Trial:
             raise next(iter(failed.values()))
         results = [task.result() for task in tasks]
         summary = {"request": request, "seeds": results, "mean": summarize(results)}
-        write_json(out / SUMMARY, summary)
+        engine.write_results(out, {}, SUMMARY, summary)
         return summary
 
     def _seed(

@@ -27,8 +27,8 @@ TIMED_EPOCHS = 5
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """One setting at a time over its values, all else equal: the same splits, negatives and seeds."""
+class SweepRequest:
+    """What a file or options ask for; checked once they are put together."""
 
     method: str = "mcne"
     settings: Mapping[str, Any] = field(default_factory=dict)  # of every training
@@ -39,6 +39,28 @@ class Sweep:
     command: str = ""
     paper: str = ""  # what the paper says about it
     expected: Mapping[str, Pair] = field(default_factory=dict)  # as a plan's, by row
+
+    def with_pairs(self, pairs: Sequence[str], repetitions: int, split: str) -> Sweep:
+        """With ``pairs`` in place of settings and values; figures are expected for its own settings and split alone."""
+        replaced = read_values(pairs)
+        settings = {name: value for name, value in self.settings.items() if name not in replaced}
+        settings |= {name: each[0] for name, each in replaced.items() if len(each) == 1}
+        values = {name: each for name, each in self.values.items() if name not in replaced}
+        values |= {name: each for name, each in replaced.items() if len(each) > 1}
+        if not values:
+            raise UsageError(
+                f"nothing to sweep in {', '.join(settings) or 'no settings'}: two values or more of one setting at "
+                "least are needed, as in --set final_width=50,100,150"
+            )
+        is_same = settings == self.settings and split == self.split
+        expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
+        changed = {"settings": settings, "values": values, "repetitions": repetitions, "split": split}
+        return Sweep(**{**vars(self), **changed, "expected": expected})
+
+
+@dataclass(frozen=True)
+class Sweep(SweepRequest):
+    """One setting at a time over its values, all else equal: the same splits, negatives and seeds."""
 
     def __post_init__(self) -> None:
         own = [each.name for each in dataclasses.fields(entry(self.method).config)]
@@ -64,7 +86,7 @@ class Sweep:
     @classmethod
     def of_pairs(cls, method: str, pairs: Sequence[str], *, repetitions: int, split: str) -> Sweep:
         """From ``NAME=v1,v2,…`` texts; settings with a single value are fixed."""
-        sweep = cls(method)._with(pairs, repetitions, split)
+        sweep = SweepRequest(method).with_pairs(pairs, repetitions, split)
         title = f"{method}: sensitivity to {' and '.join(sweep.values)}"
         options = " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)
         command = f"mcne sweep {method} --data DATA {options} --repetitions {repetitions} --split {split} --out DIR"
@@ -75,27 +97,9 @@ class Sweep:
         cls, path: Path, pairs: Sequence[str], *, repetitions: int | None = None, split: str | None = None
     ) -> Sweep:
         """From a TOML file, in which ``pairs`` replace the settings and values of their names."""
-        with plan_of(path, cls, "mcne sweep") as own:
+        with plan_of(path, SweepRequest, "mcne sweep") as own:
             check_names("row of expected", own.expected, _rows(own.values))
-            return own._with(pairs, repetitions or own.repetitions, split or own.split)
-
-    def _with(self, pairs: Sequence[str], repetitions: int, split: str) -> Sweep:
-        """With ``pairs`` in place of settings and values; figures are expected for its own settings and split alone."""
-        replaced = read_values(pairs)
-        settings = {name: value for name, value in self.settings.items() if name not in replaced}
-        settings |= {name: each[0] for name, each in replaced.items() if len(each) == 1}
-        values = {name: each for name, each in self.values.items() if name not in replaced}
-        values |= {name: each for name, each in replaced.items() if len(each) > 1}
-        if not values:
-            raise UsageError(
-                f"nothing to sweep in {', '.join(settings) or 'no settings'}: two values or more of one setting at "
-                "least are needed, as in --set final_width=50,100,150"
-            )
-        is_same = settings == self.settings and split == self.split
-        expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
-        return dataclasses.replace(
-            self, settings=settings, values=values, repetitions=repetitions, split=split, expected=expected
-        )
+            return own.with_pairs(pairs, repetitions or own.repetitions, split or own.split)
 
     def candidate(self, name: str, value: Any) -> Candidate:
         """The training in which one setting has this value; shorthands are spelled out as the lists they change."""

@@ -115,8 +115,8 @@ class Loop:
                 compiling = CLOCK.since(started)
                 self._end_epoch(seconds=time.perf_counter() - started - compiling, examples=examples)
                 self._save_if_due(stop)
-        if self.best is not None:
-            self.method.load(self.best.tensors())
+            if self.best is not None:
+                self.method.load(self.best.tensors())
         return self.position
 
     def _batches(self) -> Generator[Any, None, None]:

@@ -158,8 +158,8 @@ class Training:
             with closing(RunJournal(path, self.spec.identity, settings, self.reporter)) as journal:
                 if isinstance(model, Learner):
                     names = tuple(self.dataset.behavior_names)
-                    loop = Loop(model, evaluate, names=names, settings=settings, journal=journal, device=self.device)
-                    position = loop.run()
+                    loop = partial(Loop, names=names, settings=settings, journal=journal, device=self.device)
+                    position = loop(model, evaluate).run()  # its copy of the best is not kept while saving
                 else:
                     position = evaluate_once(model, evaluate, journal, self.device)
             self._finish(path, model, position)
@@ -205,7 +205,7 @@ class Training:
             "parameters": sum(part.result["parameters"] for part in parts),
         }
         if all((part.path / EMBEDDINGS).exists() for part in parts):
-            shutil.rmtree(path / EMBEDDINGS, ignore_errors=True)
+            _remove(path / EMBEDDINGS)
             together = side_by_side([part.embeddings for part in parts], self._provenance(result))
             together.save(path / EMBEDDINGS)
         files.write_json(path / RESULT, result, sort_keys=True)
@@ -223,10 +223,10 @@ class Training:
                 embeddings = model.embeddings(self.dataset, self._provenance(result))
             except NotFiniteError as error:  # derived from what was learned, which was still finite
                 raise DivergedError(f"{error}; {CALMER}") from error
-            shutil.rmtree(path / EMBEDDINGS, ignore_errors=True)
+            _remove(path / EMBEDDINGS)
             embeddings.save(path / EMBEDDINGS)
             return
-        shutil.rmtree(path / LEARNED, ignore_errors=True)
+        _remove(path / LEARNED)
         meta = {"run": self.spec.identity}
         files.write(path / LEARNED, LEARNED_KIND, LEARNED_VERSION, meta=meta, provenance={}, arrays=learned)
 
@@ -265,6 +265,13 @@ class Training:
                 f"started on {before}, going on with {now}: last bits may differ from a run that never stopped"
             )
         return False
+
+
+def _remove(path: Path) -> None:
+    """Remove what a training left that died before it could write that it was finished."""
+    if path.exists():
+        with files.disk_errors(path):
+            shutil.rmtree(path)
 
 
 def validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
