@@ -20,6 +20,7 @@ class Queries:
 
     @property
     def _queried(self) -> ConditionalEmbeddings:
+        """Whose vectors answer; both classes that answer say so."""
         raise NotImplementedError
 
     @overload
@@ -44,7 +45,7 @@ class Queries:
         return answer(user_ids, table.search(matrix[users] * mask, k=k, excluded=seen))
 
     @overload
-    def similar_users(  # type: ignore[overload-overlap]
+    def similar_users(  # type: ignore[overload-overlap]  # as for recommend
         self, user_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
     ) -> Ranking: ...
 
@@ -64,7 +65,7 @@ class Queries:
         return answer(user_ids, self._similar(table, mask, rows=rows, k=k, cosine=cosine))
 
     @overload
-    def similar_items(  # type: ignore[overload-overlap]
+    def similar_items(  # type: ignore[overload-overlap]  # as for recommend
         self, item_ids: RawId, behavior: str, *, k: int = 10, cosine: bool = False
     ) -> Ranking: ...
 
