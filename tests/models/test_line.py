@@ -61,12 +61,12 @@ def test_a_step_is_the_loss_of_its_links_and_of_ranking(order: Order) -> None:
     ranking = make(with_ranking(replace(CONFIG, order=order), network_weight=0.0, beta=1.0))
     ranking.load(method.learned())
     batch = method.prepare(2, 1)
-    assert batch.drawn is not None
+    of_contexts, source_rows, target_rows = batch.drawn
     users = method.tables.tables["users"].clone().requires_grad_()
     contexts = users if order == 1 else method.tables.tables["contexts"]
-    heads = (batch.users if order == 1 else batch.drawn.contexts)[batch.drawn.target]
+    heads = (batch.users if order == 1 else of_contexts)[target_rows]
     losses = []
-    for source, (target, *noise) in zip(batch.users[batch.drawn.source].tolist(), heads.tolist(), strict=True):
+    for source, (target, *noise) in zip(batch.users[source_rows].tolist(), heads.tolist(), strict=True):
         assert target in method.data.graph.neighbors(source)
         assert len(noise) == 5
         far = sum(functional.softplus(users[source] @ contexts[other]) for other in noise)

@@ -26,7 +26,7 @@ from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.inference import GraphLinks, infer
 from mcne.models.mcne import BinaryMask, ConditionalNetwork, Mask
 from mcne.models.mcne_variants import open_mask, random_mask
-from mcne.models.neighborhoods import Batch, Neighborhoods, NeighborhoodSteps
+from mcne.models.neighborhoods import Batch, NeighborhoodSteps
 from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
 from mcne.models.ranking import DotRanking, step_loss
 from mcne.models.settings import Amount, Count, Rate
@@ -86,7 +86,7 @@ class Transfer(NeighborhoodSteps):
         self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
         widest = max(mask().shape[1] for mask in self.network.masks)
         samples = () if is_whole else config.neighbor_samples
-        self.neighborhoods = Neighborhoods(self.items, samples, weighted=trunk.weighted, widest=widest)
+        self.sample_neighborhoods(samples, weighted=trunk.weighted, widest=widest)
 
     @property
     def n_steps(self) -> int:
@@ -97,7 +97,7 @@ class Transfer(NeighborhoodSteps):
         """Eq. 7 of the new behavior, plus the L2 of what it scores (reading 8)."""
         if self.tables is not None:
             self.tables.forget()
-        batch = self.neighborhoods.drawn(batch)
+        batch = self.drawn(batch)
         last = self.network(take_rows(self.users, batch.users), batch.hops)  # [n_K, d_K], before the last mask
         ranking, scored = self.items.loss(self._rows, batch.triples, last, self.network.masks[-1]())
         return step_loss(ranking, self.config.l2 * scored, batch.triples)

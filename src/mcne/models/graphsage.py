@@ -24,8 +24,8 @@ from mcne.models.inference import GraphLinks, infer
 from mcne.models.mcne import ConditionalNetwork
 from mcne.models.mcne_variants import open_mask
 from mcne.models.neighborhoods import check_widths, hops_of
-from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import DotEmbedder, DotRanking, NetworkLearner, Ranked, step_loss, user_table
+from mcne.models.optimizer import DenseAdam
+from mcne.models.ranking import DotEmbedder, Ranked, VectorLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
 from mcne.models.tables import take, to_device
@@ -73,15 +73,14 @@ class GraphSageBatch:
     noise: Tensor  # [N] rows of the last level's users
 
 
-class GraphSage(NetworkLearner, DotEmbedder):
+class GraphSage(VectorLearner, DotEmbedder):
     """Users by sampled neighborhoods, items by BPR over them."""
 
+    config: GraphSageConfig
     network: ConditionalNetwork
 
     def __init__(self, data: TrainingData, config: GraphSageConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
-        self._seed = seed
-        self.items = DotRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
+        super().__init__(data, config, widths=config.widths, bias=config.bias, seed=seed, device=device)
         self.network = ConditionalNetwork(
             1,
             config.widths,
@@ -90,8 +89,6 @@ class GraphSage(NetworkLearner, DotEmbedder):
             last_activation=False,
             stream=Stream(seed, "initialize", "network"),
         ).to(device)
-        tables = {"users": user_table(data.n_users, config.widths[0], seed=seed)} | self.items.tables()
-        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
@@ -110,10 +107,10 @@ class GraphSage(NetworkLearner, DotEmbedder):
         """Draw the triples of all behaviors, the next walks, noise, and the neighborhood of all their users."""
         ranked, triples = self.items.draw_ranked(epoch, step)
         walks = self._walks.batch(epoch * self.n_steps + step)
-        stream = Stream(self._seed, "network negatives", epoch, step)
+        stream = Stream(self.items.seed, "network negatives", epoch, step)
         noise = self._noise.draw(self.config.network_negatives if len(walks) else 0, stream)
         seeds, rows = distinct(self.data.n_users, ranked, walks, noise)
-        around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
+        around = self._neighbors.sample(seeds, seed=self.items.seed, epoch=epoch, step=step)
         return GraphSageBatch(
             to_device(around.users, self.device),
             hops_of(around, self.device, widest=max(self.config.widths)),

@@ -36,6 +36,7 @@ class MCNEPlus(MCNE):
     So users who are unknown in training can start from their attributes. Steps are never drawn on a GPU.
     """
 
+    may_draw_on_gpu = False  # such steps may have rows that are nobody's, who has no attributes to sum up
     config: MCNEPlusConfig
 
     def __init__(self, data: TrainingData, config: MCNEPlusConfig, *, seed: int, device: torch.device) -> None:
@@ -51,9 +52,9 @@ class MCNEPlus(MCNE):
             self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
         )
 
-    def user_tables(self) -> dict[str, Tensor]:
+    def user_tables(self, width: int) -> dict[str, Tensor]:
         """The free vectors, if users have any."""
-        return super().user_tables() if self.config.initial == "both" else {}
+        return super().user_tables(width) if self.config.initial == "both" else {}
 
     def initial(self, users: Tensor) -> Tensor:
         """The sum over attributes, plus the free vectors, which learn in this step."""
@@ -83,8 +84,3 @@ class MCNEPlus(MCNE):
             return weights.new_zeros(len(users), weights.shape[1])
         amount = self._amount[users].to(weights.dtype)
         return functional.embedding_bag(index, weights, mode="sum", per_sample_weights=amount)
-
-    @property
-    def may_draw_on_gpu(self) -> bool:
-        """Never: such steps may have rows that are nobody's, who has no attributes to sum up."""
-        return False

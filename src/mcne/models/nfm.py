@@ -25,7 +25,6 @@ from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.libfm import FactorizationMachine, FMBatch, Pairs, UserSums
 from mcne.models.optimizer import DenseAdam
-from mcne.models.ranking import NetworkLearner
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -97,7 +96,8 @@ class PooledNetwork(nn.Module):
         super().__init__()
         self._widths = widths = (config.width, *config.layers)
         self._dropout = (config.dropout, *(config.layer_dropout for _ in config.layers))
-        self.norms = nn.ModuleList(Normalization(width) for width in widths if config.batch_norm)
+        self._norms = [Normalization(width) for width in widths if config.batch_norm]
+        self.norms = nn.ModuleList(self._norms)
         self.weights = nn.ParameterList(_glorot(above, below, stream) for below, above in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in config.layers)
         self.last = nn.Parameter(_glorot(1, widths[-1], stream)[0] if config.layers else torch.ones(widths[-1]))  # h
@@ -108,8 +108,8 @@ class PooledNetwork(nn.Module):
         for k, (mask, share) in enumerate(zip(kept, self._dropout, strict=True)):
             if k:
                 x = weighed(x, self.weights[k - 1], self.biases[k - 1])
-            if len(self.norms):
-                x = self.norms[k](x)
+            if self._norms:
+                x = self._norms[k](x)
             if k:
                 x = torch.relu(x)
             if mask is not None:
@@ -136,17 +136,14 @@ class PooledNetwork(nn.Module):
 
     def commit(self) -> None:
         """Move the running statistics toward those of the last forward pass."""
-        for norm in self._norms():
+        for norm in self._norms:
             norm.commit()
 
     def _affine(self, at: int) -> tuple[Tensor, Tensor]:
-        if len(self.norms):
-            return self._norms()[at].affine()
+        if self._norms:
+            return self._norms[at].affine()
         ones = self.last.new_ones(self._widths[at])
         return ones, torch.zeros_like(ones)
-
-    def _norms(self) -> list[Normalization]:
-        return [norm for norm in self.norms if isinstance(norm, Normalization)]
 
 
 def _glorot(above: int, below: int, stream: Stream) -> Tensor:
@@ -161,7 +158,7 @@ def _keep(shape: tuple[int, int], share: float, stream: Stream) -> NDArray[np.bo
     return (chances >= round(share * (1 << 16))).reshape(shape)
 
 
-class NFM(FactorizationMachine, NetworkLearner):
+class NFM(FactorizationMachine):
     """Neural factorization machine, learned like LibFM."""
 
     config: NFMConfig
@@ -169,7 +166,6 @@ class NFM(FactorizationMachine, NetworkLearner):
 
     def __init__(self, data: TrainingData, config: NFMConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
-        self._seed = seed
         self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
 
@@ -177,7 +173,7 @@ class NFM(FactorizationMachine, NetworkLearner):
         """Draw also what dropout keeps of the pairs."""
         batch = super().prepare(epoch, step)
         n_pairs = sum(each.positive.numel() + each.negative.numel() for each in batch.triples)
-        kept = self.network.draw(n_pairs, Stream(self._seed, "dropout", epoch, step))
+        kept = self.network.draw(n_pairs, Stream(self.items.seed, "dropout", epoch, step))
         return replace(batch, kept=tuple(None if mask is None else to_device(mask, self.device) for mask in kept))
 
     def of_pairs(self, sums: UserSums, behaviors: Sequence[Pairs], batch: FMBatch) -> Iterator[Tensor]:

@@ -25,7 +25,7 @@ from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import NetworkLearner
+from mcne.models.ranking import TableLearner
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -141,7 +141,7 @@ class PinSageNetwork(nn.Module):
         return output
 
 
-class PinSage(NodeEmbedder, NetworkLearner):
+class PinSage(NodeEmbedder, TableLearner):
     """Every node by its own vector and those of its most visited neighbors, layer by layer."""
 
     network: PinSageNetwork
@@ -193,7 +193,7 @@ class PinSage(NodeEmbedder, NetworkLearner):
     def learned(self) -> dict[str, Tensor]:
         """The tables, the weights of the network, and the neighbors that were drawn for it."""
         visited = {f"visited.{name}": torch.from_numpy(value) for name, value in vars(self._visited).items()}
-        return NetworkLearner.learned(self) | visited
+        return TableLearner.learned(self) | visited
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over tables, weights and neighbors."""

@@ -4,7 +4,7 @@ training contract.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -62,6 +62,10 @@ class RankingSettings(Protocol):
     @property
     def batch_size(self) -> int:
         """Positive pairs of each behavior in a step."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of Adam."""
 
 
 class DotRanking:
@@ -232,11 +236,6 @@ class DeviceScorer:
         return to_numpy(scored if bias is None else scored + take(bias, rows))
 
 
-def user_table(n_users: int, width: int, *, seed: int) -> Tensor:
-    """The vectors that users start from, [users, d]."""
-    return normal_table(n_users, width, std=INIT_STD, stream=Stream(seed, "initialize", "users"))
-
-
 def examples(triples: Ranked) -> int:
     """Positive pairs of a step."""
     return len(triples.user) if isinstance(triples, AllTriples) else sum(len(each.user) for each in triples)
@@ -248,10 +247,14 @@ def step_loss(ranking: Tensor, penalty: Tensor, triples: Ranked) -> StepLoss:
 
 
 class TableLearner:
-    """A method that learns tables: all of the contract but ``prepare``, ``loss`` and ``scorer``."""
+    """A method that learns tables, and maybe a network of which every parameter learns in every step: all of the
+    contract but ``prepare``, ``loss`` and ``scorer``.
+    """
 
     items: DotRanking
     tables: RowAdam
+    network: nn.Module | None = None
+    adam: DenseAdam | None = None  # of the network
 
     @property
     def n_steps(self) -> int:
@@ -260,7 +263,11 @@ class TableLearner:
 
     def update(self, loss: StepLoss) -> None:
         """Descend."""
+        if self.adam is not None:
+            self.adam.zero_grad()
         torch.autograd.backward(loss.total)
+        if self.adam is not None:
+            self.adam.step()
         self.tables.step()
 
     def vitals(self) -> dict[str, float]:
@@ -268,52 +275,53 @@ class TableLearner:
         return {}
 
     def learned(self) -> dict[str, Tensor]:
-        """The tables."""
-        return dict(self.tables.tables)
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return self.tables.memory()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables."""
-        self.tables.load_tables(learned)
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        self.tables.load_memory(memory)
-
-
-class NetworkLearner(TableLearner):
-    """A method that learns tables and a network, of which every parameter learns in every step."""
-
-    network: nn.Module
-    adam: DenseAdam
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        self.adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self.adam.step()
-        self.tables.step()
-
-    def learned(self) -> dict[str, Tensor]:
         """The tables, and the parameters of the network."""
-        return super().learned() | {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        return self.tables.tables | self._network_state()
 
     def memory(self) -> dict[str, Tensor]:
         """The moments of both optimizers."""
-        return super().memory() | adam_memory(self.adam)
+        return self.tables.memory() | ({} if self.adam is None else adam_memory(self.adam))
 
+    @torch.no_grad()
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over tables and network."""
-        super().load(learned)
-        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
+        self.tables.load_tables(learned)
+        for name, value in self._network_state().items():
+            value.copy_(learned[name])
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over the moments of both optimizers."""
-        super().load_memory(memory)
-        load_adam(self.adam, memory)
+        self.tables.load_memory(memory)
+        if self.adam is not None:
+            load_adam(self.adam, memory)
+
+    def _network_state(self) -> dict[str, Tensor]:
+        state = {} if self.network is None else self.network.state_dict()
+        return {f"network.{name}": value for name, value in state.items()}
+
+
+class VectorLearner(TableLearner):
+    """A method that learns a vector of ``widths[0]`` numbers for each user and one of ``widths[-1]`` for each item."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        config: RankingSettings,
+        *,
+        widths: Sequence[int],
+        bias: bool,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.data, self.config, self.device = data, config, device
+        self.items = DotRanking(data, config, width=widths[-1], bias=bias, seed=seed, device=device)
+        tables = self.user_tables(widths[0]) | self.items.tables()
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
+
+    def user_tables(self, width: int) -> dict[str, Tensor]:
+        """The vectors that users start from, [users, width]."""
+        stream = Stream(self.items.seed, "initialize", "users")
+        return {"users": normal_table(self.data.n_users, width, std=INIT_STD, stream=stream)}
 
 
 class DotEmbedder:
