@@ -63,9 +63,9 @@ def gradients(method: Node2vec, batch: NetworkBatch) -> tuple[Tensor, dict[str, 
     loss = method.loss(batch).total
     torch.autograd.backward(loss)
     found = {name: torch.zeros_like(table) for name, table in method.tables.tables.items()}
-    for touched in method.tables._touched:
-        if touched.values.grad is not None:
-            found[touched.table][touched.rows] += touched.values.grad
+    for table, rows, values in method.tables._touched:
+        if values.grad is not None:
+            found[table][rows] += values.grad
     method.tables.forget()
     return loss.detach(), found
 
@@ -94,8 +94,8 @@ def test_a_step_is_the_double_loop_over_its_walks() -> None:
     ranking = make(with_ranking(CONFIG, network_weight=0.0, beta=1.0))
     ranking.load(method.learned())
     batch = method.prepare(2, 0)
-    of_contexts, center_rows, context_rows, noise_rows = batch.drawn
-    users, contexts = method.tables.tables["users"][batch.users], method.tables.tables["contexts"][of_contexts]
+    context_users, center_rows, context_rows, noise_rows = batch.drawn
+    users, contexts = method.tables.tables["users"][batch.users], method.tables.tables["contexts"][context_users]
     walks = zip(*(rows.tolist() for rows in (center_rows, context_rows, noise_rows)), strict=True)
     losses = []
     for center, context, noise in walks:
@@ -108,7 +108,7 @@ def test_a_step_is_the_double_loop_over_its_walks() -> None:
     assert len(losses) == 16 * (2 * 2 + 2 * 3 + 5 * 4)
     assert method.loss(batch).total.item() == pytest.approx(alone + torch.stack(losses).mean().item(), rel=1e-5)
     walked = batch.users[center_rows].numpy()
-    assert np.array_equal(walked, of_contexts[context_rows].numpy())
+    assert np.array_equal(walked, context_users[context_rows].numpy())
     graph = method.data.graph
     assert all(there in graph.neighbors(here) for walk in walked for here, there in pairwise(walk))
 

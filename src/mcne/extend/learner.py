@@ -23,7 +23,7 @@ from mcne.embeddings.scorer import Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import GraphLinks, infer
+from mcne.models.inference import LinksTo, graph_links, infer
 from mcne.models.mcne import BinaryMask, ConditionalNetwork, Mask
 from mcne.models.mcne_variants import open_mask, random_mask
 from mcne.models.neighborhoods import Batch, NeighborhoodSteps
@@ -152,7 +152,7 @@ class Transfer(NeighborhoodSteps):
     def memory(self) -> dict[str, Tensor]:
         """What the optimizers remember, and the count of flips."""
         rows = {} if self.tables is None else self.tables.memory()
-        return rows if self._adam is None else rows | adam_memory(self._adam) | {"flips": self._adam.turned}
+        return rows if self._adam is None else rows | adam_memory(self._adam)
 
     @torch.no_grad()
     def load(self, learned: Mapping[str, Tensor]) -> None:
@@ -168,15 +168,14 @@ class Transfer(NeighborhoodSteps):
             self.tables.load_memory(memory)
         if self._adam is not None:
             load_adam(self._adam, memory)
-            self._adam.load_turned(memory["flips"])
 
     @property
     def _item_tables(self) -> Mapping[str, Tensor]:
         return self._fixed if self.tables is None else self.tables.tables
 
     @cached_property
-    def _links(self) -> GraphLinks:
-        return GraphLinks(self.data.graph, weighted=self._weighted, device=self.device)
+    def _links(self) -> LinksTo:
+        return graph_links(self.data.graph, weighted=self._weighted, device=self.device)
 
     def _frozen_network(self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...]) -> ConditionalNetwork:
         """The trained layers with one mask row at each level, which alone may learn."""

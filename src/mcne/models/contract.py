@@ -20,9 +20,7 @@ from mcne.embeddings.scorer import Scorer
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The graph, the training pairs and users' attributes. Nothing of validation or test is in it, so no method can
-    see any.
-    """
+    """The graph, the training pairs and users' attributes, and nothing of validation or test for a method to see."""
 
     graph: Graph
     names: tuple[str, ...]

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.kernels.edges import TensorHop
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import GraphLinks, infer
+from mcne.models.inference import graph_links, infer
 from mcne.models.mcne import ConditionalNetwork
 from mcne.models.mcne_variants import open_mask
-from mcne.models.neighborhoods import check_widths, hops_of
+from mcne.models.neighborhoods import Batch, check_widths, hops_of
 from mcne.models.optimizer import DenseAdam
-from mcne.models.ranking import DotEmbedder, Ranked, VectorLearner, step_loss
+from mcne.models.ranking import DotEmbedder, VectorLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
 from mcne.models.tables import take, to_device
@@ -62,12 +61,9 @@ class GraphSageConfig:
 
 
 @dataclass(frozen=True)
-class GraphSageBatch:
-    """A step's inputs."""
+class GraphSageBatch(Batch):
+    """A step's inputs; the triples are of ``ranked``."""
 
-    users: Tensor  # [n₀] users whose initial vectors are needed
-    hops: tuple[TensorHop, ...]
-    triples: Ranked  # of ranked
     ranked: Tensor  # [r] rows of the last level's users
     walks: Tensor  # [W, L] rows of the last level's users
     noise: Tensor  # [N] rows of the last level's users
@@ -93,7 +89,7 @@ class GraphSage(VectorLearner, DotEmbedder):
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
         self._noise = Noise(data.graph, weighted=weighted)
-        self._links = GraphLinks(data.graph, weighted=weighted, device=device)
+        self._links = graph_links(data.graph, weighted=weighted, device=device)
         self._walks = WalkCorpus(
             Walker(data.graph, weighted=weighted),
             np.flatnonzero(data.graph.degrees),

@@ -25,7 +25,7 @@ from mcne.models.skip_gram import NetworkTaught, logistic_loss
 from mcne.models.tables import take
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.links import LinkSampler
+from mcne.sampling.links import LinkSampler, Noise
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,16 @@ class LINE(NetworkTaught):
 
     def __init__(self, data: TrainingData, config: LINEConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
+        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._links = LinkSampler(data.graph, weighted=config.weighted_neighbors)
         self._weights = torch.tensor([[[1.0] + [-1.0] * config.network_negatives]], device=device)  # [1, 1, 1 + N]
 
     def user_tables(self, width: int) -> dict[str, Tensor]:
         """Users, and of the second order contexts."""
-        contexts = {"contexts": torch.zeros(self.data.n_users, width)}  # as LINE starts
-        return super().user_tables(width) | (contexts if self.config.order == 2 else {})
+        tables = super().user_tables(width)
+        if self.config.order == 2:
+            tables["contexts"] = torch.zeros(self.data.n_users, width)  # as LINE starts
+        return tables
 
     def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> list[NDArray[Any]]:
         """Links and their negatives: distinct contexts [m] of the second order, and rows of both ends.
@@ -84,8 +87,8 @@ class LINE(NetworkTaught):
 
     def network_loss(self, users: Tensor, drawn: Sequence[Tensor]) -> Tensor:
         """The mean over links of ``softplus(−⟨u_i, c_j⟩) + Σ_n softplus(⟨u_i, c_n⟩)``, 0 of none (Eq. 7 of LINE)."""
-        of_contexts, tail, head = drawn
-        contexts = users if self.config.order == 1 else self.tables.rows("contexts", of_contexts)
+        context_users, tail, head = drawn
+        contexts = users if self.config.order == 1 else self.tables.rows("contexts", context_users)
         source, target = take(users, tail)[:, None], take(contexts, head)  # [e, 1, d] and [e, 1 + N, d]
         return logistic_loss(source, target, self._weights) / max(1, len(source))
 

@@ -23,7 +23,7 @@ from mcne.kernels.edges import TensorHop, aggregate, masked_halves, mean_of_send
 from mcne.kernels.products import gated, weighed
 from mcne.kernels.triples import parameter_l2
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import GraphLinks, infer, trunk_of
+from mcne.models.inference import graph_links, infer, trunk_of
 from mcne.models.neighborhoods import Batch, NeighborhoodSteps, check_widths
 from mcne.models.optimizer import DenseAdam
 from mcne.models.ranking import VectorLearner, step_loss
@@ -79,8 +79,6 @@ class BinaryMask(nn.Module):
 
     Drawn from U(−0.5, 0.5). The optimizer keeps them in [−1, 1], beyond which they could no longer turn back.
     """
-
-    bounded = True
 
     def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
         super().__init__()
@@ -210,8 +208,8 @@ class ConditionalNetwork(nn.Module):
         return [mask().detach() for mask in self.masks]
 
     def bounded(self) -> list[nn.Parameter]:
-        """The real values behind masks, which the optimizer keeps in [−1, 1]."""
-        return [mask.real for mask in self.masks if isinstance(mask, BinaryMask) and mask.bounded]
+        """The real values behind binary masks, which the optimizer keeps in [−1, 1]."""
+        return [mask.real for mask in self.masks if type(mask) is BinaryMask]
 
     def message_layers(self) -> list[MessageLayer]:
         """The layers, the first first."""
@@ -252,7 +250,7 @@ class MCNE(NeighborhoodSteps, VectorLearner):
             widest=max(*config.widths, config.attention_width, len(data.names) + 1),
             may_draw_on_gpu=self.may_draw_on_gpu and config.l2_form == "scored",  # else all learns in every step
         )
-        self._links = GraphLinks(data.graph, weighted=config.weighted_neighbors, device=device)
+        self._links = graph_links(data.graph, weighted=config.weighted_neighbors, device=device)
         rate = config.learning_rate
         self.adam = DenseAdam(self.network.parameters(), learning_rate=rate, bounded=self.network.bounded())
 
@@ -298,18 +296,7 @@ class MCNE(NeighborhoodSteps, VectorLearner):
         _, *between, last = self.levels()
         levels = [self.all_initial(for_good=True), *between]
         trunk = trunk_of(self.network, levels, weighted=self.config.weighted_neighbors)
-        return self.items.embeddings(
-            self.tables.tables, last, dataset=dataset, provenance=provenance, masks=trunk.masks[-1][:-1], trunk=trunk
-        )
-
-    def memory(self) -> dict[str, Tensor]:
-        """What both optimizers remember, and the count of flips."""
-        return super().memory() | {"flips": self.adam.turned}
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what both optimizers remembered."""
-        super().load_memory(memory)
-        self.adam.load_turned(memory["flips"])
+        return self.items.embeddings(self.tables.tables, last, dataset=dataset, provenance=provenance, trunk=trunk)
 
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of a table that learn in this step. Where L2 is on all parameters, all rows learn in every step."""

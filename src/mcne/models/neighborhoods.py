@@ -54,14 +54,14 @@ class NeighborhoodSteps:
         self, samples: Sequence[int], *, weighted: bool, widest: int, may_draw_on_gpu: bool = True
     ) -> None:
         """Settle how steps are drawn."""
-        items, self._widest = self.items, widest
-        can_draw = may_draw_on_gpu and bool(samples) and bool(items.joined) and fits_gpu(max(samples), widest)
-        if can_draw and backend_for(items.device) == "triton":
+        self._widest = widest
+        can_draw = may_draw_on_gpu and bool(samples) and bool(self.items.joined) and fits_gpu(max(samples), widest)
+        if can_draw and backend_for(self.items.device) == "triton":
             from mcne.models.device_sampler import DeviceSampler
 
-            self.device_sampler = DeviceSampler(items, samples, weighted=weighted)
+            self.device_sampler = DeviceSampler(self.items, samples, weighted=weighted)
         else:
-            self._neighbors = NeighborSampler(items.data.graph, samples, weighted=weighted)
+            self._neighbors = NeighborSampler(self.items.data.graph, samples, weighted=weighted)
 
     @property
     def is_capturable(self) -> bool:
@@ -86,9 +86,8 @@ class NeighborhoodSteps:
 
 
 def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple[TensorHop, ...]:
-    """The hops of a neighborhood that was drawn on the host.
-
-    On a GPU they are grouped by sender, unless its kernels cannot hold as many edges or the ``widest`` row.
+    """The hops of a neighborhood drawn on the host; on a GPU they are grouped by sender, unless its kernels cannot hold
+    as many edges or the ``widest`` row.
     """
     hops = list[TensorHop]()
     n_below = len(around.users)

@@ -116,12 +116,17 @@ class PooledNetwork(nn.Module):
                 x = x * (mask.to(x.dtype) / (1 - share))
         return x @ self.last
 
-    def draw(self, pairs: int, stream: Stream) -> tuple[NDArray[np.bool_] | None, ...]:
-        """What is kept in a step of so many pairs, [P, width] before the first layer and behind each."""
-        return tuple(
-            _keep((pairs, width), share, stream) if share else None
-            for width, share in zip(self._widths, self._dropout, strict=True)
-        )
+    def draw(self, pairs: int, stream: Stream) -> Iterator[NDArray[np.bool_] | None]:
+        """What is kept in a step of so many pairs, [P, width] before the first layer and behind each.
+
+        True but for the share of dropout, to 16 bits: four chances in every word.
+        """
+        for width, share in zip(self._widths, self._dropout, strict=True):
+            if share:
+                chances = stream.bits(-(-pairs * width // 4)).view(np.uint16)[: pairs * width]
+                yield (chances >= round(share * (1 << 16))).reshape(pairs, width)
+            else:
+                yield None
 
     @torch.no_grad()
     def maps(self) -> list[tuple[Tensor, Tensor]]:
@@ -149,13 +154,6 @@ class PooledNetwork(nn.Module):
 def _glorot(above: int, below: int, stream: Stream) -> Tensor:
     """N(0, 2 / (above + below)), [above, below]."""
     return normal_table(above, below, std=sqrt(2 / (above + below)), stream=stream)
-
-
-def _keep(shape: tuple[int, int], share: float, stream: Stream) -> NDArray[np.bool_]:
-    """True but for a ``share``, to 16 bits: four chances in every word."""
-    size = shape[0] * shape[1]
-    chances = stream.bits(-(-size // 4)).view(np.uint16)[:size]
-    return (chances >= round(share * (1 << 16))).reshape(shape)
 
 
 class NFM(FactorizationMachine):
@@ -192,18 +190,11 @@ class NFM(FactorizationMachine):
 
     def scorer(self) -> NFMScorer:
         """Scores by the running statistics, with nothing dropped out."""
-        tables = self.tables.tables
-        behaviors = range(len(self.data.names))
-        sums = self.everyone(tables)
+        sums = self.everyone(self.tables.tables)
         maps = self.network.maps()
-        return NFMScorer(
-            maps,
-            sums.vectors,
-            sums.pairs @ maps[0][0].T + maps[0][1],
-            tables["constant"][0] + sums.weights,
-            tuple(tables[f"items.{k}"] for k in behaviors),
-            tuple(tables[f"bias.{k}"][:, 0] for k in behaviors),
-        )
+        offsets = sums.pairs @ maps[0][0].T + maps[0][1]
+        weights = self.tables.tables["constant"][0] + sums.weights
+        return NFMScorer(maps, sums.vectors, offsets, weights, *self.items.items_and_bias(self.tables.tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +209,8 @@ class NFMScorer:
     vectors: Tensor  # [users, k] s_u
     offsets: Tensor  # [users, J] A c_u + b
     weights: Tensor  # [users] w₀ + b_u
-    item_vectors: tuple[Tensor, ...]  # C × [items, k]
-    item_weights: tuple[Tensor, ...]  # C × [items]
+    item_vectors: list[Tensor]  # C × [items, k]
+    item_weights: list[Tensor]  # C × [items]
 
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
         """[n, m] for ``items`` [n, m] of each user, [n, all items] without.
@@ -236,7 +227,8 @@ class NFMScorer:
     @torch.no_grad()
     def _catalogs(self, behavior: int, users: NDArray[Any]) -> NDArray[np.float32]:
         """All items for distinct users, [n, n_items]."""
-        matrix, weights = self.maps[0][0], self.item_weights[behavior]  # [J, k] and [items]
+        matrix = self.maps[0][0]  # [J, k]
+        weights = self.item_weights[behavior]  # [items]
         scores = np.empty((len(users), len(weights)), dtype=np.float32)
         step = max(1, NUMBERS_AT_ONCE // (len(matrix) * min(len(weights), ITEMS_AT_ONCE)))
         for start in range(0, len(users), step):

@@ -21,6 +21,7 @@ from mcne.models.settings import Amount, Count, Range, Rate
 from mcne.models.skip_gram import NetworkTaught, SkipGram
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
+from mcne.sampling.links import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
 
 Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01 <= value <= 100)]
@@ -61,6 +62,7 @@ class Node2vec(NetworkTaught):
     def __init__(self, data: TrainingData, config: Node2vecConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
         self.skip_gram = SkipGram(config.walk_length, config.window, negatives=config.network_negatives, device=device)
+        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._walks = WalkCorpus(
             Walker(data.graph, p=config.p, q=config.q, weighted=config.weighted_neighbors),
             np.flatnonzero(data.graph.degrees),
@@ -87,8 +89,8 @@ class Node2vec(NetworkTaught):
 
     def network_loss(self, users: Tensor, drawn: Sequence[Tensor]) -> Tensor:
         """Skip-gram on the walks."""
-        of_contexts, center, near, far = drawn
-        contexts = self.tables.rows("contexts", of_contexts)
+        context_users, center, near, far = drawn
+        contexts = self.tables.rows("contexts", context_users)
         return self.skip_gram.loss(users, contexts, center=center, context=near, noise=far)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +20,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels.products import products
+from mcne.models.bpr import BPRConfig
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.ranking import DotEmbedder, Ranked, VectorLearner, step_loss
 from mcne.models.tables import partly_detached, take, to_device
-from mcne.sampling.links import Noise
-
-if TYPE_CHECKING:
-    from mcne.models.line import LINEConfig
-    from mcne.models.node2vec import Node2vecConfig
 
 SHARED_NEGATIVES = 10
 """Negatives that all centers of a stretch share. Part of what a seed means."""
@@ -117,15 +113,12 @@ class NetworkTaught(VectorLearner, DotEmbedder):
     the user vectors is scaled by ``beta``. With ``network_weight`` 0 and ``beta`` 1 it is BPR.
     """
 
-    config: Node2vecConfig | LINEConfig
+    config: BPRConfig
 
-    def __init__(
-        self, data: TrainingData, config: Node2vecConfig | LINEConfig, *, seed: int, device: torch.device
-    ) -> None:
+    def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, widths=(config.width,), bias=config.bias, seed=seed, device=device)
         self.network_weight: float = getattr(config, "network_weight", 1.0)
         self.beta: float = getattr(config, "beta", 0.0)
-        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
 
     def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> list[NDArray[Any]]:
         """The distinct users drawn from the network and those ``ranked``, the rows of the latter, and what is drawn."""
