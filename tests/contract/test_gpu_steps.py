@@ -43,7 +43,7 @@ def steps(case: Case, device: torch.device) -> dict[str, Tensor] | None:
     few = {name: value for name, value in FEW.items() if name in made.config.__dataclass_fields__}
     (config,) = parse([made.config], {**case.settings, **few})
     method = made.make(TrainingData.of(data, random_split(data, seed=0)), config, seed=0, device=device)
-    if not hasattr(method, "tables") or (isinstance(method, Capturable) and method.is_capturable):
+    if getattr(method, "tables", None) is None or (isinstance(method, Capturable) and method.is_capturable):
         return None
     losses = []
     for step in range(3):
