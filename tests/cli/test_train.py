@@ -38,7 +38,7 @@ from mcne.models.contract import TrainingData
 from mcne.models.registry import METHODS
 from mcne.training import Run as FinishedRun
 from mcne.training import gpu, journal
-from mcne.training.loop import Position
+from mcne.training.journal import Position
 
 TINY = ("widths=[8,8,8]", "neighbor_samples=[3,3]", "attention_width=4", "batch_size=64", "epochs=2")
 TINY_ARGS = [part for setting in TINY for part in ("--set", setting)]

@@ -15,7 +15,7 @@ from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.trunk import MessageKind, Trunk
-from mcne.extend.alignment import without
+from mcne.extend.transfer import without
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,7 @@ from mcne.embeddings.ranking import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import ParameterCounts, settings_of, transfer
-from mcne.training.journal import METRICS, RunJournal
-from mcne.training.loop import Position
+from mcne.training.journal import METRICS, Position, Reporter
 from mcne.training.run import TRANSFER
 
 
@@ -133,7 +132,7 @@ class _StopAt:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def __call__(self, journal: RunJournal, position: Position, **_: Any) -> None:
+    def __call__(self, reporter: Reporter, position: Position, **_: Any) -> None:
         if position.steps_done == self.step:
             self.step = -1
             os.kill(os.getpid(), 15)
@@ -147,7 +146,7 @@ def test_resumed_equals_uninterrupted(
     bring(base, whole, tmp_path / "whole", control=control)
     stop = _StopAt(step)
     with monkeypatch.context() as patch:
-        patch.setattr(RunJournal, "progress", lambda *given, **named: stop(*given, **named))
+        patch.setattr(Reporter, "step", lambda *given, **named: stop(*given, **named))
         with pytest.raises(Interrupted):
             bring(base, whole, tmp_path / "torn", control=control)
         with pytest.raises(DataError, match="not finished yet; go on with: mcne transfer … --out"):

@@ -16,7 +16,7 @@ import torch
 from mcne import files
 from mcne.errors import ArtifactError, DiskError
 from mcne.training import journal
-from mcne.training.loop import State
+from mcne.training.journal import State
 
 CPU = torch.device("cpu")
 RUN = "ab" * 32

@@ -1,4 +1,4 @@
-"""What a run writes while it trains: metrics, clock times, checkpoints.
+"""What a run writes and says while it trains: metrics, clock times, checkpoints, and what people see of it.
 
 ``metrics.jsonl`` holds what the seed decides and nothing else, so that it has the same bytes however often the training
 was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. A checkpoint is an
@@ -10,25 +10,90 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mcne import files
 from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import disk_errors, overwrite
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import read_in_order
-from mcne.training.loop import Losses, Position, Record, State
-from mcne.training.reporting import Reporter
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 KIND, VERSION = "mcne checkpoint", 1
 PREFIX = "step-"
+
+Record = dict[str, Any]
+State = dict[str, dict[str, Tensor]]
+"""Named groups of tensors, of which a checkpoint is made: ``learned``, ``memory``, ``best``, ``loop``."""
+Losses = Callable[[], Mapping[str, float]]
+"""The mean of each behavior so far in the epoch, looked at when asked for: that waits for the device."""
+
+
+class Checkpoint(NamedTuple):
+    """Where a training stood, in the fields of a :class:`Position`, and its tensors."""
+
+    position: dict[str, Any]
+    state: State
+
+
+@dataclass
+class Position:
+    """Where a training stands; the next step is ``step`` of ``epoch``, both counted from 0."""
+
+    epoch: int = 0
+    step: int = 0
+    steps_done: int = 0
+    best_metric: float | None = None
+    best_epoch: int | None = None
+    stale: int = 0  # evaluations since the best
+    records: int = 0  # lines of metrics written
+
+
+class Reporter:
+    """What a training tells people; this one shows nothing."""
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
+        """A step is done."""
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """An epoch is done."""
+
+
+class PlainReporter(Reporter):
+    """A line per epoch, for logs and pipes: losses, the metric that decides, masks, speed."""
+
+    def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
+        self._write = write
+        self._epochs = epochs
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+        self._write(line)
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """One line."""
+        parts = [f"epoch {record['epoch']}/{self._epochs}"] if record["epoch"] else []  # 0: a method that needs none
+        parts += [f"{name} {value:.4f}" for name, value in record.get("loss", {}).items()]
+        metric = record.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)
+        if metric is not None:
+            parts.append(f"validation {DECIDING_METRIC} {metric:.4f}")
+        density = "/".join(f"{value:.2f}" for name, value in record.items() if name.startswith("mask_density"))
+        if density:
+            parts.append(f"mask density {density}, {record['mask_flips']:.0f} flips")
+        if seconds:
+            parts.append(f"{examples / seconds:,.0f} examples/s")
+        self._write(", ".join(parts))
 
 
 @dataclass(eq=False)
@@ -43,7 +108,7 @@ class RunJournal:
     def __post_init__(self) -> None:
         self._board: Any = None
 
-    def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
+    def resume(self, device: torch.device) -> Checkpoint | None:
         """The newest complete checkpoint; metrics past it are cut."""
         newest, complaints = newest_checkpoint(self.path / CHECKPOINTS, run=self.identity, device=device)
         for complaint in complaints:
@@ -55,11 +120,10 @@ class RunJournal:
             purged = {"purge_step": records + 1 if records else 0}  # epochs that are trained again are drawn once
             with disk_errors(place):
                 self._board = tensorboard_writer()(str(place), **(purged if place.exists() else {}))
-        if newest is None:
-            return None
-        done = int(newest.position["steps_done"])
-        self.reporter.say(f"resumed after step {done:,}, in epoch {int(newest.position['epoch']) + 1}")
-        return newest.position, newest.state
+        if newest is not None:
+            done, epoch = newest.position["steps_done"], newest.position["epoch"] + 1
+            self.reporter.say(f"resumed after step {done:,}, in epoch {epoch}")
+        return newest
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
         """Keep a checkpoint, and of the earlier ones the last few."""
@@ -84,10 +148,6 @@ class RunJournal:
         step = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
         later = "once; kept for later runs" if is_kept else f"as every run will; {step}"
         self.reporter.say(f"compiled kernels in {seconds:.1f} s, {later}")
-
-    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Show that a step is done."""
-        self.reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
 
     def close(self) -> None:
         """Nothing more will be recorded."""
@@ -141,14 +201,6 @@ def tensorboard_writer() -> Any:
             "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where the training stood, and its tensors."""
-
-    position: dict[str, Any]
-    state: State
 
 
 def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, *, run: str, keep: int) -> None:
