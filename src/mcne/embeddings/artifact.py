@@ -59,19 +59,10 @@ class BehaviorSpace:
         freeze(self, "seen_indptr")
 
     @classmethod
-    def of(
-        cls,
-        behavior: Behavior,
-        n_users: int,
-        *,
-        mask: NDArray[np.bool_],
-        item_vectors: NDArray[np.float32],
-        item_bias: NDArray[np.float32] | None = None,
-        user_vectors: NDArray[np.float32] | None = None,
-    ) -> BehaviorSpace:
-        """The space of a dataset's behavior, with its items and all its interactions as what is seen."""
-        indptr = behavior.indptr(n_users)
-        return cls(behavior.name, mask, behavior.items, item_vectors, indptr, behavior.item, item_bias, user_vectors)
+    def of(cls, behavior: Behavior, n_users: int, **learned: Any) -> BehaviorSpace:
+        """The space of a dataset's behavior: its items, all its interactions as what is seen, and what was learned."""
+        seen = {"seen_indptr": behavior.indptr(n_users), "seen_items": behavior.item}
+        return cls(name=behavior.name, items=behavior.items, **seen, **learned)
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """The items of one user, increasing."""

@@ -76,17 +76,14 @@ class OnBehavior:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why two users are connected or alike.
-
-    ``messages`` holds both directions of the link; where there are none, ``remark`` says why.
-    """
+    """Why two users are connected or alike."""
 
     user_id: int | str
     other_id: int | str
     linked: bool
     attention_on: tuple[str, ...]  # what the attention weighs: the behaviors learned together, and "other"
-    messages: tuple[Message, ...]
-    remark: str
+    messages: tuple[Message, ...]  # both directions of the link
+    remark: str  # where there are no messages, why
     whole: Likeness
     behaviors: tuple[OnBehavior, ...]
     common_friends: Common

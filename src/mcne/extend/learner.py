@@ -6,10 +6,9 @@ On every link the message is the neighbor's vector under the new mask, ``u_j ⊙
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -67,21 +66,22 @@ class Transfer(NeighborhoodSteps):
         seed: int,
         device: torch.device,
     ) -> None:
-        self.base, self.data, self.config, self.device = base, data, config, device
-        self._seed, self._weighted = seed, trunk.weighted
-        # Whole vectors are a network without layers.
-        is_whole = config.control == "whole-vector"
+        self.base, self.config = base, config
+        is_whole = config.control == "whole-vector"  # a network without layers
         initial = base.vectors if is_whole else trunk.levels[0]
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
-        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or ()).to(device)
+        stream = Stream(seed, "initialize", "masks", *data.names)
+        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or (), stream).to(device)
+        self._links = GraphLinks(data.graph, weighted=trunk.weighted, device=device)
         self.items = DotRanking(data, config, width=base.width, bias=False, seed=seed, device=device)
         self.tables: RowAdam | None = None
         if items is None:
             own = self.items.tables()
             rate = config.learning_rate
             self.tables = RowAdam(own, learning_rate=rate, joined=self.items.joined, device=device)
+            self.item_tables: Mapping[str, Tensor] = self.tables.tables
         else:
-            self._fixed = {ITEMS: torch.tensor(np.ascontiguousarray(items)).to(device)}
+            self.item_tables = {ITEMS: torch.tensor(np.ascontiguousarray(items)).to(device)}
         masks = self.learned_masks().values()
         self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
         widest = max(mask().shape[1] for mask in self.network.masks)
@@ -118,7 +118,7 @@ class Transfer(NeighborhoodSteps):
 
     def scorer(self) -> Scorer:
         """Users by their last level under the new mask, items by their table."""
-        return self.items.scorer(self._item_tables, self.levels()[-1], self._masks()[-1])
+        return self.items.scorer(self.item_tables, self.levels()[-1], self._masks()[-1])
 
     def levels(self) -> list[Tensor]:
         """Every level of all users on the new behavior, hearing all their neighbors (reading 11)."""
@@ -134,15 +134,13 @@ class Transfer(NeighborhoodSteps):
             dataset.behaviors[0],
             dataset.n_users,
             mask=masks[-1][0],
-            item_vectors=to_numpy(copied(self._item_tables[ITEMS])),
+            item_vectors=to_numpy(copied(self.item_tables[ITEMS])),
             user_vectors=to_numpy(self.levels()[-1]).copy(),
         )
         digits = ["".join(map(str, mask[0].astype(int))) for mask in masks]
         own = {"control": self.config.control, "masks": digits}
         added = {**self.base.provenance.get("added", {}), space.name: own}
-        return dataclasses.replace(
-            self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added}
-        )
+        return replace(self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added})
 
     def learned(self) -> dict[str, Tensor]:
         """The real values behind the masks, and the items; of these, what learns."""
@@ -170,17 +168,10 @@ class Transfer(NeighborhoodSteps):
             load_adam(self._adam, memory)
             self._adam.load_turned(memory["flips"])
 
-    @property
-    def _item_tables(self) -> Mapping[str, Tensor]:
-        return self._fixed if self.tables is None else self.tables.tables
-
-    @cached_property
-    def _links(self) -> GraphLinks:
-        return GraphLinks(self.data.graph, weighted=self._weighted, device=self.device)
-
-    def _frozen_network(self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...]) -> ConditionalNetwork:
+    def _frozen_network(
+        self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...], stream: Stream
+    ) -> ConditionalNetwork:
         """The trained layers with one mask row at each level, which alone may learn."""
-        stream = Stream(self._seed, "initialize", "masks", *self.data.names)
         masks: Callable[[int, int], Mask] = open_mask
         if self.config.control not in ("open-masks", "whole-vector"):
             masks = partial(random_mask if self.config.control == "random-masks" else BinaryMask, stream=stream)
@@ -208,4 +199,4 @@ class Transfer(NeighborhoodSteps):
 
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of the item table, by its own name or as the only one of all behaviors."""
-        return take_rows(self._fixed[ITEMS], rows) if self.tables is None else self.tables.rows(table, rows)
+        return take_rows(self.item_tables[ITEMS], rows) if self.tables is None else self.tables.rows(table, rows)

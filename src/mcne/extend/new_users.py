@@ -190,8 +190,8 @@ def _start(trunk: Trunk, new: NewUsers, friends: Friends, mean: NDArray[np.float
     start[friends.receiver] = 0
     np.add.at(start, friends.receiver, trunk.levels[0][friends.sender] * friends.share[:, None])
     if new.attributes is not None and trunk.profile is not None:
-        users = new.attributes.users
-        start[users] += trunk.profile.vectors(new.attributes.attributes, len(users)) - trunk.profile.center
+        users, attributes = new.attributes
+        start[users] += trunk.profile.vectors(attributes, len(users)) - trunk.profile.center
     return start
 
 
@@ -241,9 +241,7 @@ class _Layer:
     masks: Tensor  # [B, d]
     combine: Tensor  # [d_out, 2 d]
     sent: Tensor  # [f, d]
-    near: Tensor | None  # [f, B, t] the friends' half of the attention
-    here: Tensor | None  # [B · t, d] the weights of the new users' half
-    score: Tensor | None  # [t]
+    attention: tuple[Tensor, Tensor, Tensor] | None  # its friends' half [f, B, t], weights of own [B · t, d], score [t]
 
 
 class FrozenNetwork:
@@ -251,9 +249,9 @@ class FrozenNetwork:
 
     def __init__(self, trunk: Trunk, friends: Friends) -> None:
         known, sender = np.unique(friends.sender, return_inverse=True)
+        self._trunk = trunk
         self._receiver, self._sender = torch.from_numpy(friends.receiver), torch.from_numpy(sender)
         self._share = torch.from_numpy(friends.share)[:, None]
-        self._is_literal, self._last_activation = trunk.message == "literal", trunk.last_activation
         self._layers = [_layer(trunk, k, known) for k in range(trunk.n_layers)]
 
     def levels(self, initial: Tensor) -> list[Tensor]:
@@ -262,34 +260,35 @@ class FrozenNetwork:
         for k, layer in enumerate(self._layers):
             own = levels[-1]
             gates = self._gates(layer, own)
-            sent = take(own, self._receiver) if self._is_literal else take(layer.sent, self._sender)
+            is_literal = self._trunk.message == "literal"
+            sent = take(own, self._receiver) if is_literal else take(layer.sent, self._sender)
             messages = sent * gates * self._share  # [E, d]
             mean = torch.zeros_like(own).index_add(0, self._receiver, messages)  # [n, d], 0 without friends
             received = torch.cat([mean, own], dim=1) @ layer.combine.T
-            is_active = self._last_activation or k < len(self._layers) - 1
+            is_active = self._trunk.last_activation or k < len(self._layers) - 1
             levels.append(torch.relu(received) if is_active else received)
         return levels
 
     def _gates(self, layer: _Layer, own: Tensor) -> Tensor:
         """``Σ_c a_c m_c`` along every link, [E, d] or, where all behaviors weigh the same, [d]."""
-        if layer.near is None or layer.here is None or layer.score is None:
+        if layer.attention is None:
             return layer.masks.mean(dim=0)
-        here = (own @ layer.here.T).view(len(own), *layer.near.shape[1:])
-        weights = attention(take(layer.near, self._sender), take(here, self._receiver), layer.score)
-        return weights @ layer.masks
+        near, of_here, score = layer.attention
+        here = (own @ of_here.T).view(len(own), *near.shape[1:])
+        return attention(take(near, self._sender), take(here, self._receiver), score) @ layer.masks
 
 
 def _layer(trunk: Trunk, k: int, known: NDArray[np.int64]) -> _Layer:
     assert trunk.combine is not None
-    masks, combine = _tensor(trunk.masks[k]), _tensor(trunk.combine[k])
-    sent = _tensor(trunk.levels[k][known])
+    masks, combine, sent = map(_tensor, (trunk.masks[k], trunk.combine[k], trunk.levels[k][known]))
     if trunk.attention is None:
-        return _Layer(masks, combine, sent, None, None, None)
+        return _Layer(masks, combine, sent, None)
     project, score = _tensor(trunk.attention[k].project), _tensor(trunk.attention[k].score)
-    of_sender, of_receiver = masked_halves(project, masks)  # [B · t, d]
-    of_near, of_here = (of_receiver, of_sender) if trunk.message == "literal" else (of_sender, of_receiver)
+    of_near, of_here = masked_halves(project, masks)  # [B · t, d]: of the sender and the receiver
+    if trunk.message == "literal":
+        of_near, of_here = of_here, of_near
     near = (sent @ of_near.T).view(len(sent), len(masks), len(score))
-    return _Layer(masks, combine, sent, near, of_here, score)
+    return _Layer(masks, combine, sent, (near, of_here, score))
 
 
 def _tensor(array: NDArray[np.generic]) -> Tensor:

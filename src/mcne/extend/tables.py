@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,14 +22,8 @@ SHOWN = 3
 """Offenders that a message names."""
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-@dataclass(frozen=True, eq=False)
-class KnownAttributes:
-    """The new users whose attributes are known: their rows, increasing, and the attributes in that order."""
-
-    users: NDArray[np.int64]  # [m]
-    attributes: Mapping[str, Attribute]
+KnownAttributes = tuple[NDArray[np.int64], dict[str, Attribute]]
+"""The rows of the new users whose attributes are known, increasing, and the attributes in that order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +140,7 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
     order = np.argsort(user)
     attributes = [_attribute(column, table) for column in profile.encoding.columns]
     by_user = [Attribute(each.values[order], each.categories) for each in attributes]
-    return KnownAttributes(user[order], dict(zip(names, by_user, strict=True)))
+    return user[order], dict(zip(names, by_user, strict=True))
 
 
 def _attribute(column: Column, table: RawTable) -> Attribute:

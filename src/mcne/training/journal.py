@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,9 +133,14 @@ class RunJournal:
 
     def record(self, record: Record, *, seconds: float, examples: int) -> None:
         """Append an epoch's metrics, and to their own file its clock times."""
-        _append(self.path / METRICS, record)
         speed = examples / seconds if seconds else 0.0
-        _append(self.path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
+        times = {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed}
+        for path, written in ((self.path / METRICS, record), (self.path / TIMES, times)):
+            line = json.dumps(written, allow_nan=False) + "\n"
+            with disk_errors(path), path.open("a", encoding="utf-8") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
         if self._board is not None:
             with disk_errors(self.path / TENSORBOARD):
                 for name, value in _scalars({name: part for name, part in record.items() if name != "epoch"}):
@@ -173,23 +178,13 @@ class RunJournal:
                 overwrite(path, kept)
 
 
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    line = json.dumps(record, allow_nan=False) + "\n"
-    with disk_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _scalars(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+def _scalars(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
     """The numbers of a nested record with slashed names."""
-    scalars: list[tuple[str, float]] = []
     for name, value in record.items():
         if isinstance(value, Mapping):
-            scalars += _scalars(value, f"{prefix}{name}/")
+            yield from _scalars(value, f"{prefix}{name}/")
         elif isinstance(value, int | float):
-            scalars.append((prefix + name, float(value)))
-    return scalars
+            yield prefix + name, float(value)
 
 
 def tensorboard_writer() -> Any:
@@ -219,8 +214,8 @@ def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, 
     meta = {"run": run, "position": dict(position)}
     with read_in_order():
         files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
-    _remove(_checkpoints(directory)[:-keep])
-    _remove(list(directory.glob(f".{PREFIX}*.partial")))  # of killed processes
+    left_aside = directory.glob(f".{PREFIX}*.partial")  # by killed processes
+    _remove([*_checkpoints(directory)[:-keep], *left_aside])
 
 
 def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
