@@ -181,9 +181,6 @@ def test_settings_are_those_of_the_trained_network(base: ConditionalEmbeddings) 
 def test_embeddings_without_a_network(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     flat = dataclasses.replace(base, trunk=None, provenance={"method": "bpr"})
     refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f, mcne-plus")
-    assert base.trunk is not None
-    older = dataclasses.replace(base, trunk=dataclasses.replace(base.trunk, combine=None))
-    refused(older, whole, tmp_path / "b", ArtifactError, "do not keep the weights .* train them again")
     refused(base, whole, tmp_path / "c", UsageError, "2 layers, and a number is needed", neighbor_samples=[3])
 
 

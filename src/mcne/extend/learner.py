@@ -71,7 +71,7 @@ class Transfer(NeighborhoodSteps):
         initial = base.vectors if is_whole else trunk.levels[0]
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
         stream = Stream(seed, "initialize", "masks", *data.names)
-        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or (), stream).to(device)
+        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine, stream).to(device)
         self._links = GraphLinks(data.graph, weighted=trunk.weighted, device=device)
         self.items = DotRanking(data, config, width=base.width, bias=False, seed=seed, device=device)
         self.tables: RowAdam | None = None

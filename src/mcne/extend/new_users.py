@@ -62,7 +62,16 @@ def embed_users(
     friends' initial vectors, or of all users', and its attributes; hears its friends as trained users do; and its
     history is folded in. Every row of a known user stays byte-identical, and the same input gives the same result.
     """
-    trunk = _trunk(embeddings)
+    trunk = embeddings.trunk
+    if trunk is None:
+        raise UsageError(
+            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
+        )
+    if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
+        raise UsageError(
+            f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
+            "the embeddings of before, and add it to what comes out"
+        )
     new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
     levels = new_levels(trunk, embeddings.spaces, new)
     columns = [np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow() for ids in (embeddings.users, new.ids)]
@@ -150,27 +159,6 @@ def _ranking_loss(last: Tensor, records: _Records) -> Tensor:
     positive = (take(last, records.user) * records.positive).sum(dim=1)  # [h]
     negative = take(last @ records.negative.T, records.user) + records.bias  # [h, N]
     return (functional.softplus(negative - positive[:, None]) * records.share).sum()
-
-
-def _trunk(embeddings: ConditionalEmbeddings) -> Trunk:
-    """The network that new users are embedded with, if the embeddings keep one."""
-    trunk = embeddings.trunk
-    if trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
-        )
-    if trunk.combine is None:
-        raise UsageError(
-            "these embeddings were saved without the weights of their layers, which new users need; train again with "
-            "this version"
-        )
-    added = [space.name for space in embeddings.spaces[trunk.n_behaviors :]]
-    if added:
-        raise UsageError(
-            f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
-            "the embeddings of before, and add it to what comes out"
-        )
-    return trunk
 
 
 def _center(known: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
@@ -279,7 +267,6 @@ class FrozenNetwork:
 
 
 def _layer(trunk: Trunk, k: int, known: NDArray[np.int64]) -> _Layer:
-    assert trunk.combine is not None
     masks, combine, sent = map(_tensor, (trunk.masks[k], trunk.combine[k], trunk.levels[k][known]))
     if trunk.attention is None:
         return _Layer(masks, combine, sent, None)

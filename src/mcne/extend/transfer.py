@@ -17,7 +17,7 @@ from mcne.data.negatives import Negatives
 from mcne.data.split import DIRECTORY, TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
-from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.errors import DataError, UsageError
 from mcne.extend.learner import Transfer, TransferConfig
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, estimate_transfer
@@ -98,11 +98,6 @@ def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
         raise UsageError(
             f"{base.method!r} has no layers that masks could be put on; train one of {EXTENDABLE}, or "
             "train again with all behaviors"
-        )
-    if base.trunk.combine is None:
-        raise ArtifactError(
-            f"these embeddings of {base.method!r} do not keep the weights of their layers, as an mcne before this one "
-            "made them; train them again, then bring the behavior"
         )
     if len(config.neighbor_samples) != base.trunk.n_layers:
         raise UsageError(
