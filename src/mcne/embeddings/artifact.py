@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
 VERSION = 1
-STORED = {name: name for name in ("mask", "item_vectors", "item_bias", "user_vectors")}  # of a behavior: field -> array
-STORED |= {"seen_indptr": "seen.indptr", "seen_items": "seen.items"}
+FIELDS = ("mask", "item_vectors", "item_bias", "user_vectors", "seen_indptr", "seen_items")
+STORED = {field: field.replace("seen_", "seen.") for field in FIELDS}  # the arrays that these of a behavior are kept as
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +47,12 @@ class BehaviorSpace:
 
     def __post_init__(self) -> None:
         n, d = len(self.items), len(self.mask)
-        expected: tuple[tuple[str, type[np.generic], tuple[int | None, ...]], ...] = (
-            ("mask", np.bool_, (None,)),
-            ("item_vectors", np.float32, (n, d)),
-            ("item_bias", np.float32, (n,)),
-            ("user_vectors", np.float32, (None, d)),
-            ("seen_items", np.int32, (None,)),
-        )
-        for array, dtype, shape in expected:
-            check(self, array, f"behavior {self.name!r}, {array.replace('_', ' ')}", dtype=dtype, shape=shape)
+        shapes: dict[str, tuple[int | None, ...]] = {"mask": (None,), "item_vectors": (n, d), "item_bias": (n,)}
+        shapes |= {"user_vectors": (None, d), "seen_items": (None,)}
+        dtypes = {"mask": np.bool_, "seen_items": np.int32}
+        for array, shape in shapes.items():
+            what = f"behavior {self.name!r}, {array.replace('_', ' ')}"
+            check(self, array, what, dtype=dtypes.get(array, np.float32), shape=shape)
         freeze(self, "seen_indptr")
 
     @classmethod
@@ -88,18 +85,15 @@ class BehaviorSpace:
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
-        arrays = {f"{prefix}.{name}": getattr(self, attribute) for attribute, name in STORED.items()}
+        arrays = {f"{prefix}.{name}": getattr(self, field) for field, name in STORED.items()}
         stored = {name: array for name, array in arrays.items() if array is not None}
         return stored | self.items.arrays(f"{prefix}.items")
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str) -> BehaviorSpace:
         """Read what :meth:`arrays` stored, without copying."""
-        optional = {each.name for each in fields(cls) if each.default is None}
-        keys = {attribute: f"{prefix}.{stored}" for attribute, stored in STORED.items()}
-        stored: dict[str, Any] = {
-            attribute: arrays[key] for attribute, key in keys.items() if key in arrays or attribute not in optional
-        }
+        keys = {field: f"{prefix}.{stored}" for field, stored in STORED.items()}
+        stored: dict[str, Any] = {field: arrays[key] for field, key in keys.items() if key in arrays}
         return cls(name=name, items=Ids.from_arrays(arrays, f"{prefix}.items"), **stored)
 
 

@@ -29,7 +29,7 @@ from mcne.models.settings import TrainingSettings, to_json
 from mcne.models.tables import room
 from mcne.training import run
 from mcne.training.gpu import one_order
-from mcne.training.journal import Position, Reporter, RunJournal, tensorboard_writer
+from mcne.training.journal import Reporter, RunJournal, tensorboard_writer
 from mcne.training.loop import Loop, evaluate_once, hold_signals
 from mcne.training.resources import decide
 from mcne.training.run import Mode, Run, RunSpec, read_spec, schedule_of, settings_of
@@ -119,19 +119,28 @@ class Training:
 
     def _train_jointly(self, path: Path) -> None:
         _, settings = self.parsed
-        evaluate = partial(validate, dataset=self.dataset, split=self.split)
         memory = self._memory_for_tables(path)
         with one_order(self.device, is_asked=settings.deterministic), room(path, memory=memory):
             model = self.make(TrainingData.of(self.dataset, self.split), path)
             self.start(path)
             with closing(RunJournal(path, self.spec.identity, settings, self.reporter)) as journal:
+                evaluate = partial(validate, dataset=self.dataset, split=self.split)
                 if isinstance(model, Learner):
                     names = tuple(self.dataset.behavior_names)
                     loop = partial(Loop, names=names, settings=settings, journal=journal, device=self.device)
                     position = loop(model, evaluate).run()  # its copy of the best is not kept while saving
                 else:
                     position = evaluate_once(model, evaluate, journal, self.device)
-            self._finish(path, model, position)
+            result = {
+                "best_epoch": position.best_epoch,
+                DECIDING_METRIC: position.best_metric,
+                "epochs": position.epoch,
+                "parameters": _numbers_learned(model),
+            }
+            with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
+                self._save(path, model, result)
+                files.write_json(path / run.RESULT, result, sort_keys=True)
+            stop.end("when the training was finished")  # not lost: another behavior's training may come next
 
     def _memory_for_tables(self, path: Path) -> int | None:
         """How many bytes of tables may be in memory, if not all; refused where the training does not fit."""
@@ -142,18 +151,6 @@ class Training:
         if memory is not None or self.reports_memory:
             self.reporter.say(line)
         return memory
-
-    def _finish(self, path: Path, model: Method, position: Position) -> None:
-        result = {
-            "best_epoch": position.best_epoch,
-            DECIDING_METRIC: position.best_metric,
-            "epochs": position.epoch,
-            "parameters": _numbers_learned(model),
-        }
-        with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
-            self._save(path, model, result)
-            files.write_json(path / run.RESULT, result, sort_keys=True)
-        stop.end("when the training was finished")  # not lost: another behavior's training may come next
 
     def _train_separately(self, path: Path) -> None:
         """A run of its own for every behavior, then all side by side."""
