@@ -162,7 +162,8 @@ def by_count(metrics: Mapping[int, float | None]) -> Evaluate:
 def train(method: Method, evaluate: Evaluate, journal: Any, chosen: TrainingSettings | None = None) -> Position:
     if not isinstance(method, Learner):
         return evaluate_once(method, evaluate, journal, CPU)
-    return Loop(method, evaluate, names=NAMES, settings=chosen or settings(), journal=journal, device=CPU).run()
+    journal.settings = chosen or settings()
+    return Loop(method, evaluate, names=NAMES, journal=journal, device=CPU).run()
 
 
 def journal_at(path: Path, chosen: TrainingSettings | None = None, *, lines: list[str] | None = None) -> RunJournal:

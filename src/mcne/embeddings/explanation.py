@@ -120,7 +120,8 @@ class Explanation:
 
 def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> Explanation:
     """What the artifact knows of two users; attention only where they are linked and the method has any."""
-    users, graph = embeddings.users, embeddings.graph
+    users = embeddings.users
+    graph = embeddings.graph
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
         raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")

@@ -58,9 +58,11 @@ class Queries:
         self, user_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
     ) -> Ranking | list[Ranking]:
         """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
-        matrix, mask = self._queried.matrix_and_mask(behavior)
-        table = VectorTable(self._queried.users, matrix)
-        return self._similar(user_ids, table, mask, what="user", k=k, cosine=cosine)
+        embeddings = self._queried
+        matrix, mask = embeddings.matrix_and_mask(behavior)
+        rows = rows_of(embeddings.users, user_ids, what="user")
+        table = VectorTable(embeddings.users, matrix)
+        return answer(user_ids, self._similar(table, mask, rows=rows, k=k, cosine=cosine))
 
     @overload
     def similar_items(  # type: ignore[overload-overlap]  # as for recommend
@@ -75,18 +77,18 @@ class Queries:
     ) -> Ranking | list[Ranking]:
         """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
         space = self._queried.space(behavior)
+        rows = rows_of(space.items, item_ids, what=f"item of {behavior}")
         table = VectorTable(space.items, space.item_vectors)
-        return self._similar(item_ids, table, space.mask, what=f"item of {behavior}", k=k, cosine=cosine)
+        return answer(item_ids, self._similar(table, space.mask, rows=rows, k=k, cosine=cosine))
 
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
         """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
         return explain(self._queried, user_id, other_id)
 
     def _similar(
-        self, raw: RawId | RawIds, table: VectorTable, mask: NDArray[np.bool_], *, what: str, k: int, cosine: bool
-    ) -> Ranking | list[Ranking]:
-        """The best for rows of the table itself, each without itself."""
-        rows = rows_of(table.ids, raw, what=what)
+        self, table: VectorTable, mask: NDArray[np.bool_], *, rows: NDArray[np.int64], k: int, cosine: bool
+    ) -> list[Ranking]:
+        """The best for these rows of the table itself, each without itself."""
         if not self._queried.width:
             raise UsageError(
                 f"{self._queried.method!r} has no vectors, so nothing is similar to anything; ask another method"
@@ -95,4 +97,4 @@ class Queries:
         if cosine:
             table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask))
             queries *= inverse_norms(table.vectors[rows], mask)[:, None]
-        return answer(raw, table.search(queries, k=k, excluded=list(rows[:, None])))
+        return table.search(queries, k=k, excluded=list(rows[:, None]))

@@ -29,7 +29,10 @@ ZERO_NORM = 1e-18  # a vector no longer, whose square float32 can hardly hold, c
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The answer to one query, pairs of raw id and score: best first, of equal scores the lower row first."""
+    """The answer to one query: raw ids and their scores, best first, of equal scores the lower row first.
+
+    Iterates over pairs ``(id, score)``.
+    """
 
     ids: tuple[int | str, ...]
     scores: NDArray[np.float32]  # [ids]

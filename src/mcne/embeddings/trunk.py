@@ -192,8 +192,8 @@ def levels(trunk: Trunk, graph: Graph, *, without: Without | None = None) -> lis
 def link_weights(trunk: Trunk, graph: Graph, layer: int) -> Vectors:
     """How the B behaviors are weighed along every link, [links, B]: :meth:`Trunk.weights`, for all at once."""
     weights = np.empty((graph.n_links, len(trunk.masks[layer])), dtype=np.float32)
-    for part, some in _weighed(trunk, graph, layer, trunk.levels[layer]):
-        weights[part] = some
+    for part, of_part in _weighed(trunk, graph, layer, trunk.levels[layer]):
+        weights[part] = of_part
     return weights
 
 

@@ -66,7 +66,8 @@ class Transfer(NeighborhoodSteps):
         seed: int,
         device: torch.device,
     ) -> None:
-        self.base, self.config = base, config
+        self.base = base
+        self.config = config
         is_whole = config.control == "whole-vector"  # a network without layers
         initial = base.vectors if is_whole else trunk.levels[0]
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -163,11 +164,12 @@ def _ranking_loss(last: Tensor, records: _Records) -> Tensor:
 
 def _center(known: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
     """The mean [d₀] of initial vectors, and their spread about it, over all dimensions."""
-    total, squares = np.zeros(known.shape[1]), 0.0
+    total = np.zeros(known.shape[1])
+    squares = 0.0
     for start in range(0, len(known), KNOWN_AT_ONCE):
-        some = known[start : start + KNOWN_AT_ONCE].astype(np.float64)
-        total += some.sum(axis=0)
-        squares += float(np.square(some).sum())
+        rows = known[start : start + KNOWN_AT_ONCE].astype(np.float64)
+        total += rows.sum(axis=0)
+        squares += float(np.square(rows).sum())
     mean = total / max(1, len(known))
     return mean.astype(np.float32), float(np.sqrt(max(0.0, squares / max(1, known.size) - np.square(mean).mean())))
 
@@ -267,17 +269,13 @@ class FrozenNetwork:
 
 
 def _layer(trunk: Trunk, k: int, known: NDArray[np.int64]) -> _Layer:
-    masks, combine, sent = map(_tensor, (trunk.masks[k], trunk.combine[k], trunk.levels[k][known]))
+    tensor = partial(torch.tensor, dtype=torch.float32)
+    masks, combine, sent = map(tensor, (trunk.masks[k], trunk.combine[k], trunk.levels[k][known]))
     if trunk.attention is None:
         return _Layer(masks, combine, sent, None)
-    project, score = _tensor(trunk.attention[k].project), _tensor(trunk.attention[k].score)
+    project, score = tensor(trunk.attention[k].project), tensor(trunk.attention[k].score)
     of_near, of_here = masked_halves(project, masks)  # [B · t, d]: of the sender and the receiver
     if trunk.message == "literal":
         of_near, of_here = of_here, of_near
     near = (sent @ of_near.T).view(len(sent), len(masks), len(score))
     return _Layer(masks, combine, sent, (near, of_here, score))
-
-
-def _tensor(array: NDArray[np.generic]) -> Tensor:
-    """A copy that PyTorch may hold: those of an artifact are read-only."""
-    return torch.from_numpy(np.array(array, dtype=np.float32))

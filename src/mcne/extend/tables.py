@@ -61,13 +61,9 @@ class NewUsers:
             users[label] = table, own.astype(np.int64)
         nobody = np.zeros(0, np.int64), np.zeros(0, np.int64)
         pairs, weights = _links(embeddings, *users["links"]) if "links" in users else (nobody, None)
-        return cls(
-            ids,
-            pairs,
-            weights,
-            _history(embeddings, *users["history"]) if "history" in users else tuple(nobody for _ in embeddings.spaces),
-            _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None,
-        )
+        items = _history(embeddings, *users["history"]) if "history" in users else (nobody,) * len(embeddings.spaces)
+        known = _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None
+        return cls(ids, pairs, weights, items, known)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -106,16 +102,16 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
     known = embeddings.behavior_names
     for code, label in labels.items():
         if label not in known:
-            mine = codes == code
-            place = table.locate(int(np.argmax(mine)), "behavior")
-            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(mine.sum()):,} rows have it")
+            has_label = codes == code
+            place = table.locate(int(np.argmax(has_label)), "behavior")
+            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(has_label.sum()):,} rows have it")
     pairs = []
     for space in embeddings.spaces:
-        mine = codes == next((code for code, label in labels.items() if label == space.name), -1)
+        here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
         what = f"items of {space.name}"
-        _refuse_unknown(table, "item_id", mine & (item < 0), what, "items must be those of the training: leave it out")
-        keys = np.unique(user[mine] * len(space.items) + item[mine])
+        _refuse_unknown(table, "item_id", here & (item < 0), what, "items must be those of the training: leave it out")
+        keys = np.unique(user[here] * len(space.items) + item[here])
         pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
 

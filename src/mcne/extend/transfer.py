@@ -45,7 +45,8 @@ class ParameterCounts:
     @classmethod
     def of(cls, run: Run) -> ParameterCounts:
         """Of a finished run, with the items that came before its masks."""
-        embeddings, trunk = run.embeddings, run.embeddings.trunk
+        embeddings = run.embeddings
+        trunk = embeddings.trunk
         assert trunk is not None
         masks = 0
         if run.spec.config["control"] in ("none", "masks-only"):
@@ -233,10 +234,10 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
             "same people"
         )
     lost = int(np.count_nonzero(np.isin(behavior.user, strange)))
-    first = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
+    named = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
     raise DataError(
         f"{len(strange):,} of the {len(active):,} users of {behavior.name}, with {lost:,} of its {len(behavior):,} "
-        f"interactions, are not known, the first: {first}; a behavior is brought to users that were trained: leave "
+        f"interactions, are not known, the first: {named}; a behavior is brought to users that were trained: leave "
         "these out of the data, or train anew with them"
     )
 

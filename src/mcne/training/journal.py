@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,9 +104,7 @@ class RunJournal:
     identity: str
     settings: TrainingSettings
     reporter: Reporter
-
-    def __post_init__(self) -> None:
-        self._board: Any = None
+    _board: Any = field(default=None, init=False)
 
     def resume(self, device: torch.device) -> Checkpoint | None:
         """The newest complete checkpoint; metrics past it are cut."""
@@ -127,9 +125,8 @@ class RunJournal:
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
         """Keep a checkpoint, and of the earlier ones the last few."""
-        save_checkpoint(
-            self.path / CHECKPOINTS, position, state, run=self.identity, keep=self.settings.keep_checkpoints
-        )
+        keep = self.settings.keep_checkpoints
+        save_checkpoint(self.path / CHECKPOINTS, position, state, run=self.identity, keep=keep)
 
     def record(self, record: Record, *, seconds: float, examples: int) -> None:
         """Append an epoch's metrics, and to their own file its clock times."""

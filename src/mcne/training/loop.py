@@ -27,7 +27,6 @@ from mcne.errors import DivergedError, Interrupted
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compilation import CLOCK
 from mcne.models.contract import Learner, Method
-from mcne.models.settings import TrainingSettings
 from mcne.models.tables import Kept
 from mcne.training.gpu import captured_steps
 from mcne.training.journal import Position, Record, RunJournal, State
@@ -52,11 +51,11 @@ class Loop:
     evaluate: Evaluate
     _: KW_ONLY
     names: tuple[str, ...]
-    settings: TrainingSettings
     journal: RunJournal
     device: torch.device
 
     def __post_init__(self) -> None:
+        self.settings = self.journal.settings
         self.position = Position()
         self.best: Kept | None = None
         self.captured = captured_steps(self.method, self.device)

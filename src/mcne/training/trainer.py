@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +124,12 @@ class Training:
             model = self.make(TrainingData.of(self.dataset, self.split), path)
             self.start(path)
             with closing(RunJournal(path, self.spec.identity, settings, self.reporter)) as journal:
-                evaluate = partial(validate, dataset=self.dataset, split=self.split)
                 if isinstance(model, Learner):
                     names = tuple(self.dataset.behavior_names)
-                    loop = partial(Loop, names=names, settings=settings, journal=journal, device=self.device)
-                    position = loop(model, evaluate).run()  # its copy of the best is not kept while saving
+                    # The loop is dropped here: its copy of the best is not kept while saving.
+                    position = Loop(model, self._validate, names=names, journal=journal, device=self.device).run()
                 else:
-                    position = evaluate_once(model, evaluate, journal, self.device)
+                    position = evaluate_once(model, self._validate, journal, self.device)
             result = {
                 "best_epoch": position.best_epoch,
                 DECIDING_METRIC: position.best_metric,
@@ -173,6 +172,11 @@ class Training:
             together = side_by_side([part.embeddings for part in parts], self._provenance(result))
             together.save(path / run.EMBEDDINGS)
         files.write_json(path / run.RESULT, result, sort_keys=True)
+
+    def _validate(self, model: Method) -> Mapping[str, Any]:
+        """How well a model ranks the validation part."""
+        scorer = _Finite(model.scorer(), self.dataset.behavior_names)
+        return evaluate(scorer, self.dataset, self.split, part="validation", protocol="sampled").summary()
 
     def _save(self, path: Path, model: Method, result: Mapping[str, Any]) -> None:
         """Save vectors where scores are inner products of them, otherwise everything that scores depend on."""
@@ -234,12 +238,6 @@ def _remove(path: Path) -> None:
     if path.exists():
         with files.disk_errors(path):
             shutil.rmtree(path)
-
-
-def validate(model: Method, dataset: SocialDataset, split: Split) -> Mapping[str, Any]:
-    """How well a model ranks the validation part."""
-    scorer = _Finite(model.scorer(), dataset.behavior_names)
-    return evaluate(scorer, dataset, split, part="validation", protocol="sampled").summary()
 
 
 @dataclass(frozen=True)
