@@ -33,7 +33,6 @@ class BehaviorSpace:
     """A behavior's mask over the shared dimensions, its items, and who has touched which of them.
 
     ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing.
-    Only a behavior that was added by transfer has ``user_vectors``, a user matrix of its own.
     """
 
     name: str
@@ -43,7 +42,7 @@ class BehaviorSpace:
     seen_indptr: NDArray[Any]  # [users + 1]
     seen_items: NDArray[np.int32]  # [seen]
     item_bias: NDArray[np.float32] | None = None  # [items]
-    user_vectors: NDArray[np.float32] | None = None  # [users, d]
+    user_vectors: NDArray[np.float32] | None = None  # [users, d] of its own, if it was added by transfer
 
     def __post_init__(self) -> None:
         n, d = len(self.items), len(self.mask)
@@ -249,10 +248,7 @@ class ConditionalEmbeddings(Queries):
 
 
 def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-    """One artifact of the same users whose vectors are those of all parts, each part's behavior masked to its own.
-
-    Scores and similarities on a behavior are those of its part; the whole vector is all of them together.
-    """
+    """One artifact of the same users: their vectors of all parts side by side, each behavior masked to its own part."""
     starts = np.cumsum([0, *(part.width for part in parts)])
     width = int(starts[-1])
     spaces = []

@@ -41,7 +41,6 @@ class Trunk:
 
     Mask rows are the behaviors that were learned together, in order, and "all other behaviors" last (B = C+1).
     ``attention`` is ``None`` where all of them weigh 1/B. The last level's vectors are the artifact's own.
-    ``combine`` makes a level from the aggregated messages and the level below.
     """
 
     levels: tuple[NDArray[np.float32], ...]  # K × [users, d_k]

@@ -126,10 +126,7 @@ class Transfer(NeighborhoodSteps):
         return infer(self.network, self.users, self._links)
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """All that was there before, and the new behavior's space after it.
-
-        Masks of lower levels are told in the provenance: scores do not need them, people may.
-        """
+        """All of before, and the new behavior's space; the provenance tells people its masks of lower levels."""
         masks = self._masks()
         space = BehaviorSpace.of(
             dataset.behaviors[0],

@@ -28,15 +28,12 @@ KnownAttributes = tuple[NDArray[np.int64], dict[str, Attribute]]
 
 @dataclass(frozen=True, eq=False)
 class NewUsers:
-    """Users unknown to the embeddings, with their links, history and attributes as rows; pairs are by user, each once.
-
-    New users are numbered by ``ids``; friends and items are rows of the embeddings.
-    """
+    """Users unknown to the embeddings, as rows of ``ids``, and what is known of them; pairs are by user, each once."""
 
     ids: Ids
-    links: Pairs  # new users and known friends
+    links: Pairs  # new users and friends, who are rows of the embeddings
     weights: NDArray[np.float32] | None  # of the links, if those of the network have weights
-    history: tuple[Pairs, ...]  # new users and items, per behavior
+    history: tuple[Pairs, ...]  # of each behavior new users and items, rows of the embeddings too
     attributes: KnownAttributes | None
 
     @classmethod

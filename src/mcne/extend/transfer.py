@@ -169,8 +169,7 @@ def aligned(
 ) -> tuple[SocialDataset, Split]:
     """The network of ``base`` with that behavior alone, and its part of the split.
 
-    Nothing is dropped: a user with records whom ``base`` does not know is refused. Users and links of the dataset that
-    have no records of the behavior have no part in this.
+    Nothing is dropped: users with records whom ``base`` does not know are refused. Links of the dataset do not count.
     """
     new = dataset.behavior(behavior)
     if behavior in base.behavior_names:

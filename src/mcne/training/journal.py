@@ -196,18 +196,15 @@ def tensorboard_writer() -> Any:
 
 
 def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, *, run: str, keep: int) -> None:
-    """Write a checkpoint of a run and drop all but the newest ``keep``.
-
-    The number of records is part of the name: an epoch's last step and its evaluation are two places to go on from.
-    Whatever is there of a later place was passed over on resume as damaged, so it goes.
-    """
+    """Write a checkpoint of a run and drop all but the newest ``keep``."""
     arrays = {
         f"{group}.{name}": tensor.detach().cpu().numpy()
         for group, tensors in state.items()
         for name, tensor in tensors.items()
     }
+    # With the number of records: an epoch's last step and its evaluation are two places to go on from.
     target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
-    _remove([path for path in _checkpoints(directory) if path.name >= target.name])
+    _remove([path for path in _checkpoints(directory) if path.name >= target.name])  # damaged, as resume found
     meta = {"run": run, "position": dict(position)}
     with read_in_order():
         files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
@@ -216,10 +213,7 @@ def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, 
 
 
 def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
-    """The newest complete checkpoint, and what is wrong with any newer one that was passed over.
-
-    Only damage is passed over. One of another format is sound, and the next one would remove it.
-    """
+    """The newest complete checkpoint, and what is wrong with any newer one that was passed over as damaged."""
     complaints = []
     for path in reversed(_checkpoints(directory)):
         try:
@@ -228,7 +222,7 @@ def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tup
         except (ArtifactError, DataError) as error:
             complaints.append(str(error))
             continue
-        if version != VERSION:
+        if version != VERSION:  # not damaged, and the next checkpoint would remove it
             newer = "a newer" if version > VERSION else "an older"
             raise ArtifactError(
                 f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "

@@ -92,12 +92,8 @@ class Loop:
         return self.position
 
     def _batches(self) -> Generator[Any, None, None]:
-        """The steps left in all epochs, prepared ahead by threads and handed out in order.
-
-        Each thread has as many threads of PyTorch as this one has now: a step may have fewer for a moment
-        (:mod:`mcne.kernels.products`).
-        """
-        threads = torch.get_num_threads()
+        """The steps left in all epochs, prepared ahead by threads and handed out in order."""
+        threads = torch.get_num_threads()  # now: a step may have fewer for a moment (mcne.kernels.products)
         pool = ThreadPoolExecutor(self.settings.workers, initializer=torch.set_num_threads, initargs=(threads,))
         waiting: deque[Future[Any]] = deque()
         first = self.position.epoch * self.method.n_steps + self.position.step

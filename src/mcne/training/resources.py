@@ -39,10 +39,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> tuple[str, int | None]:
-    """Whether it fits and where, in a line, and the bytes of memory for its tables, None if all have room.
-
-    A training that does not fit is refused with :class:`UsageError`.
-    """
+    """Where a training fits, in a line, and the bytes of memory for its tables if not all; refused if nowhere."""
     if device.type != "cpu":
         import torch
 

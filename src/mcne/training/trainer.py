@@ -70,10 +70,7 @@ class Training:
         return RunSpec(self.method, self.mode, to_json(config), schedule_of(settings), self.seed, *data)
 
     def run(self, path: Path, *, resume: bool = False) -> Run:
-        """Train one model of all behaviors or one of each, and leave a finished run at ``path``.
-
-        A training that does not fit in memory is refused before anything is written.
-        """
+        """Train one model of all behaviors or one of each, and leave a finished run at ``path``."""
         spec = self.spec
         self.check()
         if self.parsed[1].tensorboard:
