@@ -24,7 +24,7 @@ from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
 from mcne.kernels import compilation
 from mcne.models.contract import Learner, Method, StepLoss
 from mcne.models.settings import TrainingSettings
-from mcne.training import journal, loop
+from mcne.training import loop
 from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, PlainReporter, Position, Reporter, RunJournal, State
 from mcne.training.loop import Evaluate, Loop, evaluate_once
 
@@ -377,9 +377,10 @@ def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_
     assert error.value.exit_code == 3
     assert method.count == 5
     assert float(method.memory()["momentum"][0]) == 1.5**5
-    saved, complaints = journal.newest_checkpoint(tmp_path / CHECKPOINTS, run="this run", device=CPU)
+    lines: list[str] = []
+    saved = journal_at(tmp_path, lines=lines).newest_checkpoint(CPU)
     assert saved is not None
-    assert not complaints
+    assert not lines
     assert (saved.position["epoch"], saved.position["step"]) == (1, 2)
     assert float(saved.state["learned"]["count"]) == 5
 
@@ -403,7 +404,7 @@ def test_divergence_on_a_gpu_is_noticed_before_anything_is_kept(
         monkeypatch.setattr(Loop, "looks_at_each", property(lambda _: False, lambda *_: None), raising=False)
     with pytest.raises(DivergedError, match=rf"the loss of Travel is not finite in epoch 2, by step {step}; .*lower"):
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=seconds))
-    saved = journal.newest_checkpoint(tmp_path / CHECKPOINTS, run="this run", device=CPU)[0]
+    saved = journal_at(tmp_path).newest_checkpoint(CPU)
     assert (saved is None) == (seconds > 0)
     assert saved is None or (saved.position["epoch"], saved.position["step"]) == (1, 1)
 

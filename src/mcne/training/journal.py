@@ -108,9 +108,7 @@ class RunJournal:
 
     def resume(self, device: torch.device) -> Checkpoint | None:
         """The newest complete checkpoint; metrics past it are cut."""
-        newest, complaints = newest_checkpoint(self.path / CHECKPOINTS, run=self.identity, device=device)
-        for complaint in complaints:
-            self.reporter.say(f"passed over a checkpoint: {complaint}")
+        newest = self.newest_checkpoint(device)
         records = 0 if newest is None else int(newest.position["records"])
         self._cut(records)
         if self.settings.tensorboard:
@@ -124,9 +122,50 @@ class RunJournal:
         return newest
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
-        """Keep a checkpoint, and of the earlier ones the last few."""
-        keep = self.settings.keep_checkpoints
-        save_checkpoint(self.path / CHECKPOINTS, position, state, run=self.identity, keep=keep)
+        """Write a checkpoint, and keep of the earlier ones the last few."""
+        arrays = {
+            f"{group}.{name}": tensor.detach().cpu().numpy()
+            for group, tensors in state.items()
+            for name, tensor in tensors.items()
+        }
+        directory = self.path / CHECKPOINTS
+        # With the number of records: an epoch's last step and its evaluation are two places to go on from.
+        target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
+        _remove([path for path in _checkpoints(directory) if path.name >= target.name])  # damaged, as resume found
+        meta = {"run": self.identity, "position": dict(position)}
+        with read_in_order():
+            files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
+        left_aside = directory.glob(f".{PREFIX}*.partial")  # by killed processes
+        _remove([*_checkpoints(directory)[: -self.settings.keep_checkpoints], *left_aside])
+
+    def newest_checkpoint(self, device: torch.device) -> Checkpoint | None:
+        """The newest complete checkpoint; newer ones that are damaged are passed over."""
+        for path in reversed(_checkpoints(self.path / CHECKPOINTS)):
+            try:
+                version = files.read_manifest(path, KIND)["version"]
+                saved = files.read(path, KIND, version)
+            except (ArtifactError, DataError) as error:
+                self.reporter.say(f"passed over a checkpoint: {error}")
+                continue
+            if version != VERSION:  # not damaged, and the next checkpoint would remove it
+                newer = "a newer" if version > VERSION else "an older"
+                raise ArtifactError(
+                    f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
+                    "go on with the mcne that wrote it, or choose another directory"
+                )
+            if saved.meta["run"] != self.identity:
+                raise ArtifactError(
+                    f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {self.identity[:12]}): "
+                    "other data, method or settings; choose another directory, or repeat the settings that it was "
+                    "started with"
+                )
+            state: State = {}
+            for name in saved.arrays:
+                group, _, rest = name.partition(".")
+                mapped = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all may not fit in memory
+                state.setdefault(group, {})[rest] = torch.from_numpy(mapped.view(np.ndarray)).to(device)
+            return Checkpoint(saved.meta["position"], state)
+        return None
 
     def record(self, record: Record, *, seconds: float, examples: int) -> None:
         """Append an epoch's metrics, and to their own file its clock times."""
@@ -193,53 +232,6 @@ def tensorboard_writer() -> Any:
             "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
-
-
-def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, *, run: str, keep: int) -> None:
-    """Write a checkpoint of a run and drop all but the newest ``keep``."""
-    arrays = {
-        f"{group}.{name}": tensor.detach().cpu().numpy()
-        for group, tensors in state.items()
-        for name, tensor in tensors.items()
-    }
-    # With the number of records: an epoch's last step and its evaluation are two places to go on from.
-    target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
-    _remove([path for path in _checkpoints(directory) if path.name >= target.name])  # damaged, as resume found
-    meta = {"run": run, "position": dict(position)}
-    with read_in_order():
-        files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
-    left_aside = directory.glob(f".{PREFIX}*.partial")  # by killed processes
-    _remove([*_checkpoints(directory)[:-keep], *left_aside])
-
-
-def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
-    """The newest complete checkpoint, and what is wrong with any newer one that was passed over as damaged."""
-    complaints = []
-    for path in reversed(_checkpoints(directory)):
-        try:
-            version = files.read_manifest(path, KIND)["version"]
-            saved = files.read(path, KIND, version)
-        except (ArtifactError, DataError) as error:
-            complaints.append(str(error))
-            continue
-        if version != VERSION:  # not damaged, and the next checkpoint would remove it
-            newer = "a newer" if version > VERSION else "an older"
-            raise ArtifactError(
-                f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
-                "go on with the mcne that wrote it, or choose another directory"
-            )
-        if saved.meta["run"] != run:
-            raise ArtifactError(
-                f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {run[:12]}): other data, "
-                "method or settings; choose another directory, or repeat the settings that it was started with"
-            )
-        state: State = {}
-        for name in saved.arrays:
-            group, _, rest = name.partition(".")
-            mapped = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all may not fit in memory
-            state.setdefault(group, {})[rest] = torch.from_numpy(mapped.view(np.ndarray)).to(device)
-        return Checkpoint(saved.meta["position"], state), complaints
-    return None, complaints
 
 
 def _checkpoints(directory: Path) -> list[Path]:
