@@ -116,13 +116,8 @@ class Trunk:
 
     def meta(self) -> dict[str, Any]:
         """What the arrays do not say."""
-        meta = {
-            "layers": self.n_layers,
-            "attention": self.attention is not None,
-            "message": self.message,
-            "weighted": self.weighted,
-            "last_activation": self.last_activation,
-        }
+        meta: dict[str, Any] = {"layers": self.n_layers, "attention": self.attention is not None}
+        meta |= {name: getattr(self, name) for name in ("message", "weighted", "last_activation")}
         return meta if self.profile is None else meta | {"profile": self.profile.meta()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:

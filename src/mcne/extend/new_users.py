@@ -224,16 +224,6 @@ class Friends:
         return Friends(self.receiver[low:high] - start, self.sender[low:high], self.share[low:high])
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """One layer with what the friends send in it, [f, …] for f distinct friends."""
-
-    masks: Tensor  # [B, d]
-    combine: Tensor  # [d_out, 2 d]
-    sent: Tensor  # [f, d]
-    attention: tuple[Tensor, Tensor, Tensor] | None  # its friends' half [f, B, t], weights of own [B · t, d], score [t]
-
-
 class FrozenNetwork:
     """Eq. 3–6 for new users: their friends' vectors stay what they are, so a friend is projected once for good."""
 
@@ -247,35 +237,38 @@ class FrozenNetwork:
     def levels(self, initial: Tensor) -> list[Tensor]:
         """Every level of the new users, K+1 × [n, d_k], from the vectors that they start from [n, d₀]."""
         levels = [initial]
-        for k, layer in enumerate(self._layers):
+        for k, (masks, combine, sent, halves) in enumerate(self._layers):
             own = levels[-1]
-            gates = self._gates(layer, own)
+            gates = masks.mean(dim=0)  # [d] where all behaviors weigh the same
+            if halves is not None:
+                near, of_here, score = halves
+                here = (own @ of_here.T).view(len(own), *near.shape[1:])
+                weights = attention(take(near, self._sender), take(here, self._receiver), score)
+                gates = weights @ masks  # [E, d] along every link, Σ_c a_c m_c
             is_literal = self._trunk.message == "literal"
-            sent = take(own, self._receiver) if is_literal else take(layer.sent, self._sender)
-            messages = sent * gates * self._share  # [E, d]
+            contents = take(own, self._receiver) if is_literal else take(sent, self._sender)
+            messages = contents * gates * self._share  # [E, d]
             mean = torch.zeros_like(own).index_add(0, self._receiver, messages)  # [n, d], 0 without friends
-            received = torch.cat([mean, own], dim=1) @ layer.combine.T
+            received = torch.cat([mean, own], dim=1) @ combine.T
             is_active = self._trunk.last_activation or k < len(self._layers) - 1
             levels.append(torch.relu(received) if is_active else received)
         return levels
 
-    def _gates(self, layer: _Layer, own: Tensor) -> Tensor:
-        """``Σ_c a_c m_c`` along every link, [E, d] or, where all behaviors weigh the same, [d]."""
-        if layer.attention is None:
-            return layer.masks.mean(dim=0)
-        near, of_here, score = layer.attention
-        here = (own @ of_here.T).view(len(own), *near.shape[1:])
-        return attention(take(near, self._sender), take(here, self._receiver), score) @ layer.masks
 
+def _layer(
+    trunk: Trunk, k: int, known: NDArray[np.int64]
+) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+    """Masks [B, d], ``W`` [d_out, 2 d] and what f ``known`` users send [f, d].
 
-def _layer(trunk: Trunk, k: int, known: NDArray[np.int64]) -> _Layer:
+    And with attention their half of it [f, B, t], the weights of the receivers' half [B · t, d], and ``h`` [t].
+    """
     tensor = partial(torch.tensor, dtype=torch.float32)
     masks, combine, sent = map(tensor, (trunk.masks[k], trunk.combine[k], trunk.levels[k][known]))
     if trunk.attention is None:
-        return _Layer(masks, combine, sent, None)
+        return masks, combine, sent, None
     project, score = tensor(trunk.attention[k].project), tensor(trunk.attention[k].score)
     of_near, of_here = masked_halves(project, masks)  # [B · t, d]: of the sender and the receiver
     if trunk.message == "literal":
         of_near, of_here = of_here, of_near
     near = (sent @ of_near.T).view(len(sent), len(masks), len(score))
-    return _Layer(masks, combine, sent, (near, of_here, score))
+    return masks, combine, sent, (near, of_here, score)

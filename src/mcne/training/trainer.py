@@ -194,13 +194,8 @@ class Training:
         files.write(path / run.LEARNED, run.LEARNED_KIND, run.LEARNED_VERSION, meta=meta, provenance={}, arrays=learned)
 
     def _provenance(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "version": __version__,
-            "spec": vars(self.spec),
-            "result": dict(result),
-            "machine": _machine(self.device),
-        }
+        made: dict[str, Any] = {"method": self.method, "version": __version__, "spec": vars(self.spec)}
+        return made | {"result": dict(result), "machine": _machine(self.device)}
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
         """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
