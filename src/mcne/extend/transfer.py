@@ -48,9 +48,8 @@ class ParameterCounts:
         embeddings = run.embeddings
         trunk = embeddings.trunk
         assert trunk is not None
-        masks = 0
-        if run.spec.config["control"] in ("none", "masks-only"):
-            masks = sum(level.shape[1] for level in trunk.masks)
+        is_learned = run.spec.config["control"] in ("none", "masks-only")
+        masks = sum(level.shape[1] for level in trunk.masks) if is_learned else 0
         *old, new = embeddings.spaces
         learned = {name: array for name, array in trunk.arrays().items() if not name.endswith(".vectors")}
         # Levels above the first are derived.
@@ -132,18 +131,14 @@ class _Transferring(Training):
 
     def estimate(self) -> Estimate:
         """The memory that it needs; whole vectors are a network without layers."""
-        config, settings = self.parsed
+        config, _ = self.parsed
         is_whole = config.control == "whole-vector"
-        return estimate_transfer(
-            (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks),
-            () if is_whole else config.neighbor_samples,
-            config,
-            settings,
-            self.dataset,
-            self.split,
-            weighted=self.trunk.weighted,
-            is_on_gpu=self.device.type != "cpu",
-        )
+        widths = (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks)
+        samples = () if is_whole else config.neighbor_samples
+        on_gpu = self.device.type != "cpu"
+        data = self.dataset, self.split
+        weighted = self.trunk.weighted
+        return estimate_transfer(widths, samples, *self.parsed, *data, weighted=weighted, is_on_gpu=on_gpu)
 
     def make(self, data: TrainingData, path: Path) -> Method:
         """The learner; items that come before its masks are trained first, in a run within the run."""

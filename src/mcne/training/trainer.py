@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mcne import __version__, files
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split
+from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import side_by_side
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, DivergedError, UsageError
@@ -85,14 +85,13 @@ class Training:
 
     def check(self) -> None:
         """Refuse data that the method cannot learn from, and numbers that artifacts cannot hold."""
-        refused = refusal(self.method, self.dataset, is_alone=self.mode == "separate")
-        if refused:
+        if refused := refusal(self.method, self.dataset, is_alone=self.mode == "separate"):
             raise UsageError(refused)
         if torch.get_default_dtype() != torch.float32:
             raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
-        counts = [int(np.count_nonzero(part == 0)) for part in self.split.parts]
-        empty = [name for name, count in zip(self.dataset.behavior_names, counts, strict=True) if not count]
-        if empty and (self.mode == "separate" or len(empty) == len(counts)):
+        parts = zip(self.dataset.behavior_names, self.split.parts, strict=True)
+        empty = [name for name, part in parts if not np.any(part == TRAIN)]
+        if empty and (self.mode == "separate" or len(empty) == len(self.split.parts)):
             raise DataError(
                 f"{', '.join(empty)}: no interactions in the training part, so nothing can be learned there"
             )
@@ -116,7 +115,11 @@ class Training:
 
     def _train_jointly(self, path: Path) -> None:
         _, settings = self.parsed
-        memory = self._memory_for_tables(path)
+        memory = None  # for its tables: they all have room
+        if (needed := self.estimate()) is not None:
+            line, memory = decide(self.method, needed, self.device, path=path)
+            if memory is not None or self.reports_memory:
+                self.reporter.say(line)
         with one_order(self.device, is_asked=settings.deterministic), room(path, memory=memory):
             model = self.make(TrainingData.of(self.dataset, self.split), path)
             self.start(path)
@@ -137,16 +140,6 @@ class Training:
                 self._save(path, model, result)
                 files.write_json(path / run.RESULT, result, sort_keys=True)
             stop.end("when the training was finished")  # not lost: another behavior's training may come next
-
-    def _memory_for_tables(self, path: Path) -> int | None:
-        """How many bytes of tables may be in memory, if not all; refused where the training does not fit."""
-        needed = self.estimate()
-        if needed is None:
-            return None
-        line, memory = decide(self.method, needed, self.device, path=path)
-        if memory is not None or self.reports_memory:
-            self.reporter.say(line)
-        return memory
 
     def _train_separately(self, path: Path) -> None:
         """A run of its own for every behavior, then all side by side."""
