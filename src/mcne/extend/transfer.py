@@ -131,14 +131,18 @@ class _Transferring(Training):
 
     def estimate(self) -> Estimate:
         """The memory that it needs; whole vectors are a network without layers."""
-        config, _ = self.parsed
+        config, settings = self.parsed
         is_whole = config.control == "whole-vector"
-        widths = (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks)
-        samples = () if is_whole else config.neighbor_samples
-        on_gpu = self.device.type != "cpu"
-        data = self.dataset, self.split
-        weighted = self.trunk.weighted
-        return estimate_transfer(widths, samples, *self.parsed, *data, weighted=weighted, is_on_gpu=on_gpu)
+        return estimate_transfer(
+            (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks),
+            () if is_whole else config.neighbor_samples,
+            config,
+            settings,
+            self.dataset,
+            self.split,
+            weighted=self.trunk.weighted,
+            is_on_gpu=self.device.type != "cpu",
+        )
 
     def make(self, data: TrainingData, path: Path) -> Method:
         """The learner; items that come before its masks are trained first, in a run within the run."""
