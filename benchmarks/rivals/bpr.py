@@ -25,7 +25,6 @@ from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.bpr import BPR, BPRBatch, BPRConfig
 from mcne.models.contract import TrainingData
-from mcne.models.ranking import examples
 from mcne_bench.figures import Contender, Taken, medians
 
 WIDTH = 64
@@ -104,7 +103,8 @@ def _our_rate(model: BPR, epoch: int) -> float:
             if not waiting:
                 break
             batch = waiting.popleft().result()
-            model.update(model.loss(batch))
-            updates += examples(batch.triples) * model.config.negatives
+            loss = model.loss(batch)
+            model.update(loss)
+            updates += loss.examples * model.config.negatives
         seconds = time.perf_counter() - start
     return updates / seconds

@@ -23,7 +23,7 @@ from benchmarks.rivals.process import Rival
 from mcne.data.graph import Graph
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import TrainingData
-from mcne.models.node2vec import Node2vec, Node2vecConfig, Walks
+from mcne.models.node2vec import Node2vec, Node2vecConfig
 from mcne.models.skip_gram import NetworkBatch
 from mcne_bench.figures import Contender, Taken, medians
 
@@ -81,7 +81,7 @@ def _our_seconds(graph: Graph, *, seed: int) -> float:
     model = Node2vec(data, OURS, seed=seed, device=torch.device("cpu"))
     steps = -(-OURS.walks_per_node * int((graph.degrees > 0).sum()) // OURS.walk_batch)
     with ThreadPoolExecutor(CORES - 1) as pool:
-        waiting: deque[Future[NetworkBatch[Walks]]] = deque(pool.submit(model.prepare, step, 0) for step in range(2))
+        waiting: deque[Future[NetworkBatch]] = deque(pool.submit(model.prepare, step, 0) for step in range(2))
         for step in range(2, steps + 2):
             if step < steps:
                 waiting.append(pool.submit(model.prepare, step, 0))  # an epoch has one step

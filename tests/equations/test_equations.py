@@ -27,7 +27,7 @@ from mcne.kernels.triples import bpr_loss, parameter_l2, scored_l2
 from mcne.models import inference, tables
 from mcne.models.bpr import BPR, BPRBatch, BPRConfig
 from mcne.models.contract import TrainingData
-from mcne.models.inference import GraphLinks, Links
+from mcne.models.inference import Links, LinksTo
 from mcne.models.mcne import (
     BinaryMask,
     ConditionalNetwork,
@@ -178,23 +178,22 @@ def hand_network(*, attention: bool = True, message: MessageKind = "neighbor", l
     return network
 
 
-class FewLinks(GraphLinks):
+def few_links(links: Links) -> LinksTo:
     """Links in double precision."""
 
-    def __init__(self, links: Links) -> None:
-        self.links = links
-
-    def to(self, start: int, stop: int) -> Links:
-        first = self.links.first[start : stop + 1]
+    def links_to(start: int, stop: int) -> Links:
+        first = links.first[start : stop + 1]
         own = slice(int(first[0]), int(first[-1]))
-        return Links(first - own.start, self.links.sender[own], self.links.share[own])
+        return Links(first - own.start, links.sender[own], links.share[own])
+
+    return links_to
 
 
 def infer(network: ConditionalNetwork, vectors: Tensor, neighbors: Sequence[Sequence[int]]) -> list[Tensor]:
     first = torch.tensor([0, *accumulate(len(heard) for heard in neighbors)])
     sender = torch.tensor([j for heard in neighbors for j in heard], dtype=torch.int64)
     share = torch.tensor([1 / len(heard) for heard in neighbors for _ in heard], dtype=vectors.dtype)
-    return inference.infer(network, vectors, FewLinks(Links(first, sender, share)))
+    return inference.infer(network, vectors, few_links(Links(first, sender, share)))
 
 
 def test_attention_by_hand() -> None:

@@ -14,7 +14,7 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.extend.transfer import aligned, settings_of, transfer
 from mcne.models import tables
-from mcne.models.memory import Estimate, estimate_transfer
+from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
 from mcne.training import resources
 from mcne.training.journal import Reporter
 from mcne.training.run import TRANSFER
@@ -50,7 +50,7 @@ def needed(
 ) -> Estimate:
     config, settings = settings_of(base, given)
     own = aligned(base, *whole, behavior=NEW)
-    return estimate_transfer(widths, samples, config, settings, *own, weighted=False, is_on_gpu=False)
+    return estimate_transfer(TrainingSize(config, settings, *own, is_on_gpu=False), widths, samples, weighted=False)
 
 
 @pytest.mark.parametrize(("control", "trainings"), [("none", 1), ("masks-only", 2), ("whole-vector", 1)])

@@ -38,8 +38,8 @@ def made(base: ConditionalEmbeddings, whole: Whole, device: torch.device, contro
 
 def on_host(learner: Transfer, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host; whoever has a row without being needed keeps it."""
-    assert learner.neighborhoods.device_sampler is not None
-    users, hops, drawn = learner.neighborhoods.device_sampler.draw(turn)
+    assert learner.device_sampler is not None
+    users, hops, drawn = learner.device_sampler.draw(turn)
     hops = tuple(
         replace(
             hop,
@@ -64,8 +64,8 @@ def test_a_step_on_the_gpu_is_a_plain_step(
     base = random_base("neighbor", weighted=False, last_activation=True)
     monkeypatch.setattr(backend, "is_gpu", lambda _: True)
     there = made(base, whole, GPU, control)
-    assert there.neighborhoods.device_sampler is not None
-    there.neighborhoods.device_sampler.is_small = is_small  # small networks have rows for all users
+    assert there.device_sampler is not None
+    there.device_sampler.is_small = is_small  # small networks have rows for all users
     monkeypatch.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = made(base, whole, CPU, control)
     assert (there.is_capturable, plain.is_capturable) == (True, False)

@@ -90,7 +90,7 @@ def test_only_walks_teach_the_network_and_only_triples_the_items() -> None:
     still = replace(batch, walks=batch.walks[:0])
     one.network.zero_grad()
     torch.autograd.backward(one.loss(still).total)
-    moved = {touched.table for touched in one.tables._touched if touched.values.grad is not None}
+    moved = {table for table, _, values in one.tables._touched if values.grad is not None}
     assert {"items.0", "items.1", "bias.0", "bias.1"} <= moved
     assert not any(parameter.grad is not None and parameter.grad.any() for parameter in one.network.parameters())
 

@@ -13,7 +13,7 @@ from mcne.data.graph import Graph, undirected
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels.edges import aggregate_all
 from mcne.models import inference
-from mcne.models.inference import GraphLinks, Links
+from mcne.models.inference import Links, graph_links
 from mcne.models.mcne import BinaryMask, ConditionalNetwork
 from mcne.randomness import Stream
 
@@ -44,7 +44,7 @@ def levels(graph: Graph, *, attention: bool, kind: MessageKind, weighted: bool) 
         for parameter in network.parameters():
             parameter.mul_(30)
     vectors = torch.from_numpy(stream.normal((USERS, 8)).astype(np.float32))
-    return inference.infer(network, vectors, GraphLinks(graph, weighted=weighted, device=CPU))
+    return inference.infer(network, vectors, graph_links(graph, weighted=weighted, device=CPU))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -74,7 +74,7 @@ def test_some_senders_after_the_other_give_the_bytes_of_all(size: int, graph: Gr
     random = torch.Generator().manual_seed(0)
     vectors, near, here = (torch.randn(USERS, *shape, generator=random) for shape in ((8,), (3, 4), (3, 4)))
     score, masks = torch.randn(4, generator=random), torch.rand(3, 8, generator=random)
-    links = GraphLinks(graph, weighted=True, device=CPU).to(0, USERS)
+    links = graph_links(graph, weighted=True, device=CPU)(0, USERS)
     whole, pieces = torch.zeros(2, USERS, 8)
     aggregate_all(vectors, near, here, score, masks, links.first, links.sender, links.share, whole)
     for start in range(0, USERS, size):
@@ -89,9 +89,9 @@ def test_some_senders_after_the_other_give_the_bytes_of_all(size: int, graph: Gr
 def test_links_made_in_pieces_are_those_of_the_graph(weighted: bool, graph: Graph) -> None:
     shares = graph.shares(weighted=weighted).astype(np.float32)
     indptr, indices = (torch.from_numpy(each.astype(np.int64)) for each in (graph.indptr, graph.indices))
-    made = GraphLinks(graph, weighted=weighted, device=CPU)
+    made = graph_links(graph, weighted=weighted, device=CPU)
     for start, stop in ((0, USERS), (0, 1), (17, 60), (80, USERS), (0, USERS)):
         own = slice(graph.indptr[start], graph.indptr[stop])
         first = indptr[start : stop + 1] - indptr[start]
-        wanted, found = Links(first, indices[own], torch.from_numpy(shares[own])), made.to(start, stop)
+        wanted, found = Links(first, indices[own], torch.from_numpy(shares[own])), made(start, stop)
         assert all(torch.equal(getattr(wanted, name), getattr(found, name)) for name in ("first", "sender", "share"))

@@ -61,12 +61,12 @@ def test_a_step_is_the_loss_of_its_links_and_of_ranking(order: Order) -> None:
     ranking = make(with_ranking(replace(CONFIG, order=order), network_weight=0.0, beta=1.0))
     ranking.load(method.learned())
     batch = method.prepare(2, 1)
-    assert batch.drawn is not None
+    context_users, source_rows, target_rows = batch.drawn
     users = method.tables.tables["users"].clone().requires_grad_()
     contexts = users if order == 1 else method.tables.tables["contexts"]
-    heads = (batch.users if order == 1 else batch.drawn.contexts)[batch.drawn.target]
+    heads = (batch.users if order == 1 else context_users)[target_rows]
     losses = []
-    for source, (target, *noise) in zip(batch.users[batch.drawn.source].tolist(), heads.tolist(), strict=True):
+    for source, (target, *noise) in zip(batch.users[source_rows].tolist(), heads.tolist(), strict=True):
         assert target in method.data.graph.neighbors(source)
         assert len(noise) == 5
         far = sum(functional.softplus(users[source] @ contexts[other]) for other in noise)
@@ -79,9 +79,9 @@ def test_a_step_is_the_loss_of_its_links_and_of_ranking(order: Order) -> None:
         torch.autograd.backward(each)
     of_ranking, ours = (torch.zeros(N_USERS, 6) for _ in range(2))
     for owner, found in ((ranking, of_ranking), (method, ours)):
-        (touched,) = (each for each in owner.tables._touched if each.table == "users")
-        assert touched.values.grad is not None
-        found[touched.rows] = touched.values.grad
+        ((_, rows, values),) = (each for each in owner.tables._touched if each[0] == "users")
+        assert values.grad is not None
+        found[rows] = values.grad
     torch.testing.assert_close(ours, not_none(users.grad) + 0.7 * of_ranking)
 
 

@@ -58,8 +58,8 @@ def turn_of(method: MCNE, epoch: int, step: int) -> torch.Tensor:
 
 def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host."""
-    assert method.neighborhoods.device_sampler is not None
-    (users, hops, drawn), n_items = method.neighborhoods.device_sampler.draw(turn), method.data.n_items
+    assert method.device_sampler is not None
+    (users, hops, drawn), n_items = method.device_sampler.draw(turn), method.data.n_items
     row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
     hops = tuple(
@@ -95,9 +95,9 @@ def test_a_step_on_the_gpu_is_a_plain_step(
 ) -> None:
     kind = KINDS[name]
     there = make(kind, GPU, message=message)
-    assert there.neighborhoods.device_sampler is not None
-    assert there.neighborhoods.device_sampler.is_small
-    there.neighborhoods.device_sampler.is_small = is_small  # larger networks have rows for some users alone
+    assert there.device_sampler is not None
+    assert there.device_sampler.is_small
+    there.device_sampler.is_small = is_small  # larger networks have rows for some users alone
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message)
     assert there.is_capturable
@@ -114,7 +114,7 @@ def test_a_step_on_the_gpu_is_a_plain_step(
         assert ours.examples == wanted.examples
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(ours.per_behavior.cpu(), wanted.per_behavior, rtol=1e-5, atol=1e-6)
-    assert not {"_sampler", "_neighbors"} & {*vars(there.items), *vars(there.neighborhoods)}  # the host draws nothing
+    assert not {"_sampler", "_neighbors"} & {*vars(there.items), *vars(there)}  # the host draws nothing
     for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
         assert own.keys() == other.keys()
         for name, value in own.items():
@@ -164,8 +164,8 @@ def test_all_users_hear_all_neighbors_as_on_the_cpu(
 @pytest.mark.parametrize("is_small", [True, False])
 def test_a_step_draws_who_it_may(is_small: bool) -> None:
     method = make(MCNE, GPU, weighted_neighbors=True, neighbor_samples=(4, 3))
-    assert method.neighborhoods.device_sampler is not None
-    method.neighborhoods.device_sampler.is_small = is_small
+    assert method.device_sampler is not None
+    method.device_sampler.is_small = is_small
     data = method.data
     seen = [set(zip(user.tolist(), item.tolist(), strict=True)) for user, item in data.pairs]
     drawn_before = None
@@ -194,8 +194,8 @@ def test_a_turn_decides_what_is_drawn() -> None:
     for epoch, step in ((0, 0), (0, 1), (1, 0)):
         drawn = []
         for method in (first, second):
-            assert method.neighborhoods.device_sampler is not None
-            drawn.append(method.neighborhoods.device_sampler.draw(turn_of(method, epoch, step)))
+            assert method.device_sampler is not None
+            drawn.append(method.device_sampler.draw(turn_of(method, epoch, step)))
         assert torch.equal(drawn[0][0], drawn[1][0])
         assert torch.equal(drawn[0][2].items, drawn[1][2].items)
         assert torch.equal(drawn[0][2].item, drawn[1][2].item)
@@ -228,7 +228,7 @@ def test_what_the_gpu_cannot_draw_is_drawn_on_the_host(interpreted: pytest.Monke
     with pytest.warns(UserWarning, match="do not hold 4,096 negatives in rows of 6 numbers"):
         assert not make(MCNE, GPU, negatives=4096).is_capturable
     large = make(MCNE, GPU, batch_size=1, neighbor_samples=(3, 3))
-    assert not not_none(large.neighborhoods.device_sampler).is_small
+    assert not not_none(large.device_sampler).is_small
     everything.update(everything.loss(everything.prepare(0, 0)))
 
 

@@ -148,8 +148,8 @@ def test_gates_are_sigmoids_that_learn_and_are_not_clamped() -> None:
     assert isinstance(real, torch.nn.Parameter)
     with torch.no_grad():
         real[0, 0], real[1, 1] = 3.0, -2.0
-    assert soft.gates()[-1][0, 0].item() == pytest.approx(0.952574, abs=1e-6)
-    assert soft.gates()[-1][1, 1].item() == pytest.approx(0.119203, abs=1e-6)
+    assert soft.network.binary_masks()[-1][0, 0].item() == pytest.approx(0.952574, abs=1e-6)
+    assert soft.network.binary_masks()[-1][1, 1].item() == pytest.approx(0.119203, abs=1e-6)
     before = real.detach().clone()
     soft.update(soft.loss(soft.prepare(0, 0)))
     moved = (real.detach() - before)[:2]  # the rows of both behaviors: the last is in no loss
@@ -166,7 +166,7 @@ def test_the_artifact_of_soft_gate_scores_and_compares_users_under_the_gates() -
     data = dataset()
     made = soft.embeddings(data, {})
     assert made.trunk is None
-    last, gates = soft.levels()[-1].double(), soft.gates()[-1].double()
+    last, gates = soft.levels()[-1].double(), soft.network.binary_masks()[-1].double()
     assert gates.std() > 0.05
     for k, name in enumerate(data.behavior_names):
         gated = (last * gates[k]).numpy()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mcne.errors import UsageError
 from mcne.models.bpr import BPR, BPRConfig
-from mcne.models.node2vec import Node2vec, Node2vecB, Node2vecBConfig, Node2vecConfig, Walks
+from mcne.models.node2vec import Node2vec, Node2vecB, Node2vecBConfig, Node2vecConfig
 from mcne.models.settings import parse
 from mcne.models.skip_gram import NetworkBatch
 
@@ -58,14 +58,14 @@ def test_without_the_network_it_is_bpr(bias: bool) -> None:
     assert not shared.learned()["contexts"].any()
 
 
-def gradients(method: Node2vec, batch: NetworkBatch[Walks]) -> tuple[Tensor, dict[str, Tensor]]:
+def gradients(method: Node2vec, batch: NetworkBatch) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss, and by table the gradient of its rows in the step, all other rows 0."""
     loss = method.loss(batch).total
     torch.autograd.backward(loss)
     found = {name: torch.zeros_like(table) for name, table in method.tables.tables.items()}
-    for touched in method.tables._touched:
-        if touched.values.grad is not None:
-            found[touched.table][touched.rows] += touched.values.grad
+    for table, rows, values in method.tables._touched:
+        if values.grad is not None:
+            found[table][rows] += values.grad
     method.tables.forget()
     return loss.detach(), found
 
@@ -94,9 +94,9 @@ def test_a_step_is_the_double_loop_over_its_walks() -> None:
     ranking = make(with_ranking(CONFIG, network_weight=0.0, beta=1.0))
     ranking.load(method.learned())
     batch = method.prepare(2, 0)
-    assert batch.drawn is not None
-    users, contexts = method.tables.tables["users"][batch.users], method.tables.tables["contexts"][batch.drawn.contexts]
-    walks = zip(*(part.tolist() for part in (batch.drawn.center, batch.drawn.context, batch.drawn.noise)), strict=True)
+    context_users, center_rows, context_rows, noise_rows = batch.drawn
+    users, contexts = method.tables.tables["users"][batch.users], method.tables.tables["contexts"][context_users]
+    walks = zip(*(rows.tolist() for rows in (center_rows, context_rows, noise_rows)), strict=True)
     losses = []
     for center, context, noise in walks:
         for i in range(9):
@@ -107,8 +107,8 @@ def test_a_step_is_the_double_loop_over_its_walks() -> None:
     alone = ranking.loss(ranking.prepare(2, 0)).total.item()
     assert len(losses) == 16 * (2 * 2 + 2 * 3 + 5 * 4)
     assert method.loss(batch).total.item() == pytest.approx(alone + torch.stack(losses).mean().item(), rel=1e-5)
-    walked = batch.users[batch.drawn.center].numpy()
-    assert np.array_equal(walked, batch.drawn.contexts[batch.drawn.context].numpy())
+    walked = batch.users[center_rows].numpy()
+    assert np.array_equal(walked, context_users[context_rows].numpy())
     graph = method.data.graph
     assert all(there in graph.neighbors(here) for walk in walked for here, there in pairwise(walk))
 

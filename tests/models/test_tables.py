@@ -20,7 +20,7 @@ def test_a_table_in_a_file_is_the_one_in_memory(tmp_path: Path) -> None:
     plain = normal_table(50, 7, std=0.1, stream=Stream(1, "table"))
     with room(tmp_path, memory=0):
         filed = normal_table(50, 7, std=0.1, stream=Stream(1, "table"))
-        zeros = new_table(3, 4, dtype=torch.float64, zero=True)
+        zeros = new_table(3, 4, like=torch.empty(0, dtype=torch.float64), zero=True)
     assert torch.equal(plain, filed)
     assert torch.equal(zeros, torch.zeros(3, 4, dtype=torch.float64))
     for table in (plain, filed):

@@ -22,12 +22,12 @@ from mcne.embeddings.scorer import Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import GraphLinks, infer
+from mcne.models.inference import graph_links, infer
 from mcne.models.mcne import BinaryMask, ConditionalNetwork, Mask
 from mcne.models.mcne_variants import open_mask, random_mask
-from mcne.models.neighborhoods import Batch, Neighborhoods, NeighborhoodSteps
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
-from mcne.models.ranking import DotRanking, step_loss
+from mcne.models.neighborhoods import Batch, NeighborhoodSteps
+from mcne.models.optimizer import DenseAdam, RowAdam
+from mcne.models.ranking import DotRanking, StepLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import copied, to_numpy
 from mcne.randomness import Stream
@@ -52,8 +52,11 @@ class TransferConfig:
     control: Control = "none"
 
 
-class Transfer(NeighborhoodSteps):
+class Transfer(NeighborhoodSteps, StepLearner):
     """One behavior behind the training contract; ``items`` are its item vectors where only masks are to learn."""
+
+    network: ConditionalNetwork
+    adam: DenseAdam | None
 
     def __init__(
         self,
@@ -73,9 +76,8 @@ class Transfer(NeighborhoodSteps):
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
         stream = Stream(seed, "initialize", "masks", *data.names)
         self.network = self._frozen_network(trunk, () if is_whole else trunk.combine, stream).to(device)
-        self._links = GraphLinks(data.graph, weighted=trunk.weighted, device=device)
+        self._links = graph_links(data.graph, weighted=trunk.weighted, device=device)
         self.items = DotRanking(data, config, width=base.width, bias=False, seed=seed, device=device)
-        self.tables: RowAdam | None = None
         if items is None:
             own = self.items.tables()
             rate = config.learning_rate
@@ -84,38 +86,24 @@ class Transfer(NeighborhoodSteps):
         else:
             self.item_tables = {ITEMS: torch.tensor(np.ascontiguousarray(items)).to(device)}
         masks = self.learned_masks().values()
-        self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
+        self.adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
         widest = max(mask().shape[1] for mask in self.network.masks)
         samples = () if is_whole else config.neighbor_samples
-        self.neighborhoods = Neighborhoods(self.items, samples, weighted=trunk.weighted, widest=widest)
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch."""
-        return self.items.n_steps
+        self.sample_neighborhoods(samples, weighted=trunk.weighted, widest=widest)
 
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7 of the new behavior, plus the L2 of what it scores (reading 8)."""
         if self.tables is not None:
             self.tables.forget()
-        batch = self.neighborhoods.drawn(batch)
+        batch = self.drawn(batch)
         last = self.network(take_rows(self.users, batch.users), batch.hops)  # [n_K, d_K], before the last mask
         ranking, scored = self.items.loss(self._rows, batch.triples, last, self.network.masks[-1]())
         return step_loss(ranking, self.config.l2 * scored, batch.triples)
 
-    def update(self, loss: StepLoss) -> None:
-        """Descend; masks that learn stay in their range, and it is counted how many entries turn over."""
-        if self._adam is not None:
-            self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        for optimizer in (self.tables, self._adam):
-            if optimizer is not None:
-                optimizer.step()
-
     def vitals(self) -> dict[str, float]:
         """The density of the mask at each level, and how often an entry has turned over since the start."""
         density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
-        return density | {"mask_flips": 0.0 if self._adam is None else float(self._adam.turned)}
+        return density | {"mask_flips": 0.0 if self.adam is None else float(self.adam.turned)}
 
     def scorer(self) -> Scorer:
         """Users by their last level under the new mask, items by their table."""
@@ -140,31 +128,9 @@ class Transfer(NeighborhoodSteps):
         added = {**self.base.provenance.get("added", {}), space.name: own}
         return replace(self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added})
 
-    def learned(self) -> dict[str, Tensor]:
-        """The real values behind the masks, and the items; of these, what learns."""
-        tables = {} if self.tables is None else dict(self.tables.tables)
-        return tables | {name: real.detach() for name, real in self.learned_masks().items()}
-
-    def memory(self) -> dict[str, Tensor]:
-        """What the optimizers remember, and the count of flips."""
-        rows = {} if self.tables is None else self.tables.memory()
-        return rows if self._adam is None else rows | adam_memory(self._adam) | {"flips": self._adam.turned}
-
-    @torch.no_grad()
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over masks and items."""
-        if self.tables is not None:
-            self.tables.load_tables(learned)
-        for name, real in self.learned_masks().items():
-            real.copy_(learned[name])
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what the optimizers remembered."""
-        if self.tables is not None:
-            self.tables.load_memory(memory)
-        if self._adam is not None:
-            load_adam(self._adam, memory)
-            self._adam.load_turned(memory["flips"])
+    def dense(self) -> dict[str, Tensor]:
+        """The real values behind the masks that learn."""
+        return {name: real.detach() for name, real in self.learned_masks().items()}
 
     def _frozen_network(
         self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...], stream: Stream

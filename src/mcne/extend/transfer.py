@@ -20,7 +20,7 @@ from mcne.embeddings.trunk import Trunk
 from mcne.errors import DataError, UsageError
 from mcne.extend.learner import Transfer, TransferConfig
 from mcne.models.contract import Method, TrainingData
-from mcne.models.memory import Estimate, estimate_transfer
+from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
 from mcne.models.registry import METHODS
 from mcne.models.settings import TrainingSettings, parse
 from mcne.training.run import SPEC, TRANSFER, Run, RunSpec
@@ -133,16 +133,10 @@ class _Transferring(Training):
         """The memory that it needs; whole vectors are a network without layers."""
         config, settings = self.parsed
         is_whole = config.control == "whole-vector"
-        return estimate_transfer(
-            (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks),
-            () if is_whole else config.neighbor_samples,
-            config,
-            settings,
-            self.dataset,
-            self.split,
-            weighted=self.trunk.weighted,
-            is_on_gpu=self.device.type != "cpu",
-        )
+        size = TrainingSize(config, settings, self.dataset, self.split, is_on_gpu=self.device.type != "cpu")
+        widths = (self.base.width,) if is_whole else tuple(level.shape[1] for level in self.trunk.masks)
+        samples = () if is_whole else config.neighbor_samples
+        return estimate_transfer(size, widths, samples, weighted=self.trunk.weighted)
 
     def make(self, data: TrainingData, path: Path) -> Method:
         """The learner; items that come before its masks are trained first, in a run within the run."""

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import DotEmbedder, DotRanking, Ranked, TableLearner, step_loss, user_table
+from mcne.models.ranking import DotEmbedder, Ranked, VectorLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import to_device
 
@@ -39,14 +38,13 @@ class BPRBatch:
     triples: Ranked
 
 
-class BPR(TableLearner, DotEmbedder):
+class BPR(VectorLearner, DotEmbedder):
     """Matrix factorization learned by ranking pairs."""
 
+    config: BPRConfig
+
     def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
-        self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
-        tables = {"users": user_table(data.n_users, config.width, seed=seed)} | self.items.tables()
-        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
+        super().__init__(data, config, widths=(config.width,), bias=config.bias, seed=seed, device=device)
 
     def prepare(self, epoch: int, step: int) -> BPRBatch:
         """Draw the triples of all behaviors."""

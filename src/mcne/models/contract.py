@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,9 +20,7 @@ from mcne.embeddings.scorer import Scorer
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The graph, the training pairs and users' attributes. Nothing of validation or test is in it, so no method can
-    see any.
-    """
+    """The graph, the training pairs and users' attributes, and nothing of validation or test for a method to see."""
 
     graph: Graph
     names: tuple[str, ...]
@@ -34,11 +32,6 @@ class TrainingData:
     def n_users(self) -> int:
         """Users of the network."""
         return self.graph.n_users
-
-    def only(self, behavior: int) -> TrainingData:
-        """The same network with one of its behaviors."""
-        one = slice(behavior, behavior + 1)
-        return replace(self, names=self.names[one], n_items=self.n_items[one], pairs=self.pairs[one])
 
     @classmethod
     def of(cls, dataset: SocialDataset, split: Split) -> TrainingData:

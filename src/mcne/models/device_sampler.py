@@ -20,6 +20,7 @@ from mcne.kernels.triples import AllTriples
 from mcne.kernels.triton import draws
 from mcne.kernels.triton.groups import FEW, NOBODY, Distinct, distinct, distinct_few, groups_of_rows
 from mcne.models.ranking import DotRanking
+from mcne.models.tables import to_device
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import cumulative_shares
 from mcne.sampling.triples import Positives, Unseen
@@ -49,8 +50,7 @@ class DeviceSampler:
             catalog,
         )
         most_seen = max(int(np.diff(each.indptr).max(initial=0)) for each in unseen)
-        on_device = (torch.from_numpy(np.ascontiguousarray(each)).to(device) for each in arrays)
-        self.pairs = draws.Pairs(most_seen.bit_length() + 1, *on_device)
+        self.pairs = draws.Pairs(most_seen.bit_length() + 1, *(to_device(each, device) for each in arrays))
         most_links = int(np.diff(graph.indptr).max(initial=0))
         self.network = draws.Network(
             torch.tensor(graph.indptr, device=device),
@@ -82,7 +82,8 @@ class DeviceSampler:
 
     def _distinct(self, user: Tensor, item: Tensor) -> tuple[Distinct, Distinct]:
         """The distinct users and items of triples."""
-        lengths, none = (user.numel(), item.numel()), (self._n_users, self._n_items)
+        lengths = (user.numel(), item.numel())
+        none = (self._n_users, self._n_items)
         most = (min(lengths[0], none[0]), min(lengths[1], none[1]))
         if lengths[1] <= FEW:
             both = user.as_strided((sum(lengths),), (1,))  # as they were drawn, the one after the other
@@ -103,7 +104,8 @@ class DeviceSampler:
 
     def _hops_of_all(self, key: Tensor, users: Tensor) -> tuple[Tensor, list[TensorHop]]:
         """The same where everybody has a row: nothing is to be sorted before all is drawn, and then once."""
-        levels, n_users = list(reversed(range(len(self._sizes)))), self._n_users
+        levels = list(reversed(range(len(self._sizes))))
+        n_users = self._n_users
         lengths = [(self._sizes[k] + 1) * (n_users if at else len(users)) for at, k in enumerate(levels)]
         fits_short = len(levels) * (n_users + 1) <= torch.iinfo(torch.int16).max
         keys = users.new_empty(sum(lengths), dtype=torch.int16 if fits_short else torch.int32)  # less to sort by

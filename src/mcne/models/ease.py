@@ -104,8 +104,7 @@ def ridge_inverse(rows: Matrix, *, l2: float, device: torch.device) -> NDArray[n
     system.diagonal().add_(1)
     factor, failed = torch.linalg.cholesky_ex(system)
     del system  # so that no more than three such matrices are in memory at any time
-    if failed:
-        raise _too_small(l2)
+    _require_precision(is_enough=not failed, l2=l2)
     return to_numpy(torch.cholesky_inverse(factor).T.contiguous())  # symmetric, and column by column
 
 
@@ -122,11 +121,12 @@ def _quadratic_forms(records: Matrix, inverse: NDArray[np.float64]) -> NDArray[n
 
 def _checked(diagonal: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
     """diag(λP), unless rounding has spoiled it."""
-    if np.any(~(diagonal >= LEAST_DIAGONAL)):
-        raise _too_small(l2)
+    _require_precision(is_enough=bool(np.all(diagonal >= LEAST_DIAGONAL)), l2=l2)
     return diagonal
 
 
-def _too_small(l2: float) -> UsageError:
-    text = f"setting l2: {l2:g} is too small to be solved for in double precision with these records; raise it"
-    return UsageError(text)
+def _require_precision(*, is_enough: bool, l2: float) -> None:
+    if not is_enough:
+        raise UsageError(
+            f"setting l2: {l2:g} is too small to be solved for in double precision with these records; raise it"
+        )

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.kernels.edges import TensorHop
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import GraphLinks, infer
+from mcne.models.inference import graph_links, infer
 from mcne.models.mcne import ConditionalNetwork
 from mcne.models.mcne_variants import open_mask
-from mcne.models.neighborhoods import check_widths, hops_of
-from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import DotEmbedder, DotRanking, NetworkLearner, Ranked, step_loss, user_table
+from mcne.models.neighborhoods import Batch, check_widths, hops_of
+from mcne.models.optimizer import DenseAdam
+from mcne.models.ranking import DotEmbedder, VectorLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
 from mcne.models.tables import take, to_device
@@ -62,26 +61,22 @@ class GraphSageConfig:
 
 
 @dataclass(frozen=True)
-class GraphSageBatch:
-    """A step's inputs."""
+class GraphSageBatch(Batch):
+    """A step's inputs; the triples are of ``ranked``."""
 
-    users: Tensor  # [n₀] users whose initial vectors are needed
-    hops: tuple[TensorHop, ...]
-    triples: Ranked  # of ranked
     ranked: Tensor  # [r] rows of the last level's users
     walks: Tensor  # [W, L] rows of the last level's users
     noise: Tensor  # [N] rows of the last level's users
 
 
-class GraphSage(NetworkLearner, DotEmbedder):
+class GraphSage(VectorLearner, DotEmbedder):
     """Users by sampled neighborhoods, items by BPR over them."""
 
+    config: GraphSageConfig
     network: ConditionalNetwork
 
     def __init__(self, data: TrainingData, config: GraphSageConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
-        self._seed = seed
-        self.items = DotRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
+        super().__init__(data, config, widths=config.widths, bias=config.bias, seed=seed, device=device)
         self.network = ConditionalNetwork(
             1,
             config.widths,
@@ -90,13 +85,11 @@ class GraphSage(NetworkLearner, DotEmbedder):
             last_activation=False,
             stream=Stream(seed, "initialize", "network"),
         ).to(device)
-        tables = {"users": user_table(data.n_users, config.widths[0], seed=seed)} | self.items.tables()
-        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
         weighted = config.weighted_neighbors
         self._neighbors = NeighborSampler(data.graph, config.neighbor_samples, weighted=weighted)
         self._noise = Noise(data.graph, weighted=weighted)
-        self._links = GraphLinks(data.graph, weighted=weighted, device=device)
+        self._links = graph_links(data.graph, weighted=weighted, device=device)
         self._walks = WalkCorpus(
             Walker(data.graph, weighted=weighted),
             np.flatnonzero(data.graph.degrees),
@@ -110,10 +103,10 @@ class GraphSage(NetworkLearner, DotEmbedder):
         """Draw the triples of all behaviors, the next walks, noise, and the neighborhood of all their users."""
         ranked, triples = self.items.draw_ranked(epoch, step)
         walks = self._walks.batch(epoch * self.n_steps + step)
-        stream = Stream(self._seed, "network negatives", epoch, step)
+        stream = Stream(self.items.seed, "network negatives", epoch, step)
         noise = self._noise.draw(self.config.network_negatives if len(walks) else 0, stream)
         seeds, rows = distinct(self.data.n_users, ranked, walks, noise)
-        around = self._neighbors.sample(seeds, seed=self._seed, epoch=epoch, step=step)
+        around = self._neighbors.sample(seeds, seed=self.items.seed, epoch=epoch, step=step)
         return GraphSageBatch(
             to_device(around.users, self.device),
             hops_of(around, self.device, widest=max(self.config.widths)),

@@ -5,8 +5,9 @@ Some receivers take from some senders at a time, so that what is held beside the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,33 +45,31 @@ class Links:
         return Links(before[self.first], self.sender[chosen] - start, self.share[chosen])
 
 
-class GraphLinks:
-    """The links of a graph; ``weighted`` shares are in proportion to link weights.
+LinksTo = Callable[[int, int], Links]
+"""Gives the links to the receivers from one to before another."""
 
-    They are made when they are needed, which takes less memory than to keep all: a graph is much smaller.
+
+def graph_links(graph: Graph, *, weighted: bool, device: torch.device) -> LinksTo:
+    """Those of a graph; ``weighted`` shares are in proportion to link weights.
+
+    They are made when they are needed, which takes less memory than to keep all: a graph is much smaller. The last are
+    kept, which are all of a small network.
     """
 
-    def __init__(self, graph: Graph, *, weighted: bool, device: torch.device) -> None:
-        self._graph, self._weighted, self._device = graph, weighted, device
-        self._last: tuple[tuple[int, int], Links] | None = None
-
-    def to(self, start: int, stop: int) -> Links:
-        """Those to the receivers from ``start`` to ``stop``; the last are kept, which are all of a small network."""
-        if self._last is None or self._last[0] != (start, stop):
-            self._last = (start, stop), self._make(start, stop)
-        return self._last[1]
-
-    def _make(self, start: int, stop: int) -> Links:
-        graph, first = self._graph, self._graph.indptr[start : stop + 1].astype(np.int64)
+    @lru_cache(maxsize=1)
+    def links_to(start: int, stop: int) -> Links:
+        first = graph.indptr[start : stop + 1].astype(np.int64)
         own = slice(first[0], first[-1])
         first -= first[0]
         some = Graph(first, graph.indices[own], None if graph.weights is None else graph.weights[own])
-        arrays = (first, some.indices.astype(np.int64), some.shares(weighted=self._weighted).astype(np.float32))
-        return Links(*(to_device(each, self._device) for each in arrays))
+        arrays = (first, some.indices.astype(np.int64), some.shares(weighted=weighted).astype(np.float32))
+        return Links(*(to_device(each, device) for each in arrays))
+
+    return links_to
 
 
 @torch.no_grad()
-def infer(network: ConditionalNetwork, vectors: Tensor, links: GraphLinks) -> list[Tensor]:
+def infer(network: ConditionalNetwork, vectors: Tensor, links: LinksTo) -> list[Tensor]:
     """Every level of all users from the initial ``vectors`` [users, d₀]: K+1 × [users, d_k]."""
     levels = [vectors]
     for k, layer in enumerate(network.message_layers()):
@@ -80,13 +79,12 @@ def infer(network: ConditionalNetwork, vectors: Tensor, links: GraphLinks) -> li
 
 
 @torch.no_grad()
-def receive_from_all(layer: MessageLayer, vectors: Tensor, masks: Tensor, links: GraphLinks) -> Tensor:
+def receive_from_all(layer: MessageLayer, vectors: Tensor, masks: Tensor, links: LinksTo) -> Tensor:
     """The layer for all users, [m, d_out], from ``vectors`` [m, d_in] and ``masks`` [B, d_in].
 
     Senders come in their order, in which those of a receiver are too: the bytes of all at once.
     """
-    size = len(vectors), len(layer.combine)
-    received = new_table(*size, dtype=vectors.dtype, device=vectors.device, lasts=False)
+    received = new_table(len(vectors), len(layer.combine), like=vectors, lasts=False)
     n_senders, n_receivers = _at_once(layer, vectors, masks)
     for start, stop in _ranges(0, len(vectors), n_receivers):
         messages = _messages(layer, vectors, (start, stop), masks, links, n_senders)
@@ -110,7 +108,7 @@ def _at_once(layer: MessageLayer, vectors: Tensor, masks: Tensor) -> tuple[int, 
 
 
 def _messages(
-    layer: MessageLayer, vectors: Tensor, receivers: tuple[int, int], masks: Tensor, links: GraphLinks, n_senders: int
+    layer: MessageLayer, vectors: Tensor, receivers: tuple[int, int], masks: Tensor, links: LinksTo, n_senders: int
 ) -> Tensor:
     """Eq. 3–5 and the mean of Eq. 6 for the receivers from the first to before the second, [n, d_in].
 
@@ -128,16 +126,17 @@ def _messages(
         near = layer.project_all(senders, of_sender)  # [high − low, B, t]
         sent = senders.new_ones(len(senders), len(masks)) if layer.is_literal else senders
         for first, last in _ranges(start, stop, USERS_AT_ONCE):
-            some = links.to(first, last)
+            some = links(first, last)
             some = some if len(senders) == len(vectors) else some.sent_by(low, high)
             here = layer.project_all(vectors[first:last], of_receiver)
             add_messages(layer, sent, near, here, gates, some, messages[first - start : last - start])
     return vectors[start:stop] * weighed(messages, masks.T) if layer.is_literal else messages
 
 
-def _even(layer: MessageLayer, vectors: Tensor, receivers: tuple[int, int], masks: Tensor, links: GraphLinks) -> Tensor:
+def _even(layer: MessageLayer, vectors: Tensor, receivers: tuple[int, int], masks: Tensor, links: LinksTo) -> Tensor:
     """The same where all behaviors weigh the same."""
-    own, some = vectors[slice(*receivers)], links.to(*receivers)
+    own = vectors[slice(*receivers)]
+    some = links(*receivers)
     has_neighbors = (some.first.diff() > 0)[:, None].to(own.dtype)
     sent = own * has_neighbors if layer.is_literal else shared_sum(vectors, some.first, some.sender, some.share)
     return sent * masks.mean(dim=0)
@@ -163,10 +162,7 @@ def add_messages(
 
 
 def trunk_of(network: ConditionalNetwork, levels: Sequence[Tensor], *, weighted: bool) -> Trunk:
-    """What an artifact keeps of a network to explain links and to add users, with its ``levels`` below the last.
-
-    ``weighted`` says whether neighbors had shares by the weights of their links.
-    """
+    """What an artifact keeps of a network to explain links and to add users, with its ``levels`` below the last."""
     layers = network.message_layers()
     attention = tuple(
         Attention(to_numpy(layer.project).copy(), to_numpy(layer.score).copy())

@@ -28,7 +28,7 @@ from torch.nn import functional
 from mcne.data.graph import offsets
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import DotEmbedder, DotRanking, Rows, TableLearner, Triples, step_loss
+from mcne.models.ranking import DotEmbedder, DotRanking, Rows, StepLearner, Triples, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream
@@ -114,12 +114,11 @@ class FMBatch:
     kept: tuple[Tensor | None, ...] = ()  # of NFM: [P, width] of each dropout
 
 
-class FactorizationMachine(TableLearner):
-    """LibFM and NFM: tables of users, friends and items, each with weights, and the constant w₀; logistic regression on
-    records and drawn zeros.
-    """
+class FactorizationMachine(StepLearner):
+    """Logistic regression on records and drawn zeros: tables of users, friends and items with weights, and w₀."""
 
     config: LibFMConfig | NFMConfig
+    tables: RowAdam
 
     def __init__(self, data: TrainingData, config: LibFMConfig | NFMConfig, *, seed: int, device: torch.device) -> None:
         self.data, self.config, self.device = data, config, device

@@ -5,7 +5,6 @@ The items of all behaviors are nodes of one graph. ``lightgcn-trust`` has the tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,7 @@ from torch.nn import functional
 from mcne.data.graph import Graph
 from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
-from mcne.models.optimizer import adam_memory, load_adam
-from mcne.models.ranking import TableLearner
+from mcne.models.node_ranking import NodeEmbedder, NodeTriples, joint_graph, rank_triples
 from mcne.models.settings import Amount, Count, Rate, Whole
 from mcne.models.tables import normal_table, to_device
 from mcne.randomness import Stream
@@ -82,10 +79,7 @@ class Smoothing:
 
 
 class _Smooth(torch.autograd.Function):
-    """``A`` is symmetric and so is every polynomial of it: the gradient is smoothed as the vectors are.
-
-    So no product with a transposed matrix is needed, and each sum has its fixed order both ways.
-    """
+    """The gradient is smoothed as the vectors are, ``A`` being symmetric: each sum has its fixed order both ways."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, smoothing: Smoothing) -> Tensor:
@@ -97,29 +91,27 @@ class _Smooth(torch.autograd.Function):
         return ctx.smoothing.apply(gradients[0].contiguous()), None
 
 
-class LightGCN(NodeEmbedder, TableLearner):
+class LightGCN(NodeEmbedder):
     """A free vector per node; users and items are scored by their smoothed vectors."""
 
     trust = False
+    config: LightGCNConfig
 
     def __init__(self, data: TrainingData, config: LightGCNConfig, *, seed: int, device: torch.device) -> None:
-        self.config, self.device = config, device
-        self.ranking = NodeRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
-        self.items = self.ranking.items
+        super().__init__(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
         self.smoothing = Smoothing(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
-        stream, width = Stream(seed, "initialize", "nodes"), config.width
-        tables = [  # as Glorot and Bengio initialize, users and items apart as in the origin
-            normal_table(n, width, std=(2 / (n + width)) ** 0.5, stream=stream)
-            for n in (data.n_users, sum(data.n_items))
-        ]
+        stream = Stream(seed, "initialize", "nodes")
+        width = config.width
+        sizes = (data.n_users, sum(data.n_items))  # apart as in the origin, each as Glorot and Bengio initialize
+        tables = [normal_table(n, width, std=(2 / (n + width)) ** 0.5, stream=stream) for n in sizes]
         self.nodes = nn.Parameter(torch.cat(tables).to(device))  # [nodes, d]; smoothing makes all learn in every step
         self.bias = nn.Parameter(torch.zeros(len(self.nodes), 1, device=device)) if config.bias else None  # [nodes, 1]
-        self._parameters = {"nodes": self.nodes} | ({} if self.bias is None else {"bias": self.bias})
-        self._adam = torch.optim.Adam(self._parameters.values(), lr=config.learning_rate, fused=True)
+        parameters = [each for each in (self.nodes, self.bias) if each is not None]
+        self.adam = torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
 
     def prepare(self, epoch: int, step: int) -> LightGCNBatch:
         """Draw the triples of all behaviors."""
-        nodes, triples = self.ranking.draw(epoch, step)
+        nodes, triples = self.draw(epoch, step)
         return LightGCNBatch(to_device(nodes, self.device), triples)
 
     def loss(self, batch: LightGCNBatch) -> StepLoss:
@@ -131,33 +123,13 @@ class LightGCN(NodeEmbedder, TableLearner):
             batch.triples, scored=smoothed, decayed=free, bias=bias, ranking_loss=bpr_loss, l2=self.config.l2
         )
 
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self._adam.step()
-
     def vectors(self) -> Tensor:
         """The smoothed vectors of all nodes, [nodes, d]."""
         return self.smoothing.apply(self.nodes.detach())
 
-    def learned(self) -> dict[str, Tensor]:
+    def dense(self) -> dict[str, Tensor]:
         """The free vectors, and the bias."""
-        return {name: parameter.detach() for name, parameter in self._parameters.items()}
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return adam_memory(self._adam)
-
-    @torch.no_grad()
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over free vectors, and the bias."""
-        for name, parameter in self._parameters.items():
-            parameter.copy_(learned[name])
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        load_adam(self._adam, memory)
+        return {"nodes": self.nodes.detach()} | ({} if self.bias is None else {"bias": self.bias.detach()})
 
 
 class LightGCNTrust(LightGCN):

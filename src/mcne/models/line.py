@@ -9,6 +9,7 @@ Items are learned as in Node2vec and Node2vec-B: see :class:`mcne.models.skip_gr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,14 +20,12 @@ from torch import Tensor
 
 from mcne.models.bpr import BPRConfig
 from mcne.models.contract import TrainingData
-from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import user_table
 from mcne.models.settings import Amount, Count
 from mcne.models.skip_gram import NetworkTaught, logistic_loss
-from mcne.models.tables import take, to_device
+from mcne.models.tables import take
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.links import LinkSampler
+from mcne.sampling.links import LinkSampler, Noise
 
 
 @dataclass(frozen=True)
@@ -50,33 +49,32 @@ class LINEBConfig(LINEConfig):
     beta: Amount = 1.0
 
 
-@dataclass(frozen=True)
-class DrawnLinks:
-    """The links of a step with their negatives."""
-
-    contexts: Tensor  # [m] distinct users, of the second order alone
-    source: Tensor  # [e] rows of the step's users
-    target: Tensor  # [e, 1 + N] rows of contexts, of the first order rows of the step's users; negatives follow
-
-
-class LINE(NetworkTaught[DrawnLinks]):
+class LINE(NetworkTaught):
     """Users by links and negatives, items by BPR over them."""
 
     config: LINEConfig
 
     def __init__(self, data: TrainingData, config: LINEConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
-        tables = {"users": user_table(data.n_users, config.width, seed=seed)} | self.items.tables()
-        if config.order == 2:
-            tables["contexts"] = torch.zeros(data.n_users, config.width)  # as LINE starts
-        self.tables = RowAdam(tables, learning_rate=config.learning_rate, joined=self.items.joined, device=device)
+        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._links = LinkSampler(data.graph, weighted=config.weighted_neighbors)
         self._weights = torch.tensor([[[1.0] + [-1.0] * config.network_negatives]], device=device)  # [1, 1, 1 + N]
 
-    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[Any], NDArray[Any], DrawnLinks]:
-        """Links and their negatives."""
-        source, target = self._links.draw(self.config.link_batch, Stream(self._seed, "links", epoch, step))
-        stream = Stream(self._seed, "network negatives", epoch, step)
+    def user_tables(self, width: int) -> dict[str, Tensor]:
+        """Users, and of the second order contexts."""
+        tables = super().user_tables(width)
+        if self.config.order == 2:
+            tables["contexts"] = torch.zeros(self.data.n_users, width)  # as LINE starts
+        return tables
+
+    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> list[NDArray[Any]]:
+        """Links and their negatives: distinct contexts [m] of the second order, and rows of both ends.
+
+        The first end's are rows of the step's users [e]; the other end's and its negatives' are rows of contexts, of
+        the first order rows of users, [e, 1 + N].
+        """
+        source, target = self._links.draw(self.config.link_batch, Stream(self.items.seed, "links", epoch, step))
+        stream = Stream(self.items.seed, "network negatives", epoch, step)
         noise = self._noise.draw((len(source), self.config.network_negatives), stream)
         heads = np.concatenate([target[:, None], noise], axis=1)
         if self.config.order == 1:
@@ -85,12 +83,13 @@ class LINE(NetworkTaught[DrawnLinks]):
         else:
             users, (rows, tail) = distinct(self.data.n_users, ranked, source)
             contexts, (head,) = distinct(self.data.n_users, heads)
-        return users, rows, DrawnLinks(*(to_device(array, self.device) for array in (contexts, tail, head)))
+        return [users, rows, contexts, tail, head]
 
-    def network_loss(self, users: Tensor, drawn: DrawnLinks) -> Tensor:
+    def network_loss(self, users: Tensor, drawn: Sequence[Tensor]) -> Tensor:
         """The mean over links of ``softplus(−⟨u_i, c_j⟩) + Σ_n softplus(⟨u_i, c_n⟩)``, 0 of none (Eq. 7 of LINE)."""
-        contexts = users if self.config.order == 1 else self.tables.rows("contexts", drawn.contexts)
-        source, target = take(users, drawn.source)[:, None], take(contexts, drawn.target)  # [e, 1, d], [e, 1 + N, d]
+        context_users, tail, head = drawn
+        contexts = users if self.config.order == 1 else self.tables.rows("contexts", context_users)
+        source, target = take(users, tail)[:, None], take(contexts, head)  # [e, 1, d] and [e, 1 + N, d]
         return logistic_loss(source, target, self._weights) / max(1, len(source))
 
 

@@ -23,10 +23,10 @@ from mcne.kernels.edges import TensorHop, aggregate, masked_halves, mean_of_send
 from mcne.kernels.products import gated, weighed
 from mcne.kernels.triples import parameter_l2
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import GraphLinks, infer, trunk_of
-from mcne.models.neighborhoods import Batch, Neighborhoods, NeighborhoodSteps, check_widths
-from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import DotRanking, NetworkLearner, step_loss, user_table
+from mcne.models.inference import graph_links, infer, trunk_of
+from mcne.models.neighborhoods import Batch, NeighborhoodSteps, check_widths
+from mcne.models.optimizer import DenseAdam
+from mcne.models.ranking import VectorLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import normal_parameter, take, to_numpy
 from mcne.randomness import Stream
@@ -79,8 +79,6 @@ class BinaryMask(nn.Module):
 
     Drawn from U(−0.5, 0.5). The optimizer keeps them in [−1, 1], beyond which they could no longer turn back.
     """
-
-    bounded = True
 
     def __init__(self, rows: int, width: int, *, stream: Stream) -> None:
         super().__init__()
@@ -210,8 +208,8 @@ class ConditionalNetwork(nn.Module):
         return [mask().detach() for mask in self.masks]
 
     def bounded(self) -> list[nn.Parameter]:
-        """The real values behind masks, which the optimizer keeps in [−1, 1]."""
-        return [mask.real for mask in self.masks if isinstance(mask, BinaryMask) and mask.bounded]
+        """The real values behind binary masks, which the optimizer keeps in [−1, 1]."""
+        return [mask.real for mask in self.masks if type(mask) is BinaryMask]
 
     def message_layers(self) -> list[MessageLayer]:
         """The layers, the first first."""
@@ -225,15 +223,17 @@ class ConditionalNetwork(nn.Module):
 # --- Eq. 7–8: loss, and the training ---
 
 
-class MCNE(NeighborhoodSteps, NetworkLearner):
+class MCNE(NeighborhoodSteps, VectorLearner):
     """The paper's model behind the training contract."""
 
     attention = True
+    may_draw_on_gpu = True
+    config: MCNEConfig
     network: ConditionalNetwork
+    adam: DenseAdam
 
     def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device = data, config, device
-        self.items = DotRanking(data, config, width=config.widths[-1], bias=False, seed=seed, device=device)
+        super().__init__(data, config, widths=config.widths, bias=False, seed=seed, device=device)
         stream = Stream(seed, "initialize", "network")
         self.network = ConditionalNetwork(
             len(data.names) + 1,
@@ -244,26 +244,19 @@ class MCNE(NeighborhoodSteps, NetworkLearner):
             last_activation=config.last_activation,
             stream=stream,
         ).to(device)
-        self.neighborhoods = Neighborhoods(
-            self.items,
+        self.sample_neighborhoods(
             config.neighbor_samples,
             weighted=config.weighted_neighbors,
             widest=max(*config.widths, config.attention_width, len(data.names) + 1),
-            may_draw_on_gpu=self.may_draw_on_gpu,
+            may_draw_on_gpu=self.may_draw_on_gpu and config.l2_form == "scored",  # else all learns in every step
         )
-        self._links = GraphLinks(data.graph, weighted=config.weighted_neighbors, device=device)
-        tables = self.user_tables() | self.items.tables()
+        self._links = graph_links(data.graph, weighted=config.weighted_neighbors, device=device)
         rate = config.learning_rate
-        self.tables = RowAdam(tables, learning_rate=rate, device=device, joined=self.items.joined)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=rate, bounded=self.network.bounded())
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """How the masks of a level are made, from their number and width."""
         return partial(BinaryMask, stream=stream)
-
-    def user_tables(self) -> dict[str, Tensor]:
-        """The table of users: the vectors that they start from."""
-        return {"users": user_table(self.data.n_users, self.config.widths[0], seed=self.items.seed)}
 
     def initial(self, users: Tensor) -> Tensor:
         """The vectors that distinct users start from, [n, d₀], which learn in this step."""
@@ -273,15 +266,10 @@ class MCNE(NeighborhoodSteps, NetworkLearner):
         """Those of all users; ``for_good`` they never change again."""
         return self.tables.given_away("users") if for_good else self.tables.tables["users"]
 
-    @property
-    def may_draw_on_gpu(self) -> bool:
-        """Whether steps may be drawn on a GPU: not where all parameters learn in every step."""
-        return self.config.l2_form == "scored"
-
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 8: the mean over behaviors of Eq. 7, ``−ln σ(⟨u_i|c, z_p⟩ − ⟨u_i|c, z_n⟩)``, plus L2 (reading 8)."""
         self.tables.forget()
-        batch = self.neighborhoods.drawn(batch)
+        batch = self.drawn(batch)
         last = self.network(self.initial(batch.users), batch.hops)  # [n_K, d_K], before the last mask
         masks = self.network.masks[-1]()  # [C + 1, d_K], of which the last is no behavior's
         ranking, penalty = self.items.loss(self._rows, batch.triples, last, masks)  # Eq. 7 of each behavior, [C]
@@ -308,18 +296,7 @@ class MCNE(NeighborhoodSteps, NetworkLearner):
         _, *between, last = self.levels()
         levels = [self.all_initial(for_good=True), *between]
         trunk = trunk_of(self.network, levels, weighted=self.config.weighted_neighbors)
-        return self.items.embeddings(
-            self.tables.tables, last, dataset=dataset, provenance=provenance, masks=trunk.masks[-1][:-1], trunk=trunk
-        )
-
-    def memory(self) -> dict[str, Tensor]:
-        """What both optimizers remember, and the count of flips."""
-        return super().memory() | {"flips": self.adam.turned}
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what both optimizers remembered."""
-        super().load_memory(memory)
-        self.adam.load_turned(memory["flips"])
+        return self.items.embeddings(self.tables.tables, last, dataset=dataset, provenance=provenance, trunk=trunk)
 
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of a table that learn in this step. Where L2 is on all parameters, all rows learn in every step."""

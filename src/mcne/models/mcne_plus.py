@@ -31,11 +31,11 @@ class MCNEPlusConfig(MCNEConfig):
 
 
 class MCNEPlus(MCNE):
-    """``u⁰_i = Σ_f x_if w_f (+ v_i)`` over the features of a user's attributes, unknown values being features too.
-
-    So users who are unknown in training can start from their attributes. Steps are never drawn on a GPU.
+    """``u⁰_i = Σ_f x_if w_f (+ v_i)`` over the features of a user's attributes, unknown values being features too: so
+    users who are unknown in training can start from their attributes.
     """
 
+    may_draw_on_gpu = False  # such steps may have rows that are nobody's, who has no attributes to sum up
     config: MCNEPlusConfig
 
     def __init__(self, data: TrainingData, config: MCNEPlusConfig, *, seed: int, device: torch.device) -> None:
@@ -51,9 +51,9 @@ class MCNEPlus(MCNE):
             self.network.parameters(), learning_rate=config.learning_rate, bounded=self.network.bounded()
         )
 
-    def user_tables(self) -> dict[str, Tensor]:
+    def user_tables(self, width: int) -> dict[str, Tensor]:
         """The free vectors, if users have any."""
-        return super().user_tables() if self.config.initial == "both" else {}
+        return super().user_tables(width) if self.config.initial == "both" else {}
 
     def initial(self, users: Tensor) -> Tensor:
         """The sum over attributes, plus the free vectors, which learn in this step."""
@@ -63,7 +63,8 @@ class MCNEPlus(MCNE):
     @torch.no_grad()
     def all_initial(self, *, for_good: bool = False) -> Tensor:
         """The same for all users, some at a time; a new table, so it never changes."""
-        vectors = new_table(self.data.n_users, self.config.widths[0], device=self.device, lasts=False)
+        weights = self.network.get_parameter("attributes")
+        vectors = new_table(self.data.n_users, self.config.widths[0], like=weights, lasts=False)
         for rows in torch.split(torch.arange(len(vectors), device=self.device), USERS_AT_ONCE):
             vectors[rows] = self._project(rows)
         return vectors.add_(super().all_initial()) if self.config.initial == "both" else vectors
@@ -78,13 +79,9 @@ class MCNEPlus(MCNE):
 
     def _project(self, users: Tensor) -> Tensor:
         """``Σ_f x_if w_f``, [n, d₀], by a function whose gradient adds up in a fixed order."""
-        index, weights = self._index[users], self.network.get_parameter("attributes")
+        index = self._index[users]
+        weights = self.network.get_parameter("attributes")
         if not index.numel():
             return weights.new_zeros(len(users), weights.shape[1])
         amount = self._amount[users].to(weights.dtype)
         return functional.embedding_bag(index, weights, mode="sum", per_sample_weights=amount)
-
-    @property
-    def may_draw_on_gpu(self) -> bool:
-        """Never: such steps may have rows that are nobody's, who has no attributes to sum up."""
-        return False

@@ -29,9 +29,6 @@ MaskValue = Annotated[float, Range("a number from -1 to 1", lambda value: -1 <= 
 Density = Annotated[float, Range("a number from 0 to 1", lambda value: 0 <= value <= 1)]
 
 
-# --- masks ---
-
-
 class FrozenMask(nn.Module):
     """Masks that never learn, ``binary`` [B, d]; without ``is_stored`` they are no part of a checkpoint."""
 
@@ -67,14 +64,9 @@ def random_mask(rows: int, width: int, *, stream: Stream, density: float = 0.5) 
 class SoftMask(BinaryMask):
     """Learnable gates ``σ(M_c)``: a sigmoid in place of the threshold, and no bounds."""
 
-    bounded = False
-
     def forward(self) -> Tensor:
         """The gates, [B, d]."""
         return torch.sigmoid(self.real)
-
-
-# --- the paper's variants ---
 
 
 class MCNEA(MCNE):
@@ -88,21 +80,16 @@ class MCNEF(MCNE):
 
     attention = False
 
-    def __init__(self, data: TrainingData, config: MCNEConfig, *, seed: int, device: torch.device) -> None:
-        rows = len(data.names) + 1
-        if min(config.widths) < rows:
-            raise UsageError(
-                f"setting widths: {list(config.widths)} with {rows - 1} behaviors leaves one without dimensions; "
-                f"mcne-f needs {rows} or more at every level"
-            )
-        super().__init__(data, config, seed=seed, device=device)
-
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """Blocks of dimensions, which need no chance."""
+        widths = list(self.config.widths)
+        rows = len(self.data.names) + 1
+        if min(widths) < rows:
+            raise UsageError(
+                f"setting widths: {widths} with {rows - 1} behaviors leaves one without dimensions; "
+                f"mcne-f needs {rows} or more at every level"
+            )
         return disjoint_mask
-
-
-# --- controls of learned masks ---
 
 
 @dataclass(frozen=True)
@@ -116,10 +103,7 @@ class ConstantMasksConfig(MCNEConfig):
 
 
 class ConstantMasks(MCNE):
-    """All real values behind the masks start at one value; then they learn as MCNE's do.
-
-    It tests the paper's remark that a fixed initial value does worse than U(−0.5, 0.5).
-    """
+    """All real values behind the masks start at one, which the paper found worse than U(−0.5, 0.5), and then learn."""
 
     def __init__(self, data: TrainingData, config: ConstantMasksConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
@@ -161,14 +145,8 @@ class RandomMasks(MCNE):
         return lambda rows, width: random_mask(rows, width, stream=stream, density=next(levels))
 
 
-# --- rivals of a binary mask ---
-
-
 class SharedBottom(MCNE):
-    """Every mask is one everywhere and all behaviors weigh the same: one vector per user, item tables per behavior.
-
-    It equals MCNE-A wherever the masks of that are all one.
-    """
+    """One vector per user, and item tables per behavior: MCNE-A with masks that are one everywhere."""
 
     attention = False
 
@@ -182,10 +160,7 @@ class SharedBottom(MCNE):
 
 
 class SoftGate(MCNE):
-    """``σ(M_c)`` in place of the threshold ``1[M_c ≥ 0]``, with the same parameters and the same attention.
-
-    Where the gates have come to 0 and 1 it equals MCNE with those masks.
-    """
+    """``σ(M_c)`` in place of the threshold ``1[M_c ≥ 0]``: where all gates are 0 or 1, it is MCNE with those masks."""
 
     def masks(self, stream: Stream) -> Callable[[int, int], Mask]:
         """Gates that start from the real values that MCNE's masks start from."""
@@ -193,28 +168,23 @@ class SoftGate(MCNE):
 
     def vitals(self) -> dict[str, float]:
         """The mean of the gates at each level."""
-        return {f"gate_mean_{k}": float(gate.mean()) for k, gate in enumerate(self.gates())}
+        return {f"gate_mean_{k}": float(gate.mean()) for k, gate in enumerate(self.network.binary_masks())}
 
     def scorer(self) -> Scorer:
         """The gates go to the items, ``⟨u ⊙ g, z⟩ = ⟨u, g ⊙ z⟩``, which need them only once."""
-        gates, tables = self.gates()[-1], self.tables.tables
+        tables = self.tables.tables
+        gates = self.network.binary_masks()[-1]
         gated = {f"items.{k}": tables[f"items.{k}"] * gates[k] for k in range(len(self.data.names))}
         return self.items.scorer(gated, self.levels()[-1])
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact: every behavior has all dimensions of a user matrix of its own, ``u ⊙ g``.
-
-        So users are compared on a behavior under its gates, as items are scored. There is no trunk, whose masks are
-        binary.
+        """The artifact: every behavior has all dimensions of a user matrix of its own, ``u ⊙ g``, by which its users
+        are compared as its items are scored. There is no trunk, whose masks are binary.
         """
         last = self.levels()[-1]
         artifact = self.items.embeddings(self.tables.tables, last, dataset=dataset, provenance=provenance)
         spaces = tuple(
             dataclasses.replace(space, user_vectors=to_numpy(last * gate))
-            for space, gate in zip(artifact.spaces, self.gates()[-1], strict=False)
+            for space, gate in zip(artifact.spaces, self.network.binary_masks()[-1], strict=False)
         )
         return dataclasses.replace(artifact, spaces=spaces)
-
-    def gates(self) -> list[Tensor]:
-        """The gates of every level, K+1 × [B, d_k]."""
-        return self.network.binary_masks()

@@ -86,32 +86,6 @@ def estimate(
     return None if family is None else family(TrainingSize(config, settings, dataset, split, is_on_gpu=is_on_gpu))
 
 
-def estimate_transfer(
-    widths: Sequence[int],
-    samples: Sequence[int],
-    config: Any,
-    settings: TrainingSettings,
-    dataset: SocialDataset,
-    split: Split,
-    *,
-    weighted: bool,
-    is_on_gpu: bool,
-) -> Estimate:
-    """Of one behavior brought to a trained network of these ``widths``, whose users' vectors never change.
-
-    What was trained before is mapped and read once, so that the system may drop it: it is not counted.
-    """
-    size = TrainingSize(config, settings, dataset, split, is_on_gpu=is_on_gpu)
-    return _network(
-        *(size, widths, samples),
-        weighted=weighted,
-        is_drawn_on_gpu=is_on_gpu and bool(samples),
-        learned=size.item_tables(widths[-1], bias=0),
-        held=size.users * widths[0],
-        copied=size.users * widths[-1],  # the last level
-    )
-
-
 class TrainingSize:
     """A training before it starts: how much it has of everything."""
 
@@ -133,28 +107,20 @@ class TrainingSize:
         return [behavior.n_items * (width + bias) for behavior in self.dataset.behaviors]
 
     def estimate(
-        self,
-        *,
-        learned: Sequence[int],
-        tables: int | None = None,
-        data: int = 0,
-        held: int = 0,
-        step: int,
-        levels: int = 0,
-        scoring: int,
+        self, sizes: list[int], *, step: int, scoring: int, held: int = 0, base: int = 0, data: int = 0, levels: int = 0
     ) -> Estimate:
         """An estimate from counts of numbers, but for ``data``: the bytes that a method keeps beside the shared data.
 
-        ``learned`` are the numbers of each table. Unless ``tables`` says otherwise, all of them and both moments may be
-        in files.
+        ``sizes`` are those of the tables that learn. All of their numbers and both moments may be in files, but for
+        those ``held`` in memory; what is of the ``base`` never changes.
         """
         from mcne.models.tables import LARGE
 
-        copies = [NUMBER * each for each in learned]
+        copies = [NUMBER * each for each in sizes]
         return Estimate(
             data=data if self.is_on_gpu else data + self._shared_data(),
-            tables=NUMBER * (3 * sum(learned) if tables is None else tables),
-            held=NUMBER * held,
+            tables=NUMBER * (3 * sum(sizes) - held),
+            held=NUMBER * (held + base),
             step=NUMBER * step,
             levels=NUMBER * levels,
             scoring=NUMBER * scoring,
@@ -184,8 +150,16 @@ def network(size: TrainingSize, *, has_attention: bool = True, may_draw_on_gpu: 
         projected=rows * config.attention_width if has_attention else 0,
         weighted=config.weighted_neighbors,
         is_drawn_on_gpu=size.is_on_gpu and may_draw_on_gpu and config.l2_form == "scored",
-        learned=[size.users * config.widths[0], *size.item_tables(config.widths[-1])],
     )
+
+
+def estimate_transfer(size: TrainingSize, widths: Sequence[int], samples: Sequence[int], *, weighted: bool) -> Estimate:
+    """Of one behavior brought to a trained network of these ``widths``, whose users' vectors never change.
+
+    What was trained before is mapped and read once, so that the system may drop it: it is not counted.
+    """
+    is_drawn_on_gpu = size.is_on_gpu and bool(samples)
+    return _network(size, widths, samples, weighted=weighted, is_drawn_on_gpu=is_drawn_on_gpu, is_frozen=True)
 
 
 def _network(
@@ -197,13 +171,13 @@ def _network(
     projected: int = 0,
     weighted: bool,
     is_drawn_on_gpu: bool,
-    learned: Sequence[int],
-    held: int = 0,
-    copied: int = 0,
+    is_frozen: bool = False,
 ) -> Estimate:
     """A network over users with ``rows`` of masks, ``projected`` numbers of attention per user, and neighbors drawn for
     each layer. Where steps are drawn on a GPU, it also holds links, training pairs, and where a user's begin.
     """
+    initial, last = size.users * widths[0], size.users * widths[-1]
+    scoring = [_scoring(*layer, projected, size.dataset) for layer in pairwise(widths)]
     graph = size.dataset.graph
     links = graph.indptr.nbytes + graph.indices.nbytes + (8 * len(graph.indices) if weighted else 0)
     users = (_most_users if is_drawn_on_gpu else _drawn_users)(samples, size.dataset, size.seeds)
@@ -212,12 +186,12 @@ def _network(
         step += 2 * senders * (width + projected)
         step += 2 * receivers * (projected + (4 + rows) * width + sampled * (rows + 4))
     return size.estimate(
+        size.item_tables(widths[-1], bias=0) if is_frozen else [initial, *size.item_tables(widths[-1])],
+        base=initial if is_frozen else 0,
         data=links + 20 * size.training_pairs + size.offsets if is_drawn_on_gpu else 0,
-        learned=learned,
-        held=held,
         step=step,
         levels=size.users * sum(widths[1:]),
-        scoring=max([copied, *(_scoring(*layer, projected, size.dataset) for layer in pairwise(widths))]),
+        scoring=max([last if is_frozen else 0, *scoring]),
     )
 
 
@@ -226,14 +200,12 @@ def factors(size: TrainingSize, *, user_tables: int = 1) -> Estimate:
     width = size.config.width
     learned = [size.users * width] * user_tables + size.item_tables(width)
     step = 4 * (size.seeds + size.scored) * width
-    return size.estimate(learned=learned, step=step, scoring=0)
+    return size.estimate(learned, step=step, scoring=0)
 
 
 def factorization_machine(size: TrainingSize) -> Estimate:
     """LibFM and NFM: users and friends with a weight each, whose tables are always in memory, though their moments may
-    be in files; the layers of NFM see every pair of a step.
-
-    Scoring takes the sums of all users, a piece after the other, and puts the pieces together.
+    be in files. The layers of NFM see every pair of a step. Scoring sums up all users piece by piece.
     """
     from mcne.embeddings.scorer import SAMPLED_AT_ONCE
     from mcne.models.libfm import USERS_AT_ONCE
@@ -253,9 +225,7 @@ def factorization_machine(size: TrainingSize) -> Estimate:
         scoring = max(scoring, users * widest + 3 * SAMPLED_AT_ONCE * widest)
     else:
         step += 4 * size.scored * width
-    return size.estimate(
-        learned=learned, tables=3 * sum(learned) - 2 * table, held=2 * table, step=step, scoring=scoring
-    )
+    return size.estimate(learned, held=2 * table, step=step, scoring=scoring)
 
 
 def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
@@ -265,9 +235,8 @@ def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
     links = 2 * size.training_pairs + (size.dataset.graph.n_links if has_links else 0)
     smoothed = min(3, 1 + 2 * config.layers) * nodes * config.width
     return size.estimate(
+        [learned],
         data=links * (INDEX + NUMBER) + (nodes + 1) * INDEX,
-        learned=[learned],
-        tables=0,
         held=3 * learned,
         step=2 * learned + smoothed + 8 * (size.seeds + size.scored) * config.width,
         scoring=learned + smoothed,  # the gradient of the last step is still there
@@ -290,8 +259,8 @@ def pinsage(size: TrainingSize) -> Estimate:
     visits = NUMBER + INDEX  # of a share and a node
     prepared = (size.settings.workers + 2) * sum(levels[1:]) * config.neighbors * visits // NUMBER
     return size.estimate(
+        [learned],
         data=nodes * config.neighbors * visits,
-        learned=[learned],
         step=step + prepared + 8 * (size.seeds + size.scored) * config.widths[-1],
         scoring=nodes * max(5 * below + above + (below if k else 0) for k, (below, above) in enumerate(layers)),
     )

@@ -40,33 +40,41 @@ class Batch:
     triples: Ranked  # of the last level's users
 
 
-class Neighborhoods:
-    """The triples of all behaviors and the neighborhood of their users, step by step.
+class NeighborhoodSteps:
+    """The part of the training contract of methods whose steps are triples and the neighborhoods of their users.
 
     ``device_sampler`` draws them on a GPU. There is none where ``may_draw_on_gpu`` forbids it, where behaviors are
     ranked apart, where no neighbors are drawn, or where kernels cannot hold as many of them or the ``widest`` row.
     """
 
-    def __init__(
-        self, items: DotRanking, samples: Sequence[int], *, weighted: bool, widest: int, may_draw_on_gpu: bool = True
+    items: DotRanking
+    device_sampler: DeviceSampler | None = None
+
+    def sample_neighborhoods(
+        self, samples: Sequence[int], *, weighted: bool, widest: int, may_draw_on_gpu: bool = True
     ) -> None:
-        self._items, self._widest = items, widest
-        self.device_sampler: DeviceSampler | None = None
-        can_draw = may_draw_on_gpu and bool(samples) and bool(items.joined) and fits_gpu(max(samples), widest)
-        if can_draw and backend_for(items.device) == "triton":
+        """Settle how steps are drawn."""
+        self._widest = widest
+        can_draw = may_draw_on_gpu and bool(samples) and bool(self.items.joined) and fits_gpu(max(samples), widest)
+        if can_draw and backend_for(self.items.device) == "triton":
             from mcne.models.device_sampler import DeviceSampler
 
-            self.device_sampler = DeviceSampler(items, samples, weighted=weighted)
+            self.device_sampler = DeviceSampler(self.items, samples, weighted=weighted)
         else:
-            self._neighbors = NeighborSampler(items.data.graph, samples, weighted=weighted)
+            self._neighbors = NeighborSampler(self.items.data.graph, samples, weighted=weighted)
+
+    @property
+    def is_capturable(self) -> bool:
+        """Where steps are drawn on the GPU: a step is the same operations for all turns of one length."""
+        return self.device_sampler is not None
 
     def prepare(self, epoch: int, step: int) -> Batch | Tensor:
-        """Draw a step, or say what to draw on the GPU."""
-        device = self._items.device
+        """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
+        device = self.items.device
         if self.device_sampler is not None:
             return to_device(self.device_sampler.turn(epoch, step), device)
-        seeds, triples = self._items.draw_ranked(epoch, step)
-        around = self._neighbors.sample(seeds, seed=self._items.seed, epoch=epoch, step=step)
+        seeds, triples = self.items.draw_ranked(epoch, step)
+        around = self._neighbors.sample(seeds, seed=self.items.seed, epoch=epoch, step=step)
         return Batch(to_device(around.users, device), hops_of(around, device, widest=self._widest), triples)
 
     def drawn(self, batch: Batch | Tensor) -> Batch:
@@ -77,25 +85,9 @@ class Neighborhoods:
         return Batch(*self.device_sampler.draw(batch))
 
 
-class NeighborhoodSteps:
-    """The part of the training contract of methods whose steps :class:`Neighborhoods` draws."""
-
-    neighborhoods: Neighborhoods
-
-    @property
-    def is_capturable(self) -> bool:
-        """Where steps are drawn on the GPU: a step is the same operations for all turns of one length."""
-        return self.neighborhoods.device_sampler is not None
-
-    def prepare(self, epoch: int, step: int) -> Batch | Tensor:
-        """Draw the triples of all behaviors and the neighborhood of their users, or say what to draw on the GPU."""
-        return self.neighborhoods.prepare(epoch, step)
-
-
 def hops_of(around: Neighborhood, device: torch.device, *, widest: int) -> tuple[TensorHop, ...]:
-    """The hops of a neighborhood that was drawn on the host.
-
-    On a GPU they are grouped by sender, unless its kernels cannot hold as many edges or the ``widest`` row.
+    """The hops of a neighborhood drawn on the host; on a GPU they are grouped by sender, unless its kernels cannot hold
+    as many edges or the ``widest`` row.
     """
     hops = list[TensorHop]()
     n_below = len(around.users)

@@ -25,7 +25,6 @@ from mcne.kernels.products import weighed
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.libfm import FactorizationMachine, FMBatch, Pairs, UserSums
 from mcne.models.optimizer import DenseAdam
-from mcne.models.ranking import NetworkLearner
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -97,7 +96,8 @@ class PooledNetwork(nn.Module):
         super().__init__()
         self._widths = widths = (config.width, *config.layers)
         self._dropout = (config.dropout, *(config.layer_dropout for _ in config.layers))
-        self.norms = nn.ModuleList(Normalization(width) for width in widths if config.batch_norm)
+        self._norms = [Normalization(width) for width in widths if config.batch_norm]
+        self.norms = nn.ModuleList(self._norms)
         self.weights = nn.ParameterList(_glorot(above, below, stream) for below, above in pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(width) for width in config.layers)
         self.last = nn.Parameter(_glorot(1, widths[-1], stream)[0] if config.layers else torch.ones(widths[-1]))  # h
@@ -108,20 +108,25 @@ class PooledNetwork(nn.Module):
         for k, (mask, share) in enumerate(zip(kept, self._dropout, strict=True)):
             if k:
                 x = weighed(x, self.weights[k - 1], self.biases[k - 1])
-            if len(self.norms):
-                x = self.norms[k](x)
+            if self._norms:
+                x = self._norms[k](x)
             if k:
                 x = torch.relu(x)
             if mask is not None:
                 x = x * (mask.to(x.dtype) / (1 - share))
         return x @ self.last
 
-    def draw(self, pairs: int, stream: Stream) -> tuple[NDArray[np.bool_] | None, ...]:
-        """What is kept in a step of so many pairs, [P, width] before the first layer and behind each."""
-        return tuple(
-            _keep((pairs, width), share, stream) if share else None
-            for width, share in zip(self._widths, self._dropout, strict=True)
-        )
+    def draw(self, pairs: int, stream: Stream) -> Iterator[NDArray[np.bool_] | None]:
+        """What is kept in a step of so many pairs, [P, width] before the first layer and behind each.
+
+        True but for the share of dropout, to 16 bits: four chances in every word.
+        """
+        for width, share in zip(self._widths, self._dropout, strict=True):
+            if share:
+                chances = stream.bits(-(-pairs * width // 4)).view(np.uint16)[: pairs * width]
+                yield (chances >= round(share * (1 << 16))).reshape(pairs, width)
+            else:
+                yield None
 
     @torch.no_grad()
     def maps(self) -> list[tuple[Tensor, Tensor]]:
@@ -136,17 +141,14 @@ class PooledNetwork(nn.Module):
 
     def commit(self) -> None:
         """Move the running statistics toward those of the last forward pass."""
-        for norm in self._norms():
+        for norm in self._norms:
             norm.commit()
 
     def _affine(self, at: int) -> tuple[Tensor, Tensor]:
-        if len(self.norms):
-            return self._norms()[at].affine()
+        if self._norms:
+            return self._norms[at].affine()
         ones = self.last.new_ones(self._widths[at])
         return ones, torch.zeros_like(ones)
-
-    def _norms(self) -> list[Normalization]:
-        return [norm for norm in self.norms if isinstance(norm, Normalization)]
 
 
 def _glorot(above: int, below: int, stream: Stream) -> Tensor:
@@ -154,14 +156,7 @@ def _glorot(above: int, below: int, stream: Stream) -> Tensor:
     return normal_table(above, below, std=sqrt(2 / (above + below)), stream=stream)
 
 
-def _keep(shape: tuple[int, int], share: float, stream: Stream) -> NDArray[np.bool_]:
-    """True but for a ``share``, to 16 bits: four chances in every word."""
-    size = shape[0] * shape[1]
-    chances = stream.bits(-(-size // 4)).view(np.uint16)[:size]
-    return (chances >= round(share * (1 << 16))).reshape(shape)
-
-
-class NFM(FactorizationMachine, NetworkLearner):
+class NFM(FactorizationMachine):
     """Neural factorization machine, learned like LibFM."""
 
     config: NFMConfig
@@ -169,7 +164,6 @@ class NFM(FactorizationMachine, NetworkLearner):
 
     def __init__(self, data: TrainingData, config: NFMConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
-        self._seed = seed
         self.network = PooledNetwork(config, stream=Stream(seed, "initialize", "network")).to(device)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
 
@@ -177,7 +171,7 @@ class NFM(FactorizationMachine, NetworkLearner):
         """Draw also what dropout keeps of the pairs."""
         batch = super().prepare(epoch, step)
         n_pairs = sum(each.positive.numel() + each.negative.numel() for each in batch.triples)
-        kept = self.network.draw(n_pairs, Stream(self._seed, "dropout", epoch, step))
+        kept = self.network.draw(n_pairs, Stream(self.items.seed, "dropout", epoch, step))
         return replace(batch, kept=tuple(None if mask is None else to_device(mask, self.device) for mask in kept))
 
     def of_pairs(self, sums: UserSums, behaviors: Sequence[Pairs], batch: FMBatch) -> Iterator[Tensor]:
@@ -196,18 +190,11 @@ class NFM(FactorizationMachine, NetworkLearner):
 
     def scorer(self) -> NFMScorer:
         """Scores by the running statistics, with nothing dropped out."""
-        tables = self.tables.tables
-        behaviors = range(len(self.data.names))
-        sums = self.everyone(tables)
+        sums = self.everyone(self.tables.tables)
         maps = self.network.maps()
-        return NFMScorer(
-            maps,
-            sums.vectors,
-            sums.pairs @ maps[0][0].T + maps[0][1],
-            tables["constant"][0] + sums.weights,
-            tuple(tables[f"items.{k}"] for k in behaviors),
-            tuple(tables[f"bias.{k}"][:, 0] for k in behaviors),
-        )
+        offsets = sums.pairs @ maps[0][0].T + maps[0][1]
+        weights = self.tables.tables["constant"][0] + sums.weights
+        return NFMScorer(maps, sums.vectors, offsets, weights, *self.items.items_and_bias(self.tables.tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +209,8 @@ class NFMScorer:
     vectors: Tensor  # [users, k] s_u
     offsets: Tensor  # [users, J] A c_u + b
     weights: Tensor  # [users] w₀ + b_u
-    item_vectors: tuple[Tensor, ...]  # C × [items, k]
-    item_weights: tuple[Tensor, ...]  # C × [items]
+    item_vectors: list[Tensor]  # C × [items, k]
+    item_weights: list[Tensor]  # C × [items]
 
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
         """[n, m] for ``items`` [n, m] of each user, [n, all items] without.
@@ -240,7 +227,8 @@ class NFMScorer:
     @torch.no_grad()
     def _catalogs(self, behavior: int, users: NDArray[Any]) -> NDArray[np.float32]:
         """All items for distinct users, [n, n_items]."""
-        matrix, weights = self.maps[0][0], self.item_weights[behavior]  # [J, k] and [items]
+        matrix = self.maps[0][0]  # [J, k]
+        weights = self.item_weights[behavior]  # [items]
         scores = np.empty((len(users), len(weights)), dtype=np.float32)
         step = max(1, NUMBERS_AT_ONCE // (len(matrix) * min(len(weights), ITEMS_AT_ONCE)))
         for start in range(0, len(users), step):

@@ -6,6 +6,7 @@ BPR learns the items over user vectors that are frozen for it; Node2vec-B shares
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,13 +17,11 @@ from torch import Tensor
 
 from mcne.models.bpr import BPRConfig
 from mcne.models.contract import TrainingData
-from mcne.models.optimizer import RowAdam
-from mcne.models.ranking import user_table
 from mcne.models.settings import Amount, Count, Range, Rate
 from mcne.models.skip_gram import NetworkTaught, SkipGram
-from mcne.models.tables import to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
+from mcne.sampling.links import Noise
 from mcne.sampling.walks import WalkCorpus, Walker
 
 Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01 <= value <= 100)]
@@ -55,28 +54,15 @@ class Node2vecBConfig(Node2vecConfig):
     beta: Amount = 1.0
 
 
-@dataclass(frozen=True)
-class Walks:
-    """The walks of a step, as rows of its users and of its contexts."""
-
-    contexts: Tensor  # [m] distinct users
-    center: Tensor  # [W, L] rows of the step's users
-    context: Tensor  # [W, L] rows of contexts
-    noise: Tensor  # [W, n, N] rows of contexts
-
-
-class Node2vec(NetworkTaught[Walks]):
+class Node2vec(NetworkTaught):
     """Users by skip-gram on walks, items by BPR over them."""
 
     config: Node2vecConfig
 
     def __init__(self, data: TrainingData, config: Node2vecConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
-        users = user_table(data.n_users, config.width, seed=seed)
-        contexts = torch.zeros(data.n_users, config.width)  # as word2vec starts
-        tables = {"users": users, "contexts": contexts} | self.items.tables()
-        self.tables = RowAdam(tables, learning_rate=config.learning_rate, joined=self.items.joined, device=device)
         self.skip_gram = SkipGram(config.walk_length, config.window, negatives=config.network_negatives, device=device)
+        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
         self._walks = WalkCorpus(
             Walker(data.graph, p=config.p, q=config.q, weighted=config.weighted_neighbors),
             np.flatnonzero(data.graph.degrees),
@@ -86,19 +72,26 @@ class Node2vec(NetworkTaught[Walks]):
             seed=seed,
         )
 
-    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[Any], NDArray[Any], Walks]:
-        """The next walks and their negatives."""
+    def user_tables(self, width: int) -> dict[str, Tensor]:
+        """Users and contexts."""
+        return super().user_tables(width) | {"contexts": torch.zeros(self.data.n_users, width)}  # as word2vec starts
+
+    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> list[NDArray[Any]]:
+        """The next walks and their negatives: distinct contexts [m], the walks as rows of the step's users [W, L] and
+        as rows of contexts [W, L], and the negatives as rows of contexts [W, n, N].
+        """
         walks = self._walks.batch(epoch * self.n_steps + step)
-        stream = Stream(self._seed, "network negatives", epoch, step)
+        stream = Stream(self.items.seed, "network negatives", epoch, step)
         noise = self._noise.draw((len(walks), *self.skip_gram.noise_shape), stream)
         users, (rows, center) = distinct(self.data.n_users, ranked, walks)
         contexts, (near, far) = distinct(self.data.n_users, walks, noise)
-        return users, rows, Walks(*(to_device(array, self.device) for array in (contexts, center, near, far)))
+        return [users, rows, contexts, center, near, far]
 
-    def network_loss(self, users: Tensor, drawn: Walks) -> Tensor:
+    def network_loss(self, users: Tensor, drawn: Sequence[Tensor]) -> Tensor:
         """Skip-gram on the walks."""
-        contexts = self.tables.rows("contexts", drawn.contexts)
-        return self.skip_gram.loss(users, contexts, center=drawn.center, context=drawn.context, noise=drawn.noise)
+        context_users, center, near, far = drawn
+        contexts = self.tables.rows("contexts", context_users)
+        return self.skip_gram.loss(users, contexts, center=center, context=near, noise=far)
 
 
 class Node2vecB(Node2vec):

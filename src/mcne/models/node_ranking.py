@@ -13,13 +13,13 @@ from torch import Tensor
 from mcne.data.graph import Graph, undirected
 from mcne.kernels.triples import scored_l2
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.ranking import DotEmbedder, DotRanking, RankingSettings
+from mcne.models.optimizer import RowAdam
+from mcne.models.ranking import Config, DotEmbedder, DotRanking, StepLearner
 from mcne.models.tables import take, to_device_at_once
 
 
 def joint_graph(data: TrainingData, *, trust: bool) -> Graph:
-    """Users first, then the items of every behavior in order; linked by the training pairs, and with ``trust`` so are
-    users by the network's links.
+    """Users, then the items of every behavior; linked by the training pairs, and with ``trust`` also by the network.
 
     All links count the same. Links to oneself are left out: methods add a node's own vector to those of its neighbors.
     """
@@ -80,53 +80,41 @@ def rank_triples(
     return StepLoss(total, ranking.detach(), sum(len(each.user) for each in triples))
 
 
-class NodeRanking:
-    """Ranking by ``⟨z_u, z_i⟩`` where a method gives one vector, of ``width``, to every node of the joint graph.
+class NodeEmbedder(StepLearner, DotEmbedder):
+    """Ranking by ``⟨z_u, z_i⟩`` where a method gives a vector of this ``width`` to every node of the joint graph.
 
-    With ``bias`` a method also gives every node a number, and those of items are added to their scores.
+    With ``bias`` it also learns a number of every node, under that name, and those of items are added to their scores.
+    :meth:`vectors` are of all nodes here, [nodes, d].
     """
 
-    def __init__(
-        self, data: TrainingData, settings: RankingSettings, *, width: int, bias: bool, seed: int, device: torch.device
-    ) -> None:
-        self.data, self._device = data, device
-        self._first = _first_nodes(data)
-        on_host = torch.device("cpu")  # drawn items become nodes on the host, and go to the device after that
-        self.items = DotRanking(data, settings, width=width, bias=bias, seed=seed, device=on_host)
+    tables: RowAdam
 
-    @property
-    def n_nodes(self) -> int:
-        """Users and items of all behaviors."""
-        return int(self._first[-1])
+    def __init__(
+        self, data: TrainingData, config: Config, *, width: int, bias: bool, seed: int, device: torch.device
+    ) -> None:
+        self.data, self.config, self.device = data, config, device
+        self._first = _first_nodes(data)
+        self.n_nodes = int(self._first[-1])  # users and items of all behaviors
+        on_host = torch.device("cpu")  # drawn items become nodes on the host, and go to the device after that
+        self.items = DotRanking(data, config, width=width, bias=bias, seed=seed, device=on_host)
 
     def draw(self, epoch: int, step: int) -> tuple[NDArray[np.int64], tuple[NodeTriples, ...]]:
         """The distinct nodes of a step, increasing, and the triples of every behavior."""
         users, drawn = self.items.draw(epoch, step)
-        nodes, parts, row = [users], [], len(users)
+        nodes = [users]
+        parts = []
+        row = len(users)
         for first, each in zip(self._first, drawn, strict=False):
             nodes.append(first + each.items.numpy())
             parts += [each.user.numpy(), row + each.positive.numpy(), row + each.negative.numpy()]
             row += len(each.items)
-        sent = to_device_at_once(parts, self._device)
+        sent = to_device_at_once(parts, self.device)
         triples = tuple(NodeTriples(*sent[at : at + 3]) for at in range(0, len(sent), 3))
         return np.concatenate(nodes), triples
 
-
-class NodeEmbedder(DotEmbedder):
-    """A method that gives every node a vector, and maybe items a bias that it learns under the name ``bias``.
-
-    :meth:`vectors` are of all nodes here, [nodes, d].
-    """
-
-    ranking: NodeRanking
-
-    def learned(self) -> dict[str, Tensor]:
-        """Everything that scores depend on."""
-        raise NotImplementedError
-
     def item_tables_and_users(self) -> tuple[Mapping[str, Tensor], Tensor]:
         """The vectors and biases of items by the names of their tables, and the vectors of users."""
-        sizes = [self.ranking.data.n_users, *self.ranking.data.n_items]
+        sizes = [self.data.n_users, *self.data.n_items]
         users, *items = torch.split(self.vectors(), sizes)
         tables = {f"items.{k}": table for k, table in enumerate(items)}
         if (bias := self.learned().get("bias")) is not None:

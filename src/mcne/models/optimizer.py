@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +10,6 @@ from torch import Tensor, nn
 from mcne.kernels.backend import backend_for, is_gpu
 from mcne.kernels.rows import BETAS, EPSILON, take_rows, update_rows
 from mcne.models.tables import new_table
-
-
-@dataclass(frozen=True)
-class _Touched:
-    table: str
-    rows: Tensor  # [n] distinct
-    values: Tensor  # [n, d] the leaf that collects the gradient
 
 
 class RowAdam:
@@ -43,10 +35,7 @@ class RowAdam:
         for name, parts in joined.items():
             self.whole[name] = torch.cat([self.whole.pop(part) for part in parts])
         self._first, self._second = (
-            {
-                name: new_table(*table.shape, dtype=table.dtype, device=table.device, zero=True)
-                for name, table in self.whole.items()
-            }
+            {name: new_table(*table.shape, like=table, zero=True) for name, table in self.whole.items()}
             for _ in ("first", "second")
         )
         self.tables, self.first, self.second = (
@@ -55,16 +44,13 @@ class RowAdam:
         self.learning_rate = learning_rate
         device = next(iter(self.tables.values())).device
         self.steps = torch.zeros((), dtype=torch.int64, device=device)  # a tensor, so that a captured step can count
-        self._touched: list[_Touched] = []
+        self._touched: list[tuple[str, Tensor, Tensor]] = []  # tables, distinct rows [n], leaves with gradients [n, d]
         self._given_away: set[str] = set()
 
     def rows(self, table: str, rows: Tensor) -> Tensor:
-        """Distinct rows of a table, [n, d], to compute this step's loss with.
-
-        On a GPU rows below 0 are nobody's: 0, and never updated.
-        """
+        """Distinct rows of a table, [n, d], for this step's loss; on a GPU rows below 0 are 0 and never updated."""
         values = take_rows(self.whole[table], rows).requires_grad_()
-        self._touched.append(_Touched(table, rows, values))
+        self._touched.append((table, rows, values))
         return values
 
     def given_away(self, table: str) -> Tensor:
@@ -78,7 +64,7 @@ class RowAdam:
 
     def touched(self) -> list[Tensor]:
         """The rows handed out since the last step."""
-        return [touched.values for touched in self._touched]
+        return [values for _, _, values in self._touched]
 
     def forget(self) -> None:
         """Drop the rows handed out since the last step: a loss that nobody descended leaves no trace."""
@@ -88,13 +74,11 @@ class RowAdam:
     def step(self) -> None:
         """Update the rows handed out since the last step by their gradients."""
         self.steps += 1
-        for touched in self._touched:
-            gradient = touched.values.grad
-            if gradient is not None and len(gradient):
-                name = touched.table
+        for name, rows, values in self._touched:
+            if values.grad is not None and len(values):
                 self._take_back(name)
                 update_rows(
-                    *(self.whole[name], self._first[name], self._second[name], touched.rows, gradient),
+                    *(self.whole[name], self._first[name], self._second[name], rows, values.grad),
                     steps=self.steps,
                     learning_rate=self.learning_rate,
                 )
@@ -124,7 +108,7 @@ class RowAdam:
         if table in self._given_away:
             self._given_away.remove(table)
             own = self.whole[table]
-            copy = new_table(*own.shape, dtype=own.dtype).copy_(own)
+            copy = new_table(*own.shape, like=own).copy_(own)
             self.whole[table] = self.tables[table] = copy
 
 
@@ -146,10 +130,11 @@ class DenseAdam(torch.optim.Adam):
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], *, learning_rate: float, bounded: Iterable[nn.Parameter] = ()
+        self, parameters: Iterable[nn.Parameter], *, learning_rate: float, bounded: Iterable[nn.Parameter] | None = None
     ) -> None:
         own = list(parameters)
-        self._bounded = list(bounded)
+        self.counts_turns = bounded is not None
+        self._bounded = list(bounded or ())
         device = own[0].device
         is_on_host = device.type == "cpu"
         super().__init__(
@@ -211,9 +196,10 @@ class DenseAdam(torch.optim.Adam):
 
 
 def adam_memory(adam: torch.optim.Adam) -> dict[str, Tensor]:
-    """What PyTorch's Adam remembers, by the position of the parameter."""
+    """What Adam remembers, by the position of the parameter, and how often bounded values turned."""
     saved = adam.state_dict()["state"]
-    return {f"adam.{at}.{name}": value for at, memory in saved.items() for name, value in memory.items()}
+    turned = {"flips": adam.turned} if isinstance(adam, DenseAdam) and adam.counts_turns else {}
+    return {f"adam.{at}.{name}": value for at, memory in saved.items() for name, value in memory.items()} | turned
 
 
 def load_adam(adam: torch.optim.Adam, memory: Mapping[str, Tensor]) -> None:
@@ -224,3 +210,5 @@ def load_adam(adam: torch.optim.Adam, memory: Mapping[str, Tensor]) -> None:
             _, at, key = name.split(".")
             restored.setdefault(int(at), {})[key] = value.clone()
     adam.load_state_dict(adam.state_dict() | {"state": restored})
+    if isinstance(adam, DenseAdam) and adam.counts_turns:
+        adam.load_turned(memory["flips"])

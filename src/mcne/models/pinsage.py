@@ -23,9 +23,8 @@ from mcne.errors import UsageError
 from mcne.kernels.products import weighed
 from mcne.kernels.triples import bpr_loss
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.node_ranking import NodeEmbedder, NodeRanking, NodeTriples, joint_graph, rank_triples
+from mcne.models.node_ranking import NodeEmbedder, NodeTriples, joint_graph, rank_triples
 from mcne.models.optimizer import DenseAdam, RowAdam
-from mcne.models.ranking import NetworkLearner
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
@@ -105,10 +104,7 @@ class Dense(nn.Linear):
 
 
 class Convolve(nn.Module):
-    """Algorithm 1: from vectors of width ``d_in`` to vectors of width ``d_out`` and of length 1.
-
-    Legend: m nodes of the level below, n receivers among them, T neighbors each.
-    """
+    """Algorithm 1: vectors of the m nodes of the level below to those of n receivers among them, of length 1."""
 
     def __init__(self, d_in: int, d_out: int, *, stream: Stream) -> None:
         super().__init__()
@@ -141,18 +137,17 @@ class PinSageNetwork(nn.Module):
         return output
 
 
-class PinSage(NodeEmbedder, NetworkLearner):
+class PinSage(NodeEmbedder):
     """Every node by its own vector and those of its most visited neighbors, layer by layer."""
 
+    config: PinSageConfig
     network: PinSageNetwork
 
     def __init__(self, data: TrainingData, config: PinSageConfig, *, seed: int, device: torch.device) -> None:
-        self.config, self.device = config, device
-        self.ranking = NodeRanking(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
-        self.items = self.ranking.items
+        super().__init__(data, config, width=config.widths[-1], bias=config.bias, seed=seed, device=device)
         self.network = PinSageNetwork(config.widths, stream=Stream(seed, "initialize", "network")).to(device)
         stream = Stream(seed, "initialize", "nodes")
-        nodes = normal_table(self.ranking.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
+        nodes = normal_table(self.n_nodes, config.widths[0], std=TABLE_STD, stream=stream)
         tables = {"nodes": nodes} | ({"bias": torch.zeros(len(nodes), 1)} if config.bias else {})
         self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device)
         self.adam = DenseAdam(self.network.parameters(), learning_rate=config.learning_rate)
@@ -167,7 +162,7 @@ class PinSage(NodeEmbedder, NetworkLearner):
 
     def prepare(self, epoch: int, step: int) -> PinSageBatch:
         """Draw the triples of all behaviors, and find the neighborhood of their nodes."""
-        seeds, triples = self.ranking.draw(epoch, step)
+        seeds, triples = self.draw(epoch, step)
         nodes, hops = self._visited.around(seeds, layers=len(self.network.layers))
         moved = tuple(VisitHop.of(hop, self.device) for hop in hops)
         return PinSageBatch(to_device(nodes, self.device), to_device(seeds, self.device), moved, triples)
@@ -185,7 +180,7 @@ class PinSage(NodeEmbedder, NetworkLearner):
     @torch.no_grad()
     def vectors(self) -> Tensor:
         """The output of the network for all nodes, [nodes, d_K]."""
-        everyone = WeightedHop(np.arange(self.ranking.n_nodes), self._visited.node, self._visited.share)
+        everyone = WeightedHop(np.arange(self.n_nodes), self._visited.node, self._visited.share)
         hops = [VisitHop.of(everyone, self.device)] * len(self.network.layers)
         vectors: Tensor = self.network(self.tables.tables["nodes"], hops)
         return vectors
@@ -193,7 +188,7 @@ class PinSage(NodeEmbedder, NetworkLearner):
     def learned(self) -> dict[str, Tensor]:
         """The tables, the weights of the network, and the neighbors that were drawn for it."""
         visited = {f"visited.{name}": torch.from_numpy(value) for name, value in vars(self._visited).items()}
-        return NetworkLearner.learned(self) | visited
+        return super().learned() | visited
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
         """Take over tables, weights and neighbors."""
@@ -202,8 +197,5 @@ class PinSage(NodeEmbedder, NetworkLearner):
 
 
 def margin_loss(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
-    """Eq. 1: the mean of ``max(0, s_n − s_p + Δ)`` over all triples, 0 of none.
-
-    ``positive`` [b], ``negative`` [b, N].
-    """
+    """Eq. 1: the mean of ``max(0, s_n − s_p + Δ)`` over all triples, 0 of none, for scores [b] and [b, N]."""
     return torch.relu(negative - positive[:, None] + margin).sum() / max(1, negative.numel())

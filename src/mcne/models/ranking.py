@@ -4,7 +4,7 @@ training contract.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -25,7 +25,7 @@ from mcne.kernels.products import gated
 from mcne.kernels.rows import Groups, group_places
 from mcne.kernels.triples import AllTriples, rank, rank_all
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
+from mcne.models.optimizer import RowAdam, adam_memory, load_adam
 from mcne.models.tables import INIT_STD, copied, normal_table, take, to_device, to_device_at_once, to_numpy
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
@@ -52,8 +52,8 @@ Ranked = tuple[Triples, ...] | AllTriples
 """The triples of a step, in the form that its device ranks them."""
 
 
-class RankingSettings(Protocol):
-    """The settings of how items are learned by ranking."""
+class Config(Protocol):
+    """What learning by ranking asks of the settings of any method."""
 
     @property
     def negatives(self) -> int:
@@ -63,12 +63,16 @@ class RankingSettings(Protocol):
     def batch_size(self) -> int:
         """Positive pairs of each behavior in a step."""
 
+    @property
+    def learning_rate(self) -> float:
+        """Of Adam."""
+
 
 class DotRanking:
     """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``."""
 
     def __init__(
-        self, data: TrainingData, settings: RankingSettings, *, width: int, bias: bool, seed: int, device: torch.device
+        self, data: TrainingData, settings: Config, *, width: int, bias: bool, seed: int, device: torch.device
     ) -> None:
         self.data, self.width, self.bias, self.device = data, width, bias, device
         self.seed, self.negatives, self.batch_size = seed, settings.negatives, settings.batch_size
@@ -150,8 +154,7 @@ class DotRanking:
     def loss(self, rows: Rows, triples: Ranked, users: Tensor, masks: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Eq. 7 of each behavior, [C], and the L2 of what was scored, averaged over behaviors, [] (reading 8).
 
-        ``users`` [n, d] are the vectors of the step's users, ``masks`` [C or more, d] what each behavior takes of
-        them.
+        ``users`` [n, d] are vectors of the step's users, ``masks`` [C or more, d] what each behavior takes of them.
         """
         if isinstance(triples, AllTriples):
             bias = rows("bias", triples.items) if self.bias else None  # [m, 1]
@@ -169,7 +172,7 @@ class DotRanking:
     def scorer(self, tables: Mapping[str, Tensor], vectors: Tensor, masks: NDArray[np.bool_] | None = None) -> Scorer:
         """The scores of all users by their ``vectors``; without ``masks`` [C, d] every behavior has all dimensions."""
         masks = np.ones((len(self.data.names), self.width), dtype=bool) if masks is None else masks  # [C, d]
-        items, bias = self._items_and_bias(tables)
+        items, bias = self.items_and_bias(tables)
         if is_gpu(vectors.device):
             return DeviceScorer(vectors.detach(), to_device(masks, vectors.device), tuple(items), tuple(bias) or None)
         return DotScorer(to_numpy(vectors), masks, tuple(map(to_numpy, items)), tuple(map(to_numpy, bias)) or None)
@@ -181,12 +184,11 @@ class DotRanking:
         *,
         dataset: SocialDataset,
         provenance: Mapping[str, Any],
-        masks: NDArray[np.bool_] | None = None,
         trunk: Trunk | None = None,
     ) -> ConditionalEmbeddings:
-        """The artifact of the same scores, which holds copies of all tables."""
-        masks = np.ones((len(self.data.names), self.width), dtype=bool) if masks is None else masks  # [C, d]
-        items, bias = self._items_and_bias(tables)
+        """The artifact of the same scores, which holds copies of all tables; behaviors have the masks of the trunk."""
+        masks = np.ones((len(self.data.names), self.width), dtype=bool) if trunk is None else trunk.masks[-1]
+        items, bias = self.items_and_bias(tables)
         spaces = tuple(
             BehaviorSpace.of(
                 behavior,
@@ -200,7 +202,7 @@ class DotRanking:
         users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
         return ConditionalEmbeddings(dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance)
 
-    def _items_and_bias(self, tables: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def items_and_bias(self, tables: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Item vectors of all behaviors, C × [items, d], and biases, C × [items] or none."""
         behaviors = range(len(self.data.names))
         items = [tables[f"items.{k}"].detach() for k in behaviors]
@@ -219,7 +221,8 @@ class DeviceScorer:
     @torch.no_grad()
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
         """[n, m] for ``items`` [n, m] of each user, [n, all items] without."""
-        vectors, device = self.item_vectors[behavior], self.vectors.device
+        vectors = self.item_vectors[behavior]
+        device = self.vectors.device
         own = take(self.vectors, to_device(users.astype(np.int64), device)) * self.masks[behavior]  # [n, d]
         bias = None if self.item_bias is None else self.item_bias[behavior]
         if items is None:
@@ -232,26 +235,21 @@ class DeviceScorer:
         return to_numpy(scored if bias is None else scored + take(bias, rows))
 
 
-def user_table(n_users: int, width: int, *, seed: int) -> Tensor:
-    """The vectors that users start from, [users, d]."""
-    return normal_table(n_users, width, std=INIT_STD, stream=Stream(seed, "initialize", "users"))
-
-
-def examples(triples: Ranked) -> int:
-    """Positive pairs of a step."""
-    return len(triples.user) if isinstance(triples, AllTriples) else sum(len(each.user) for each in triples)
-
-
 def step_loss(ranking: Tensor, penalty: Tensor, triples: Ranked) -> StepLoss:
     """The mean over behaviors plus a penalty (Eq. 8)."""
-    return StepLoss(ranking.mean() + penalty, ranking.detach(), examples(triples))
+    examples = len(triples.user) if isinstance(triples, AllTriples) else sum(len(each.user) for each in triples)
+    return StepLoss(ranking.mean() + penalty, ranking.detach(), examples)
 
 
-class TableLearner:
-    """A method that learns tables: all of the contract but ``prepare``, ``loss`` and ``scorer``."""
+class StepLearner:
+    """All of the contract but ``prepare``, ``loss`` and ``scorer``, of a method that learns ``tables``, or what learns
+    in every step, such as a network, by ``adam``; or both.
+    """
 
     items: DotRanking
-    tables: RowAdam
+    tables: RowAdam | None = None
+    network: nn.Module | None = None
+    adam: torch.optim.Adam | None = None
 
     @property
     def n_steps(self) -> int:
@@ -260,60 +258,64 @@ class TableLearner:
 
     def update(self, loss: StepLoss) -> None:
         """Descend."""
+        if self.adam is not None:
+            self.adam.zero_grad()
         torch.autograd.backward(loss.total)
-        self.tables.step()
+        for optimizer in (self.adam, self.tables):
+            if optimizer is not None:
+                optimizer.step()
 
     def vitals(self) -> dict[str, float]:
         """Nothing beside the losses."""
         return {}
 
     def learned(self) -> dict[str, Tensor]:
-        """The tables."""
-        return dict(self.tables.tables)
-
-    def memory(self) -> dict[str, Tensor]:
-        """The optimizer's moments."""
-        return self.tables.memory()
-
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables."""
-        self.tables.load_tables(learned)
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over the optimizer's moments."""
-        self.tables.load_memory(memory)
-
-
-class NetworkLearner(TableLearner):
-    """A method that learns tables and a network, of which every parameter learns in every step."""
-
-    network: nn.Module
-    adam: DenseAdam
-
-    def update(self, loss: StepLoss) -> None:
-        """Descend."""
-        self.adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        self.adam.step()
-        self.tables.step()
-
-    def learned(self) -> dict[str, Tensor]:
-        """The tables, and the parameters of the network."""
-        return super().learned() | {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        """The tables, and what learns in every step."""
+        return ({} if self.tables is None else self.tables.tables) | self.dense()
 
     def memory(self) -> dict[str, Tensor]:
         """The moments of both optimizers."""
-        return super().memory() | adam_memory(self.adam)
+        of_rows = {} if self.tables is None else self.tables.memory()
+        return of_rows | ({} if self.adam is None else adam_memory(self.adam))
 
+    @torch.no_grad()
     def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over tables and network."""
-        super().load(learned)
-        self.network.load_state_dict({name: learned[f"network.{name}"] for name in self.network.state_dict()})
+        """Take over everything that was learned."""
+        if self.tables is not None:
+            self.tables.load_tables(learned)
+        for name, value in self.dense().items():
+            value.copy_(learned[name])
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Take over the moments of both optimizers."""
-        super().load_memory(memory)
-        load_adam(self.adam, memory)
+        if self.tables is not None:
+            self.tables.load_memory(memory)
+        if self.adam is not None:
+            load_adam(self.adam, memory)
+
+    def dense(self) -> dict[str, Tensor]:
+        """What learns in every step, and what goes with it: the state of the network."""
+        state = {} if self.network is None else self.network.state_dict()
+        return {f"network.{name}": value for name, value in state.items()}
+
+
+class VectorLearner(StepLearner):
+    """A method that learns a vector of ``widths[0]`` numbers for each user and one of ``widths[-1]`` for each item."""
+
+    tables: RowAdam
+
+    def __init__(
+        self, data: TrainingData, config: Config, *, widths: Sequence[int], bias: bool, seed: int, device: torch.device
+    ) -> None:
+        self.data, self.config, self.device = data, config, device
+        self.items = DotRanking(data, config, width=widths[-1], bias=bias, seed=seed, device=device)
+        tables = self.user_tables(widths[0]) | self.items.tables()
+        self.tables = RowAdam(tables, learning_rate=config.learning_rate, device=device, joined=self.items.joined)
+
+    def user_tables(self, width: int) -> dict[str, Tensor]:
+        """The vectors that users start from, [users, width]."""
+        stream = Stream(self.items.seed, "initialize", "users")
+        return {"users": normal_table(self.data.n_users, width, std=INIT_STD, stream=stream)}
 
 
 class DotEmbedder:

@@ -9,8 +9,9 @@ sides, which therefore gives two products for each one needed. Negatives are sha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,17 +20,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.kernels.products import products
+from mcne.models.bpr import BPRConfig
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.ranking import DotEmbedder, DotRanking, Ranked, TableLearner, step_loss
+from mcne.models.ranking import DotEmbedder, Ranked, VectorLearner, step_loss
 from mcne.models.tables import partly_detached, take, to_device
-from mcne.sampling.links import Noise
-
-if TYPE_CHECKING:
-    from mcne.models.line import LINEConfig
-    from mcne.models.node2vec import Node2vecConfig
-
-Drawn = TypeVar("Drawn")
-"""What a method draws from the network in a step."""
 
 SHARED_NEGATIVES = 10
 """Negatives that all centers of a stretch share. Part of what a seed means."""
@@ -101,16 +95,16 @@ class SkipGram:
 
 
 @dataclass(frozen=True)
-class NetworkBatch(Generic[Drawn]):
+class NetworkBatch:
     """A step's inputs."""
 
     users: Tensor  # [n] distinct: those of the triples and those drawn from the network
     ranked: Tensor  # [r] rows of users: those of the triples
     triples: Ranked  # of ranked
-    drawn: Drawn | None  # from the network; without it only BPR learns
+    drawn: Sequence[Tensor]  # from the network; without any only BPR learns
 
 
-class NetworkTaught(TableLearner, DotEmbedder, Generic[Drawn]):
+class NetworkTaught(VectorLearner, DotEmbedder):
     """Users whose vectors the network teaches, and items that BPR learns over them.
 
     Both happen in every step, so that one loop, one early stopping and one way to resume serve all methods. With
@@ -119,39 +113,35 @@ class NetworkTaught(TableLearner, DotEmbedder, Generic[Drawn]):
     the user vectors is scaled by ``beta``. With ``network_weight`` 0 and ``beta`` 1 it is BPR.
     """
 
-    def __init__(
-        self, data: TrainingData, config: Node2vecConfig | LINEConfig, *, seed: int, device: torch.device
-    ) -> None:
-        self.data, self.config, self.device = data, config, device
-        self._seed = seed
+    config: BPRConfig
+
+    def __init__(self, data: TrainingData, config: BPRConfig, *, seed: int, device: torch.device) -> None:
+        super().__init__(data, config, widths=(config.width,), bias=config.bias, seed=seed, device=device)
         self.network_weight: float = getattr(config, "network_weight", 1.0)
         self.beta: float = getattr(config, "beta", 0.0)
-        self.items = DotRanking(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
-        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
 
-    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> tuple[NDArray[Any], NDArray[Any], Drawn]:
+    def draw(self, ranked: NDArray[np.int64], epoch: int, step: int) -> list[NDArray[Any]]:
         """The distinct users drawn from the network and those ``ranked``, the rows of the latter, and what is drawn."""
         raise NotImplementedError
 
-    def network_loss(self, users: Tensor, drawn: Drawn) -> Tensor:
+    def network_loss(self, users: Tensor, drawn: Sequence[Tensor]) -> Tensor:
         """What the network teaches the vectors of a step's ``users`` [n, d]."""
         raise NotImplementedError
 
-    def prepare(self, epoch: int, step: int) -> NetworkBatch[Drawn]:
+    def prepare(self, epoch: int, step: int) -> NetworkBatch:
         """Draw the triples of all behaviors, and from the network unless it has no weight."""
         ranked, triples = self.items.draw_ranked(epoch, step)
-        users, rows, drawn = (
-            self.draw(ranked, epoch, step) if self.network_weight else (ranked, np.arange(len(ranked)), None)
-        )
-        return NetworkBatch(to_device(users, self.device), to_device(rows, self.device), triples, drawn)
+        arrays = self.draw(ranked, epoch, step) if self.network_weight else [ranked, np.arange(len(ranked))]
+        users, rows, *drawn = (to_device(array, self.device) for array in arrays)
+        return NetworkBatch(users, rows, triples, drawn)
 
-    def loss(self, batch: NetworkBatch[Drawn]) -> StepLoss:
+    def loss(self, batch: NetworkBatch) -> StepLoss:
         """The loss of the network, and BPR of which the user vectors feel the share ``beta``."""
         self.tables.forget()
         users = self.tables.rows("users", batch.users)
         ranked = partly_detached(users.index_select(0, batch.ranked), self.beta)
         ranking, scored = self.items.loss(self.tables.rows, batch.triples, ranked)
         penalty = self.config.l2 * scored
-        if batch.drawn is not None:
+        if batch.drawn:
             penalty = penalty + self.network_weight * self.network_loss(users, batch.drawn)
         return step_loss(ranking, penalty, batch.triples)

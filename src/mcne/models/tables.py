@@ -69,30 +69,21 @@ def room(directory: Path, *, memory: int | None) -> Iterator[None]:
         _ROOM.reset(token)
 
 
-def new_table(
-    rows: int,
-    width: int,
-    *,
-    dtype: torch.dtype | None = None,
-    device: torch.device | None = None,
-    zero: bool = False,
-    lasts: bool = True,
-) -> Tensor:
-    """A table [rows, width] to be filled, or of zeros; on the host unless a device is given.
+def new_table(rows: int, width: int, *, like: Tensor | None = None, zero: bool = False, lasts: bool = True) -> Tensor:
+    """A table [rows, width] to be filled, or of zeros; on the host unless it is to be ``like`` a tensor elsewhere.
 
     A table that does not ``last``, as it is computed anew for each scoring, takes no part of the memory for tables.
     """
     current = _ROOM.get()
-    numbers = torch.get_default_dtype() if dtype is None else dtype
-    size = rows * width * numbers.itemsize
-    is_on_host = device is None or device.type == "cpu"
-    if current is None or not (size and is_on_host) or current.takes(size, lasts=lasts):
-        return (torch.zeros if zero else torch.empty)(rows, width, dtype=numbers, device=device)
+    like = torch.empty(0) if like is None else like
+    size = rows * width * like.itemsize
+    if current is None or not (size and like.device.type == "cpu") or current.takes(size, lasts=lasts):
+        return like.new_zeros(rows, width) if zero else like.new_empty(rows, width)
     with _file(current.directory, size) as file:
         mapped = mmap.mmap(file.fileno(), size)
     mapped.madvise(mmap.MADV_RANDOM)  # a row is read alone: what is beside it would only be in the way
     _MAPPED.add(mapped)
-    return torch.frombuffer(mapped, dtype=numbers).view(rows, width)  # new files are zeros
+    return torch.frombuffer(mapped, dtype=like.dtype).view(rows, width)  # new files are zeros
 
 
 @contextmanager

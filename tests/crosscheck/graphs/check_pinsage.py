@@ -95,7 +95,7 @@ def of_librecommender(task: str, given: Mapping[str, Any]) -> Arrays:
 def one_step(case: Case, loss: Literal["margin", "bpr"]) -> bool:
     model = PinSage(case.data, replace(STEP, loss=loss), seed=0, device=CPU)
     randomize(model)
-    nodes, (triples,) = model.ranking.draw(0, 0)
+    nodes, (triples,) = model.draw(0, 0)
     given: dict[str, Any] = {at: nodes[getattr(triples, at).numpy()] for at in ("user", "positive", "negative")}
     given |= arrays(renamed(model.learned())) | {"loss": loss, "margin": model.config.margin}
     theirs, control = (of_librecommender("step", given | heard(model, equally)) for equally in (False, True))
@@ -225,7 +225,7 @@ def an_epoch(cases: list[Case]) -> bool:
 
 def their_scores(model: PinSage) -> np.ndarray:
     """All users and items after an epoch of LibRecommender's parts on what ``model`` starts from and draws."""
-    steps = [model.ranking.draw(0, step) for step in range(model.n_steps)]
+    steps = [model.draw(0, step) for step in range(model.n_steps)]
     given: dict[str, Any] = {
         at: np.concatenate([nodes[getattr(triples, at).numpy()].ravel() for nodes, (triples,) in steps])
         for at in ("user", "positive", "negative")
@@ -238,7 +238,7 @@ def trained_there(task: str, model: PinSage, given: Mapping[str, Any]) -> np.nda
     """The scores of all users and items after a training of LibRecommender's parts from what ``model`` starts from."""
     settings = {name: getattr(model.config, name) for name in ("loss", "margin", "learning_rate")}
     vectors = of_librecommender(task, {**given, **settings, **arrays(renamed(model.learned()))})["vectors"]
-    users, items = np.split(vectors, [model.ranking.data.n_users])
+    users, items = np.split(vectors, [model.data.n_users])
     return users @ items.T
 
 
@@ -259,7 +259,7 @@ def whole_trainings(cases: list[Case]) -> bool:
 
 def their_figures(case: Case, seed: int) -> Figures:
     model = PinSage(case.data, TRAINED, seed=seed, device=CPU)
-    data, graph = model.ranking.data, joint_graph(model.ranking.data, trust=True)
+    data, graph = model.data, joint_graph(model.data, trust=True)
     ((user, item),), (n_items,) = data.pairs, data.n_items
     given: dict[str, Any] = {"pair.user": user.astype(np.int64), "pair.item": item.astype(np.int64)}
     given |= {"n_users": data.n_users, "n_items": n_items, "batch_size": TRAINED.batch_size, "epochs": EPOCHS}
@@ -271,7 +271,7 @@ def their_figures(case: Case, seed: int) -> Figures:
 def our_figures(case: Case, seed: int, *, shuffled: bool = False) -> Figures:
     model = PinSage(case.data, TRAINED, seed=seed, device=CPU)
     if shuffled:
-        learned, order = model.learned(), np.random.default_rng(seed).permutation(model.ranking.n_nodes)
+        learned, order = model.learned(), np.random.default_rng(seed).permutation(model.n_nodes)
         model.load(learned | {name: learned[name][order] for name in ("visited.node", "visited.share")})
     return case.figures(train(model, EPOCHS))
 
