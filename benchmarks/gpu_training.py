@@ -9,8 +9,7 @@ from typing import Any
 from benchmarks.raw import ciao
 from benchmarks.temporary_run import temporary_run
 from mcne.data.split import random_split
-from mcne.training.loop import Record
-from mcne.training.reporting import Reporter
+from mcne.training.journal import Record, Reporter
 from mcne_bench.figures import Taken, gpu
 
 WARM_UP = 2

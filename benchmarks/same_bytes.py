@@ -15,8 +15,7 @@ from typing import Any
 from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.training.loop import Record
-from mcne.training.reporting import Reporter
+from mcne.training.journal import Record, Reporter
 
 METHODS = [
     "mcne",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
     from mcne.data.split import Split
     from mcne.training import Run
-    from mcne.training.reporting import Reporter
+    from mcne.training.journal import Reporter
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def temporary_run(
 ) -> Iterator[Run]:
     """The finished run of a method. It imports what trains only now, after a caller may have hidden a compiler."""
     from mcne.training import Training, choose_device
-    from mcne.training.reporting import Reporter
+    from mcne.training.journal import Reporter
 
     with tempfile.TemporaryDirectory() as directory:
         training = Training(

@@ -16,7 +16,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings
-from mcne.training.reporting import Reporter
+from mcne.training.journal import Reporter
 
 SMALL: Mapping[str, Any] = {
     "widths": [8, 8, 8],

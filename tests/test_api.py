@@ -22,7 +22,6 @@ from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.models.mcne import MCNEConfig
 from mcne.models.settings import TrainingSettings
-from mcne.training import journal
 from mcne.training.journal import RunJournal
 
 TINY: dict[str, Any] = {
@@ -122,13 +121,13 @@ def test_no_checkpoint_is_written_where_nothing_is_kept(
     data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = list[Path]()
-    save = journal.save_checkpoint
+    save = RunJournal.checkpoint
 
-    def counted(directory: Path, *args: Any, **options: Any) -> None:
-        saved.append(directory)
-        save(directory, *args, **options)
+    def counted(journal: RunJournal, *args: Any) -> None:
+        saved.append(journal.path)
+        save(journal, *args)
 
-    monkeypatch.setattr(journal, "save_checkpoint", counted)
+    monkeypatch.setattr(RunJournal, "checkpoint", counted)
     often = mcne.MCNE(**TINY, checkpoint_seconds=0)
     often.fit(data, progress=False)
     assert saved == []

@@ -26,7 +26,6 @@ from mcne.embeddings.queries import Queries
 from mcne.errors import DataError, Interrupted, UsageError, unknown
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.files import MANIFEST
-from mcne.training.reporting import PlainReporter, Reporter
 from mcne.training.run import TRANSFER
 
 DATASET = "data"
@@ -139,8 +138,7 @@ class MCNE(Queries):
         ``interactions`` are as in :meth:`SocialDataset.from_frames`, with the columns ``user_id`` and ``item_id``, and
         are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
         """
-        from mcne.extend.alignment import beside
-        from mcne.extend.transfer import transfer
+        from mcne.extend.transfer import beside, transfer
         from mcne.models.settings import TrainingSettings
 
         trained = self._fitted
@@ -212,6 +210,8 @@ class MCNE(Queries):
     def _training(
         self, method: str, settings: dict[str, Any], data: SocialDataset, split: Split, *, keep: bool, progress: bool
     ) -> training.Training:
+        from mcne.training.journal import PlainReporter, Reporter
+
         write = partial(print, file=sys.stderr)
         return training.Training(
             method,

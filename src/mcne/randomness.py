@@ -25,9 +25,8 @@ class Stream:
 
     def bits(self, shape: int | tuple[int, ...]) -> NDArray[np.uint64]:
         """Independent 64-bit words."""
-        size = shape if isinstance(shape, int) else math.prod(shape)
-        words: NDArray[np.uint64] = np.asarray(self._philox.random_raw(size), dtype=np.uint64)
-        return words.reshape(shape)
+        words: NDArray[np.uint64] = np.asarray(self._philox.random_raw(shape), dtype=np.uint64)
+        return words
 
     def uniform(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Numbers in [0, 1) with 53 random bits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,9 @@ def embeddings(
     extra = np.ones((3, levels[-1].shape[1]), np.float32)
     spaces += [space(name, mask(texts[-1]), extra) for name, texts in (added or {}).items()]
     told = {"added": {name: {"control": "none", "masks": texts} for name, texts in added.items()}} if added else {}
-    trunk = Trunk(tuple(np.ones((3, level.shape[1]), np.float32) for level in levels[:-1]), tuple(levels), None)
+    below = tuple(np.ones((3, level.shape[1]), np.float32) for level in levels[:-1])
+    combine = tuple(np.ones((up.shape[1], 2 * low.shape[1]), np.float32) for low, up in pairwise(levels))
+    trunk = Trunk(below, tuple(levels), None, combine)
     return ConditionalEmbeddings(
         Ids(np.arange(3)),
         vectors.astype(np.float32),

@@ -48,9 +48,9 @@ def random_embeddings(
         tuple(draw(n, width) for width in widths[:-1]),
         tuple(random.random((behaviors + 1, width)) < 0.6 for width in widths),
         tuple(Attention(draw(4, 2 * width), draw(4)) for width in widths[:-1]) if attention else None,
+        tuple(draw(high, 2 * low) / np.float32(3) for low, high in pairwise(widths)),
         message,
         weighted,
-        tuple(draw(high, 2 * low) / np.float32(3) for low, high in pairwise(widths)),
         last_activation,
     )
     return embeddings_of(trunk, graph, random)

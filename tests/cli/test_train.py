@@ -37,8 +37,8 @@ from mcne.kernels.compilation import CompileClock
 from mcne.models.contract import TrainingData
 from mcne.models.registry import METHODS
 from mcne.training import Run as FinishedRun
-from mcne.training import gpu, journal
-from mcne.training.loop import Position
+from mcne.training import journal, trainer
+from mcne.training.journal import Position
 
 TINY = ("widths=[8,8,8]", "neighbor_samples=[3,3]", "attention_width=4", "batch_size=64", "epochs=2")
 TINY_ARGS = [part for setting in TINY for part in ("--set", setting)]
@@ -296,7 +296,7 @@ def test_the_same_bytes_on_a_gpu_are_asked_for_once(
         asked.append(is_asked)
         yield
 
-    monkeypatch.setattr(gpu, "one_order", one_order)
+    monkeypatch.setattr(trainer, "one_order", one_order)
     assert train("mcne", *TINY_ARGS, "--set", "deterministic=true", "--set", "checkpoint_seconds=0").code == 0
     (tmp_path / "run" / "result.json").unlink()
     shutil.rmtree(tmp_path / "run" / "embeddings")

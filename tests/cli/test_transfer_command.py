@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 from tests.cli.in_process import Result, Run
 from tests.small_training import train_small
 
-from mcne import load
 from mcne.data.dataset import SocialDataset
 
 MCNE = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "batch_size": 64, "epochs": 1}
@@ -163,16 +161,6 @@ def test_more_mistakes(bring: Run, place: Path) -> None:
     assert there.code == 2
     assert "is not empty and is not a run" in there.err
     assert [path.name for path in (place / "new").iterdir()] == ["mine"]
-
-
-def test_an_older_artifact_is_told_to_be_trained_again(bring: Run, run: Run, place: Path) -> None:
-    base = load(place / "mcne")
-    assert base.trunk is not None
-    replace(base, trunk=replace(base.trunk, combine=None)).save(place / "older")
-    result = bring(base="older")
-    assert (result.code, result.out) == (5, "")
-    assert "do not keep the weights of their layers" in result.err
-    assert "train them again" in result.err
 
 
 PLAN = """

@@ -28,8 +28,8 @@ from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
 from mcne.models.contract import Embedder, Learner, Method, TrainingData
 from mcne.models.registry import entry
-from mcne.models.settings import parse
-from mcne.training import journal
+from mcne.models.settings import TrainingSettings, parse
+from mcne.training.journal import PlainReporter, RunJournal
 
 CPU = torch.device("cpu")
 Network = tuple[SocialDataset, Split]
@@ -441,10 +441,12 @@ class LearnerContract:
         whole, resumed = case.learner(training_data()), case.learner(training_data())
         advance(whole, 5)
         state = {"learned": whole.learned(), "memory": whole.memory()}
-        journal.save_checkpoint(tmp_path, {"steps_done": 5, "records": 0}, state, run="run", keep=1)
-        saved, complaints = journal.newest_checkpoint(tmp_path, run="run", device=CPU)
+        lines: list[str] = []
+        journal = RunJournal(tmp_path, "run", TrainingSettings(), PlainReporter(lines.append, epochs=1))
+        journal.checkpoint({"steps_done": 5, "records": 0}, state)
+        saved = journal.newest_checkpoint(CPU)
         assert saved is not None
-        assert not complaints
+        assert not lines
         assert {group: content(tensors) for group, tensors in saved.state.items()} == {
             group: content(tensors) for group, tensors in state.items()
         }

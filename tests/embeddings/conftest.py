@@ -51,6 +51,7 @@ def parts() -> dict[str, Any]:
         (real([[1, 0], [0, 1], [1, 1], [0, 0]]),),
         (flags([[1, 0], [0, 1], [1, 1]]), flags([[1, 1, 0], [0, 1, 1], [1, 0, 0]])),
         (Attention(real([[1, 0, 0, 2]]), real([1])),),
+        (real(np.ones((3, 4))),),
     )
     return {
         "users": Ids(np.array([10, 20, 30, 40])),

@@ -159,7 +159,7 @@ def test_a_space_that_does_not_fit_is_refused(parts: dict[str, Any], changes: di
 
 def test_a_trunk_of_other_users_or_behaviors_is_refused(parts: dict[str, Any]) -> None:
     trunk, (books, travel) = parts["trunk"], parts["spaces"]
-    fewer = Trunk((trunk.levels[0][:3],), trunk.masks, None)
+    fewer = Trunk((trunk.levels[0][:3],), trunk.masks, None, trunk.combine)
     with pytest.raises(ValueError, match="every level of the trunk must have a vector for each of 4 users"):
         ConditionalEmbeddings(**parts | {"trunk": fewer})
     third = dataclasses.replace(travel, name="Sports")
@@ -228,7 +228,7 @@ def test_saving_twice_gives_the_same_bytes(tiny: ConditionalEmbeddings, tmp_path
     tiny.save(tmp_path / "one")
     ConditionalEmbeddings.load(tmp_path / "one").save(tmp_path / "two")
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(files) == 23
+    assert len(files) == 24
     assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
     for name in files:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from mcne.data.split import random_split
 from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk
 from mcne.embeddings import trunk as trunk_module
 from mcne.embeddings.trunk import MessageKind, Without, levels, link_weights, message_lengths
-from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.models.mcne import attention as attend
@@ -39,6 +38,7 @@ def random_trunk(seed: int, message: MessageKind, *, size: float = 1.0) -> Trunk
         tuple(draw(5, width) for width in widths[:2]),
         tuple(random.random((4, width)) < 0.5 for width in widths),
         tuple(Attention(draw(6, 2 * width), draw(6)) for width in widths[:2]),
+        tuple(np.ones((upper, 2 * lower), np.float32) for lower, upper in pairwise(widths)),
         message,
     )
 
@@ -50,9 +50,9 @@ def test_weights_by_hand(tiny: ConditionalEmbeddings) -> None:
     np.testing.assert_allclose(
         trunk.weights(0, np.array([0, 1]), np.array([1, 0])), [raised / raised.sum(), [1 / 3] * 3]
     )
-    literal = Trunk(trunk.levels, trunk.masks, trunk.attention, "literal")
+    literal = Trunk(trunk.levels, trunk.masks, trunk.attention, trunk.combine, "literal")
     np.testing.assert_allclose(literal.weights(0, np.array([1]), np.array([0])), [raised / raised.sum()])
-    uniform = Trunk(trunk.levels, trunk.masks, None)
+    uniform = Trunk(trunk.levels, trunk.masks, None, trunk.combine)
     assert uniform.weights(0, np.array([0, 1]), np.array([1, 0])).tolist() == [[1 / 3] * 3] * 2
 
 
@@ -103,7 +103,7 @@ def test_extreme_and_empty_input() -> None:
 )
 def test_parts_that_do_not_fit_are_refused(changes: dict[str, slice], message: str) -> None:
     trunk = random_trunk(0, "neighbor")
-    parts: dict[str, Any] = {"levels": trunk.levels, "masks": trunk.masks, "attention": trunk.attention}
+    parts: dict[str, Any] = {name: getattr(trunk, name) for name in ("levels", "masks", "attention", "combine")}
     with pytest.raises(ValueError, match=message):
         Trunk(**parts | {name: parts[name][part] for name, part in changes.items()})
 
@@ -111,7 +111,7 @@ def test_parts_that_do_not_fit_are_refused(changes: dict[str, slice], message: s
 def test_masks_and_attention_are_checked() -> None:
     trunk = random_trunk(0, "neighbor")
     with pytest.raises(ValueError, match=r"masks of level 1: bool \[4, any\] expected, got bool \[3, 4\]"):
-        Trunk(trunk.levels, (trunk.masks[0], trunk.masks[1][:3], trunk.masks[2]), None)
+        Trunk(trunk.levels, (trunk.masks[0], trunk.masks[1][:3], trunk.masks[2]), None, trunk.combine)
     with pytest.raises(ValueError, match=r"attention projection: float32 \[2, any\] expected, got float32 \[3, 4\]"):
         Attention(np.zeros((3, 4), np.float32), np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="attention score: not all values are finite"):
@@ -120,20 +120,8 @@ def test_masks_and_attention_are_checked() -> None:
 
 def test_weights_that_make_a_level_must_fit_it() -> None:
     trunk = random_trunk(0, "neighbor")
-    weights = tuple(np.ones((upper, 2 * lower), dtype=np.float32) for lower, upper in ((7, 4), (4, 3)))
-    assert replace(trunk, combine=weights).combine is not None
     with pytest.raises(ValueError, match="weights of layer 1"):
-        replace(trunk, combine=(weights[0], weights[0]))
-
-
-def test_an_artifact_of_before_weights_were_kept_still_opens(tmp_path: Path, tiny: ConditionalEmbeddings) -> None:
-    assert tiny.trunk is not None
-    assert tiny.trunk.combine is None
-    tiny.save(tmp_path / "old")
-    kept = ConditionalEmbeddings.load(tmp_path / "old").trunk
-    assert kept is not None
-    assert kept.combine is None
-    assert kept.last_activation
+        replace(trunk, combine=(trunk.combine[0], trunk.combine[0]))
 
 
 VARIANTS: list[dict[str, Any]] = [
@@ -227,16 +215,8 @@ def test_without_a_behavior_that_is_everything_the_others_are_weighed_by_their_s
     assert not np.allclose(found, levels(sure, graph)[1])
 
 
-def test_trunks_of_before_weights_were_kept() -> None:
-    made = random_embeddings(8)
-    assert made.trunk is not None
-    with pytest.raises(UsageError, match=r"keep no weights of their layers.*train again"):
-        levels(replace(made.trunk, combine=None), made.graph)
-
-
 def naive_levels(trunk: Trunk, graph: Graph, without: Without) -> list[np.ndarray]:
     """Eq. 3–6 user by user and link by link, in double precision."""
-    assert trunk.combine is not None
     found = [trunk.levels[0].astype(np.float64)]
     for layer, combine in enumerate(trunk.combine):
         below, rows = found[-1], []

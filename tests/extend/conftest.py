@@ -15,7 +15,7 @@ from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.trunk import MessageKind, Trunk
-from mcne.extend.alignment import without
+from mcne.extend.transfer import without
 
 
 @pytest.fixture(scope="session")
@@ -50,10 +50,9 @@ def random_base(base: ConditionalEmbeddings) -> RandomBase:
     def made(message: MessageKind, *, weighted: bool, last_activation: bool) -> ConditionalEmbeddings:
         chance = np.random.default_rng(5)
         assert base.trunk is not None
-        assert base.trunk.combine is not None
         combine = tuple(chance.normal(size=w.shape).astype(np.float32) for w in base.trunk.combine)
         levels = tuple(chance.normal(size=level.shape).astype(np.float32) for level in base.trunk.levels)
-        trunk = Trunk(levels, base.trunk.masks, None, message, weighted, combine, last_activation)
+        trunk = Trunk(levels, base.trunk.masks, None, combine, message, weighted, last_activation)
         graph = base.graph
         if weighted:
             near, far = graph.sources(), graph.indices

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.extend.small_network import dataset, embeddings, without
+from tests.extend.small_network import dataset, embeddings
 from typer.testing import CliRunner
 
 import mcne
@@ -236,8 +236,3 @@ def test_from_python() -> None:
     assert_old_bytes(before, new)
     with pytest.raises(UsageError, match="not trained yet"):
         mcne.MCNE().embed_users(links=LINKS)
-
-
-def test_a_network_that_kept_nothing_takes_nobody(old: ConditionalEmbeddings) -> None:
-    with pytest.raises(UsageError, match="without the weights of their layers, which new users need; train again"):
-        embed_users(without(old, combine=None), links=LINKS)

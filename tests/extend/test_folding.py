@@ -12,8 +12,7 @@ from tests.extend.small_network import embeddings
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.extend import new_users
-from mcne.extend.network import Friends, FrozenNetwork
-from mcne.extend.new_users import fold_in
+from mcne.extend.new_users import Friends, FrozenNetwork, fold_in
 from mcne.extend.tables import Pairs
 
 NOBODY = Friends(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))

@@ -12,7 +12,7 @@ from tests.extend.small_network import N_USERS, dataset, embeddings
 from torch import Tensor
 
 from mcne.embeddings import Trunk
-from mcne.extend.network import Friends, FrozenNetwork
+from mcne.extend.new_users import Friends, FrozenNetwork
 from mcne.models.mcne import MCNE
 from mcne.models.mcne_variants import MCNEA, MCNEF
 

@@ -14,7 +14,7 @@ from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, random_split
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import DataError, UsageError
-from mcne.extend.alignment import aligned, beside, shared_items, without
+from mcne.extend.transfer import aligned, beside, shared_items, without
 
 
 def table(users: list[object], items: list[object]) -> SocialDataset:

@@ -11,8 +11,8 @@ from tests.extend.later_behavior import NEW, RandomBase, Whole
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.trunk import MessageKind
-from mcne.extend.alignment import aligned
 from mcne.extend.learner import Transfer, TransferConfig
+from mcne.extend.transfer import aligned
 from mcne.models.contract import Learner, TrainingData
 from mcne.models.neighborhoods import Batch
 

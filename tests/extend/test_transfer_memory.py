@@ -12,12 +12,11 @@ from tests.extend.later_behavior import NEW, Whole, files_of
 from mcne import training
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
-from mcne.extend.alignment import aligned
-from mcne.extend.transfer import settings_of, transfer
+from mcne.extend.transfer import aligned, settings_of, transfer
 from mcne.models import tables
 from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
 from mcne.training import resources
-from mcne.training.reporting import Reporter
+from mcne.training.journal import Reporter
 from mcne.training.run import TRANSFER
 
 

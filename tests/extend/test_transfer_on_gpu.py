@@ -11,8 +11,8 @@ import torch
 from tests.extend.later_behavior import NEW, RandomBase, Whole
 
 from mcne.embeddings import ConditionalEmbeddings
-from mcne.extend.alignment import aligned
 from mcne.extend.learner import Transfer, TransferConfig
+from mcne.extend.transfer import aligned
 from mcne.kernels import backend
 from mcne.models.contract import TrainingData
 from mcne.models.neighborhoods import Batch

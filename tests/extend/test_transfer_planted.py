@@ -13,8 +13,7 @@ from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.alignment import without
-from mcne.extend.transfer import transfer
+from mcne.extend.transfer import transfer, without
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
 from mcne.training import Training

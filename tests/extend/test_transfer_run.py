@@ -23,8 +23,7 @@ from mcne.embeddings.ranking import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import ParameterCounts, settings_of, transfer
-from mcne.training.journal import METRICS, RunJournal
-from mcne.training.loop import Position
+from mcne.training.journal import METRICS, Position, Reporter
 from mcne.training.run import TRANSFER
 
 
@@ -133,7 +132,7 @@ class _StopAt:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def __call__(self, journal: RunJournal, position: Position, **_: Any) -> None:
+    def __call__(self, reporter: Reporter, position: Position, **_: Any) -> None:
         if position.steps_done == self.step:
             self.step = -1
             os.kill(os.getpid(), 15)
@@ -147,7 +146,7 @@ def test_resumed_equals_uninterrupted(
     bring(base, whole, tmp_path / "whole", control=control)
     stop = _StopAt(step)
     with monkeypatch.context() as patch:
-        patch.setattr(RunJournal, "progress", lambda *given, **named: stop(*given, **named))
+        patch.setattr(Reporter, "step", lambda *given, **named: stop(*given, **named))
         with pytest.raises(Interrupted):
             bring(base, whole, tmp_path / "torn", control=control)
         with pytest.raises(DataError, match="not finished yet; go on with: mcne transfer … --out"):
@@ -182,9 +181,6 @@ def test_settings_are_those_of_the_trained_network(base: ConditionalEmbeddings) 
 def test_embeddings_without_a_network(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     flat = dataclasses.replace(base, trunk=None, provenance={"method": "bpr"})
     refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f, mcne-plus")
-    assert base.trunk is not None
-    older = dataclasses.replace(base, trunk=dataclasses.replace(base.trunk, combine=None))
-    refused(older, whole, tmp_path / "b", ArtifactError, "do not keep the weights .* train them again")
     refused(base, whole, tmp_path / "c", UsageError, "2 layers, and a number is needed", neighbor_samples=[3])
 
 

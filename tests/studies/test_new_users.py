@@ -22,7 +22,7 @@ from mcne.errors import ArtifactError, DivergedError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.studies.new_users import SUMMARY, Trial, _popularity, hold_out, summarize
 from mcne.training import Run, Training
-from mcne.training.reporting import Reporter
+from mcne.training.journal import Reporter
 
 SMALL = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "epochs": 1, "batch_size": 512}
 

@@ -15,8 +15,9 @@ import torch
 
 from mcne import files
 from mcne.errors import ArtifactError, DiskError
+from mcne.models.settings import TrainingSettings
 from mcne.training import journal
-from mcne.training.loop import State
+from mcne.training.journal import PlainReporter, RunJournal, State
 
 CPU = torch.device("cpu")
 RUN = "ab" * 32
@@ -45,13 +46,24 @@ def position_of(step: int, *, records: int = 0) -> dict[str, Any]:
     return {"epoch": records, "step": step, "steps_done": step, "best_metric": best, "records": records}
 
 
+@pytest.fixture(autouse=True)
+def checkpoints_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory of a run is that of its checkpoints."""
+    monkeypatch.setattr(journal, "CHECKPOINTS", "")
+
+
+def journal_at(directory: Path, lines: list[str], *, run: str = RUN, keep: int = 2) -> RunJournal:
+    return RunJournal(directory, run, TrainingSettings(keep_checkpoints=keep), PlainReporter(lines.append, epochs=1))
+
+
 def save(directory: Path, step: int, *, records: int = 0, keep: int = 2, run: str = RUN) -> None:
-    journal.save_checkpoint(directory, position_of(step, records=records), state_of(step), run=run, keep=keep)
+    journal_at(directory, [], keep=keep, run=run).checkpoint(position_of(step, records=records), state_of(step))
 
 
 def found(directory: Path, *, run: str = RUN) -> tuple[int | None, list[str]]:
     """The step of the newest complete checkpoint, checked to be exactly what was saved, and the complaints."""
-    newest, complaints = journal.newest_checkpoint(directory, run=run, device=CPU)
+    complaints: list[str] = []
+    newest = journal_at(directory, complaints, run=run).newest_checkpoint(CPU)
     if newest is None:
         return None, complaints
     step = newest.position["steps_done"]
@@ -99,7 +111,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
 
 def test_what_comes_back_can_be_written_to(tmp_path: Path) -> None:
     save(tmp_path, 3)
-    newest, _ = journal.newest_checkpoint(tmp_path, run=RUN, device=CPU)
+    newest = journal_at(tmp_path, []).newest_checkpoint(CPU)
     assert newest is not None
     before = tree(tmp_path)
     newest.state["learned"]["users"].add_(1)
@@ -125,7 +137,7 @@ def test_more_steps_than_digits_of_a_smaller_count(tmp_path: Path) -> None:
 def test_the_end_of_an_epoch_is_newer_than_its_last_step(tmp_path: Path) -> None:
     save(tmp_path, 3, records=0)
     save(tmp_path, 3, records=1)
-    newest, _ = journal.newest_checkpoint(tmp_path, run=RUN, device=CPU)
+    newest = journal_at(tmp_path, []).newest_checkpoint(CPU)
     assert newest is not None
     assert newest.position["records"] == 1
     assert len(names(tmp_path)) == 2

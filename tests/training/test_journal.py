@@ -14,8 +14,7 @@ import torch
 from mcne.errors import ArtifactError, DiskError
 from mcne.models.settings import TrainingSettings
 from mcne.training import journal as journal_module
-from mcne.training.journal import METRICS, TENSORBOARD, TIMES, RunJournal
-from mcne.training.reporting import PlainReporter, Reporter
+from mcne.training.journal import METRICS, TENSORBOARD, TIMES, PlainReporter, Reporter, RunJournal
 
 CPU = torch.device("cpu")
 STATE = {"learned": {"a": torch.ones(2)}, "memory": {"b": torch.ones(1)}}

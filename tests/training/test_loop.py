@@ -24,10 +24,9 @@ from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
 from mcne.kernels import compilation
 from mcne.models.contract import Learner, Method, StepLoss
 from mcne.models.settings import TrainingSettings
-from mcne.training import journal, loop
-from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, RunJournal
-from mcne.training.loop import Evaluated, Loop, Position, State, evaluate_once
-from mcne.training.reporting import PlainReporter, Reporter, describe_epoch
+from mcne.training import loop
+from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, PlainReporter, Position, Reporter, RunJournal, State
+from mcne.training.loop import Evaluate, Loop, evaluate_once
 
 CPU = torch.device("cpu")
 NAMES = ("Books", "Travel")
@@ -123,9 +122,11 @@ class Notes:
     def compiled(self, seconds: float, *, is_kept: bool) -> None:
         self.compiling.append((len(self.records), seconds, is_kept))
 
-    def progress(
-        self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], Mapping[str, float]]
-    ) -> None:
+    @property
+    def reporter(self) -> Notes:
+        return self
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Callable[[], Mapping[str, float]]) -> None:
         self.shown.append((position.epoch, position.step, n_steps, examples, loss()))
 
 
@@ -137,33 +138,32 @@ def settings(**changes: Any) -> TrainingSettings:
     return TrainingSettings(**{"epochs": 4, "patience": 10, "checkpoint_seconds": FOREVER} | changes)
 
 
-def scripted(*metrics: float | None) -> Callable[[Method], Evaluated]:
+def scripted(*metrics: float | None) -> Evaluate:
     """An evaluation that answers these, one after the other."""
     answers = iter(metrics)
 
-    def evaluate(_method: Method) -> Evaluated:
+    def evaluate(_method: Method) -> Mapping[str, Any]:
         metric = next(answers)
-        return Evaluated(metric, {"mean": {"ndcg@5": metric}})
+        return {"mean": {"ndcg@5": metric}}
 
     return evaluate
 
 
-def by_count(metrics: Mapping[int, float | None]) -> Callable[[Method], Evaluated]:
+def by_count(metrics: Mapping[int, float | None]) -> Evaluate:
     """An evaluation that depends on how many steps were taken, as a real one does."""
 
-    def evaluate(method: Method) -> Evaluated:
+    def evaluate(method: Method) -> Mapping[str, Any]:
         metric = metrics[int(method.learned()["count"])]
-        return Evaluated(metric, {"mean": {"ndcg@5": metric}})
+        return {"mean": {"ndcg@5": metric}}
 
     return evaluate
 
 
-def train(
-    method: Method, evaluate: Callable[[Method], Evaluated], journal: Any, chosen: TrainingSettings | None = None
-) -> Position:
+def train(method: Method, evaluate: Evaluate, journal: Any, chosen: TrainingSettings | None = None) -> Position:
     if not isinstance(method, Learner):
         return evaluate_once(method, evaluate, journal, CPU)
-    return Loop(method, evaluate, names=NAMES, settings=chosen or settings(), journal=journal, device=CPU).run()
+    journal.settings = chosen or settings()
+    return Loop(method, evaluate, names=NAMES, journal=journal, device=CPU).run()
 
 
 def journal_at(path: Path, chosen: TrainingSettings | None = None, *, lines: list[str] | None = None) -> RunJournal:
@@ -289,11 +289,11 @@ def test_compiling_is_told_and_no_part_of_an_epoch(is_kept: bool, monkeypatch: p
         if batch in ((0, 0), (0, 2), (2, 1)):
             clock.compile(10)
 
-    def evaluate(method: Method) -> Evaluated:
+    def evaluate(method: Method) -> Mapping[str, Any]:
         clock.now += 1
         if int(method.learned()["count"]) in (3, 12):
             clock.compile(5)
-        return Evaluated(None, {})
+        return {"mean": {"ndcg@5": None}}
 
     notes = Notes()
     train(Counter(before=step), evaluate, notes)
@@ -377,9 +377,10 @@ def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_
     assert error.value.exit_code == 3
     assert method.count == 5
     assert float(method.memory()["momentum"][0]) == 1.5**5
-    saved, complaints = journal.newest_checkpoint(tmp_path / CHECKPOINTS, run="this run", device=CPU)
+    lines: list[str] = []
+    saved = journal_at(tmp_path, lines=lines).newest_checkpoint(CPU)
     assert saved is not None
-    assert not complaints
+    assert not lines
     assert (saved.position["epoch"], saved.position["step"]) == (1, 2)
     assert float(saved.state["learned"]["count"]) == 5
 
@@ -403,7 +404,7 @@ def test_divergence_on_a_gpu_is_noticed_before_anything_is_kept(
         monkeypatch.setattr(Loop, "looks_at_each", property(lambda _: False, lambda *_: None), raising=False)
     with pytest.raises(DivergedError, match=rf"the loss of Travel is not finite in epoch 2, by step {step}; .*lower"):
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=seconds))
-    saved = journal.newest_checkpoint(tmp_path / CHECKPOINTS, run="this run", device=CPU)[0]
+    saved = journal_at(tmp_path).newest_checkpoint(CPU)
     assert (saved is None) == (seconds > 0)
     assert saved is None or (saved.position["epoch"], saved.position["step"]) == (1, 1)
 
@@ -458,9 +459,9 @@ def test_a_signal_ends_the_step_and_keeps_a_checkpoint(number: signal.Signals, p
 
 
 def test_a_signal_during_evaluation_keeps_the_evaluation() -> None:
-    def evaluate(_method: Method) -> Evaluated:
+    def evaluate(_method: Method) -> Mapping[str, Any]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return Evaluated(0.5, {})
+        return {"mean": {"ndcg@5": 0.5}}
 
     notes = Notes()
     with pytest.raises(Interrupted):
@@ -614,12 +615,17 @@ RECORD = {
 
 
 def test_an_epoch_in_a_line() -> None:
-    assert describe_epoch(RECORD, seconds=2.0, examples=25_000, epochs=200) == (
-        "epoch 7/200, Books 0.5124, Travel 0.4000, validation ndcg@5 0.1235, mask density 0.50/0.26, 12 flips, "
-        "12,500 examples/s"
+    lines: list[str] = []
+    reporter = PlainReporter(lines.append, epochs=200)
+    reporter.epoch(RECORD, seconds=2.0, examples=25_000)
+    reporter.epoch(
+        {"epoch": 1, "loss": {"Books": 0.5}, "validation": {"mean": {"ndcg@5": None}}}, seconds=0.0, examples=0
     )
-    bare = {"epoch": 1, "loss": {"Books": 0.5}, "validation": {"mean": {"ndcg@5": None}}}
-    assert describe_epoch(bare, seconds=0.0, examples=0, epochs=3) == "epoch 1/3, Books 0.5000"
+    assert lines == [
+        "epoch 7/200, Books 0.5124, Travel 0.4000, validation ndcg@5 0.1235, mask density 0.50/0.26, 12 flips, "
+        "12,500 examples/s",
+        "epoch 1/200, Books 0.5000",
+    ]
 
 
 def test_the_plain_reporter_writes_a_line_per_epoch(tmp_path: Path) -> None:

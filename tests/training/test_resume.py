@@ -31,9 +31,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DivergedError, Interrupted
-from mcne.training.journal import CHECKPOINTS, METRICS, RunJournal
-from mcne.training.loop import Position
-from mcne.training.reporting import Reporter
+from mcne.training.journal import CHECKPOINTS, METRICS, Position, Reporter, RunJournal
 
 CPU = torch.device("cpu")
 FOREVER = 1e9

@@ -19,8 +19,7 @@ from mcne.errors import Interrupted, UsageError
 from mcne.models import tables
 from mcne.models.memory import Estimate
 from mcne.training import resources
-from mcne.training.journal import METRICS
-from mcne.training.reporting import Reporter
+from mcne.training.journal import METRICS, Reporter
 
 CPU = torch.device("cpu")
 SETTINGS: dict[str, dict[str, Any]] = {

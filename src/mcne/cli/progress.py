@@ -19,8 +19,7 @@ from rich.text import Text
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compilation import CLOCK
 from mcne.training import Run
-from mcne.training.loop import Losses, Position
-from mcne.training.reporting import PlainReporter, Reporter
+from mcne.training.journal import Losses, PlainReporter, Position, Reporter
 
 REFRESH_SECONDS = 0.125
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
 VERSION = 1
-STORED = {name: name for name in ("mask", "item_vectors", "item_bias", "user_vectors")}  # of a behavior: field -> array
-STORED |= {"seen_indptr": "seen.indptr", "seen_items": "seen.items"}
+FIELDS = ("mask", "item_vectors", "item_bias", "user_vectors", "seen_indptr", "seen_items")
+STORED = {field: field.replace("seen_", "seen.") for field in FIELDS}  # the arrays that these of a behavior are kept as
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,6 @@ class BehaviorSpace:
     """A behavior's mask over the shared dimensions, its items, and who has touched which of them.
 
     ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing.
-    Only a behavior that was added by transfer has ``user_vectors``, a user matrix of its own.
     """
 
     name: str
@@ -43,35 +42,23 @@ class BehaviorSpace:
     seen_indptr: NDArray[Any]  # [users + 1]
     seen_items: NDArray[np.int32]  # [seen]
     item_bias: NDArray[np.float32] | None = None  # [items]
-    user_vectors: NDArray[np.float32] | None = None  # [users, d]
+    user_vectors: NDArray[np.float32] | None = None  # [users, d] of its own, if it was added by transfer
 
     def __post_init__(self) -> None:
         n, d = len(self.items), len(self.mask)
-        expected: tuple[tuple[str, type[np.generic], tuple[int | None, ...]], ...] = (
-            ("mask", np.bool_, (None,)),
-            ("item_vectors", np.float32, (n, d)),
-            ("item_bias", np.float32, (n,)),
-            ("user_vectors", np.float32, (None, d)),
-            ("seen_items", np.int32, (None,)),
-        )
-        for array, dtype, shape in expected:
-            check(self, array, f"behavior {self.name!r}, {array.replace('_', ' ')}", dtype=dtype, shape=shape)
+        shapes: dict[str, tuple[int | None, ...]] = {"mask": (None,), "item_vectors": (n, d), "item_bias": (n,)}
+        shapes |= {"user_vectors": (None, d), "seen_items": (None,)}
+        dtypes = {"mask": np.bool_, "seen_items": np.int32}
+        for array, shape in shapes.items():
+            what = f"behavior {self.name!r}, {array.replace('_', ' ')}"
+            check(self, array, what, dtype=dtypes.get(array, np.float32), shape=shape)
         freeze(self, "seen_indptr")
 
     @classmethod
-    def of(
-        cls,
-        behavior: Behavior,
-        n_users: int,
-        *,
-        mask: NDArray[np.bool_],
-        item_vectors: NDArray[np.float32],
-        item_bias: NDArray[np.float32] | None = None,
-        user_vectors: NDArray[np.float32] | None = None,
-    ) -> BehaviorSpace:
-        """The space of a dataset's behavior, with its items and all its interactions as what is seen."""
-        indptr = behavior.indptr(n_users)
-        return cls(behavior.name, mask, behavior.items, item_vectors, indptr, behavior.item, item_bias, user_vectors)
+    def of(cls, behavior: Behavior, n_users: int, **learned: Any) -> BehaviorSpace:
+        """The space of a dataset's behavior: its items, all its interactions as what is seen, and what was learned."""
+        seen = {"seen_indptr": behavior.indptr(n_users), "seen_items": behavior.item}
+        return cls(name=behavior.name, items=behavior.items, **seen, **learned)
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """The items of one user, increasing."""
@@ -97,18 +84,15 @@ class BehaviorSpace:
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
-        arrays = {f"{prefix}.{name}": getattr(self, attribute) for attribute, name in STORED.items()}
+        arrays = {f"{prefix}.{name}": getattr(self, field) for field, name in STORED.items()}
         stored = {name: array for name, array in arrays.items() if array is not None}
         return stored | self.items.arrays(f"{prefix}.items")
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str) -> BehaviorSpace:
         """Read what :meth:`arrays` stored, without copying."""
-        optional = {each.name for each in fields(cls) if each.default is None}
-        keys = {attribute: f"{prefix}.{stored}" for attribute, stored in STORED.items()}
-        stored: dict[str, Any] = {
-            attribute: arrays[key] for attribute, key in keys.items() if key in arrays or attribute not in optional
-        }
+        keys = {field: f"{prefix}.{stored}" for field, stored in STORED.items()}
+        stored: dict[str, Any] = {field: arrays[key] for field, key in keys.items() if key in arrays}
         return cls(name=name, items=Ids.from_arrays(arrays, f"{prefix}.items"), **stored)
 
 
@@ -264,10 +248,7 @@ class ConditionalEmbeddings(Queries):
 
 
 def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-    """One artifact of the same users whose vectors are those of all parts, each part's behavior masked to its own.
-
-    Scores and similarities on a behavior are those of its part; the whole vector is all of them together.
-    """
+    """One artifact of the same users: their vectors of all parts side by side, each behavior masked to its own part."""
     starts = np.cumsum([0, *(part.width for part in parts)])
     width = int(starts[-1])
     spaces = []

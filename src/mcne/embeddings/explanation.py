@@ -76,17 +76,14 @@ class OnBehavior:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why two users are connected or alike.
-
-    ``messages`` holds both directions of the link; where there are none, ``remark`` says why.
-    """
+    """Why two users are connected or alike."""
 
     user_id: int | str
     other_id: int | str
     linked: bool
     attention_on: tuple[str, ...]  # what the attention weighs: the behaviors learned together, and "other"
-    messages: tuple[Message, ...]
-    remark: str
+    messages: tuple[Message, ...]  # both directions of the link
+    remark: str  # where there are no messages, why
     whole: Likeness
     behaviors: tuple[OnBehavior, ...]
     common_friends: Common
@@ -123,7 +120,8 @@ class Explanation:
 
 def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> Explanation:
     """What the artifact knows of two users; attention only where they are linked and the method has any."""
-    users, graph = embeddings.users, embeddings.graph
+    users = embeddings.users
+    graph = embeddings.graph
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
         raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,13 +55,9 @@ def file_names(behaviors: Sequence[str]) -> list[str]:
     taken: set[str] = set()
     for behavior in behaviors:
         plain = re.sub(r"[^\w.-]+", "_", behavior)[:NAME_LENGTH]
-        name = plain
-        number = 1
-        while name.casefold() in taken:
-            number += 1
-            name = f"{plain}-{number}"
-        taken.add(name.casefold())
-        names.append(name)
+        numbered = (f"{plain}-{number}" for number in count(2))
+        names.append(next(name for name in chain([plain], numbered) if name.casefold() not in taken))
+        taken.add(names[-1].casefold())
     return names
 
 

@@ -118,9 +118,8 @@ class Profile:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
         columns = self.encoding.columns
-        standard = np.array([[column.mean, column.spread] for column in columns])
-        arrays: dict[str, NDArray[Any]] = {"profile.weights": self.weights, "profile.center": self.center}
-        arrays["profile.standard"] = standard.reshape(-1, 2)
+        standard = np.array([[column.mean, column.spread] for column in columns]).reshape(-1, 2)
+        arrays = {"profile.weights": self.weights, "profile.center": self.center, "profile.standard": standard}
         for k, column in enumerate(columns):
             if column.categories is not None:
                 arrays |= column.categories.arrays(f"profile.{k}.categories")

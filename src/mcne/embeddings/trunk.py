@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph, run_starts
 from mcne.embeddings.profile import Profile
-from mcne.errors import UsageError
 from mcne.files import Arrays, check, checked
 
 LINKS_AT_ONCE = 1 << 13
@@ -42,16 +41,14 @@ class Trunk:
 
     Mask rows are the behaviors that were learned together, in order, and "all other behaviors" last (B = C+1).
     ``attention`` is ``None`` where all of them weigh 1/B. The last level's vectors are the artifact's own.
-    ``combine`` makes a level from the aggregated messages and the level below; artifacts written before it was kept
-    have none, and cannot take further behaviors or users.
     """
 
     levels: tuple[NDArray[np.float32], ...]  # K × [users, d_k]
     masks: tuple[NDArray[np.bool_], ...]  # K+1 × [B, d_k]
     attention: tuple[Attention, ...] | None  # K
+    combine: tuple[NDArray[np.float32], ...]  # K × [d_{k+1}, 2 d_k], W^{k+1} of Eq. 6 for [h_N, u]
     message: MessageKind = "neighbor"
     weighted: bool = False  # whether messages count in proportion to the weights of their links
-    combine: tuple[NDArray[np.float32], ...] | None = None  # K × [d_{k+1}, 2 d_k], W^{k+1} of Eq. 6 for [h_N, u]
     last_activation: bool = True  # whether the last layer ends in a ReLU too
     profile: Profile | None = None  # what users' attributes add to the vectors that they start from
 
@@ -63,8 +60,7 @@ class Trunk:
         widths = [masks.shape[1] for masks in self.masks]
         self._check("masks", "masks of level", np.bool_, [(rows, None) for _ in self.masks])
         self._check("levels", "vectors of level", np.float32, [(None, width) for width in widths[:-1]])
-        if self.combine is not None:
-            self._check("combine", "weights of layer", np.float32, [(up, 2 * low) for low, up in pairwise(widths)])
+        self._check("combine", "weights of layer", np.float32, [(up, 2 * low) for low, up in pairwise(widths)])
         for k, attention in enumerate(self.attention or ()):
             if attention.project.shape[1] != 2 * self.masks[k].shape[1]:
                 raise ValueError(f"attention of layer {k}: its projection must take two vectors of level {k}")
@@ -120,39 +116,33 @@ class Trunk:
 
     def meta(self) -> dict[str, Any]:
         """What the arrays do not say."""
-        meta = {
-            "layers": self.n_layers,
-            "attention": self.attention is not None,
-            "message": self.message,
-            "weighted": self.weighted,
-            "last_activation": self.last_activation,
-        }
+        meta: dict[str, Any] = {"layers": self.n_layers, "attention": self.attention is not None}
+        meta |= {name: getattr(self, name) for name in ("message", "weighted", "last_activation")}
         return meta if self.profile is None else meta | {"profile": self.profile.meta()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
-        arrays: dict[str, NDArray[Any]] = {f"trunk.{k}.vectors": level for k, level in enumerate(self.levels)}
-        arrays |= {f"trunk.{k}.masks": masks for k, masks in enumerate(self.masks)}
-        for k, attention in enumerate(self.attention or ()):
-            arrays |= {f"trunk.{k}.project": attention.project, f"trunk.{k}.score": attention.score}
-        arrays |= {f"trunk.{k}.combine": weights for k, weights in enumerate(self.combine or ())}
+        fields: dict[str, Sequence[NDArray[Any]]]
+        fields = {"vectors": self.levels, "masks": self.masks, "combine": self.combine}
+        fields |= {name: [getattr(layer, name) for layer in self.attention or ()] for name in ("project", "score")}
+        arrays = {f"trunk.{k}.{name}": array for name, levels in fields.items() for k, array in enumerate(levels)}
         return arrays if self.profile is None else arrays | self.profile.arrays()
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: dict[str, Any]) -> Trunk:
         """Read what :meth:`arrays` and :meth:`meta` stored, without copying."""
-        layers = range(meta["layers"])
-        attention = None
-        if meta["attention"]:
-            attention = tuple(Attention(arrays[f"trunk.{k}.project"], arrays[f"trunk.{k}.score"]) for k in layers)
+
+        def stored(name: str, n: int = meta["layers"]) -> tuple[NDArray[Any], ...]:
+            return tuple(arrays[f"trunk.{k}.{name}"] for k in range(n))
+
         return cls(
-            tuple(arrays[f"trunk.{k}.vectors"] for k in layers),
-            tuple(arrays[f"trunk.{k}.masks"] for k in range(len(layers) + 1)),
-            attention,
+            stored("vectors"),
+            stored("masks", meta["layers"] + 1),
+            tuple(map(Attention, stored("project"), stored("score"))) if meta["attention"] else None,
+            stored("combine"),
             meta["message"],
             meta["weighted"],
-            tuple(arrays[f"trunk.{k}.combine"] for k in layers) if "trunk.0.combine" in arrays else None,
-            meta.get("last_activation", True),
+            meta["last_activation"],
             Profile.from_arrays(arrays, meta["profile"]) if "profile" in meta else None,
         )
 
@@ -182,8 +172,6 @@ def levels(trunk: Trunk, graph: Graph, *, without: Without | None = None) -> lis
     Along link ``e`` the user ``graph.sources()[e]`` receives a message from ``graph.indices[e]``. Every user is
     projected once and links come a few at a time, so memory beside the vectors hardly grows with the network.
     """
-    if trunk.combine is None:
-        raise UsageError("these embeddings keep no weights of their layers, so no message can be left out; train again")
     result = [trunk.levels[0]]
     for layer, combine in enumerate(trunk.combine):
         below = result[-1]  # [users, d_k]
@@ -198,8 +186,8 @@ def levels(trunk: Trunk, graph: Graph, *, without: Without | None = None) -> lis
 def link_weights(trunk: Trunk, graph: Graph, layer: int) -> Vectors:
     """How the B behaviors are weighed along every link, [links, B]: :meth:`Trunk.weights`, for all at once."""
     weights = np.empty((graph.n_links, len(trunk.masks[layer])), dtype=np.float32)
-    for part, some in _weighed(trunk, graph, layer, trunk.levels[layer]):
-        weights[part] = some
+    for part, of_part in _weighed(trunk, graph, layer, trunk.levels[layer]):
+        weights[part] = of_part
     return weights
 
 

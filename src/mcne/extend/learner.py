@@ -6,10 +6,9 @@ On every link the message is the neighbor's vector under the new mask, ``u_j ⊙
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,12 +22,12 @@ from mcne.embeddings.scorer import Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData
-from mcne.models.inference import LinksTo, graph_links, infer
+from mcne.models.inference import graph_links, infer
 from mcne.models.mcne import BinaryMask, ConditionalNetwork, Mask
 from mcne.models.mcne_variants import open_mask, random_mask
 from mcne.models.neighborhoods import Batch, NeighborhoodSteps
-from mcne.models.optimizer import DenseAdam, RowAdam, adam_memory, load_adam
-from mcne.models.ranking import DotRanking, step_loss
+from mcne.models.optimizer import DenseAdam, RowAdam
+from mcne.models.ranking import DotRanking, StepLearner, step_loss
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import copied, to_numpy
 from mcne.randomness import Stream
@@ -53,8 +52,11 @@ class TransferConfig:
     control: Control = "none"
 
 
-class Transfer(NeighborhoodSteps):
+class Transfer(NeighborhoodSteps, StepLearner):
     """One behavior behind the training contract; ``items`` are its item vectors where only masks are to learn."""
+
+    network: ConditionalNetwork
+    adam: DenseAdam | None
 
     def __init__(
         self,
@@ -67,31 +69,27 @@ class Transfer(NeighborhoodSteps):
         seed: int,
         device: torch.device,
     ) -> None:
-        self.base, self.data, self.config, self.device = base, data, config, device
-        self._seed, self._weighted = seed, trunk.weighted
-        # Whole vectors are a network without layers.
-        is_whole = config.control == "whole-vector"
+        self.base = base
+        self.config = config
+        is_whole = config.control == "whole-vector"  # a network without layers
         initial = base.vectors if is_whole else trunk.levels[0]
         self.users = torch.tensor(np.ascontiguousarray(initial)).to(device)  # [users, d_0], frozen
-        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine or ()).to(device)
+        stream = Stream(seed, "initialize", "masks", *data.names)
+        self.network = self._frozen_network(trunk, () if is_whole else trunk.combine, stream).to(device)
+        self._links = graph_links(data.graph, weighted=trunk.weighted, device=device)
         self.items = DotRanking(data, config, width=base.width, bias=False, seed=seed, device=device)
-        self.tables: RowAdam | None = None
         if items is None:
             own = self.items.tables()
             rate = config.learning_rate
             self.tables = RowAdam(own, learning_rate=rate, joined=self.items.joined, device=device)
+            self.item_tables: Mapping[str, Tensor] = self.tables.tables
         else:
-            self._fixed = {ITEMS: torch.tensor(np.ascontiguousarray(items)).to(device)}
+            self.item_tables = {ITEMS: torch.tensor(np.ascontiguousarray(items)).to(device)}
         masks = self.learned_masks().values()
-        self._adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
+        self.adam = DenseAdam(masks, learning_rate=config.learning_rate, bounded=masks) if masks else None
         widest = max(mask().shape[1] for mask in self.network.masks)
         samples = () if is_whole else config.neighbor_samples
         self.sample_neighborhoods(samples, weighted=trunk.weighted, widest=widest)
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch."""
-        return self.items.n_steps
 
     def loss(self, batch: Batch | Tensor) -> StepLoss:
         """Eq. 7 of the new behavior, plus the L2 of what it scores (reading 8)."""
@@ -102,84 +100,42 @@ class Transfer(NeighborhoodSteps):
         ranking, scored = self.items.loss(self._rows, batch.triples, last, self.network.masks[-1]())
         return step_loss(ranking, self.config.l2 * scored, batch.triples)
 
-    def update(self, loss: StepLoss) -> None:
-        """Descend; masks that learn stay in their range, and it is counted how many entries turn over."""
-        if self._adam is not None:
-            self._adam.zero_grad()
-        torch.autograd.backward(loss.total)
-        for optimizer in (self.tables, self._adam):
-            if optimizer is not None:
-                optimizer.step()
-
     def vitals(self) -> dict[str, float]:
         """The density of the mask at each level, and how often an entry has turned over since the start."""
         density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
-        return density | {"mask_flips": 0.0 if self._adam is None else float(self._adam.turned)}
+        return density | {"mask_flips": 0.0 if self.adam is None else float(self.adam.turned)}
 
     def scorer(self) -> Scorer:
         """Users by their last level under the new mask, items by their table."""
-        return self.items.scorer(self._item_tables, self.levels()[-1], self._masks()[-1])
+        return self.items.scorer(self.item_tables, self.levels()[-1], self._masks()[-1])
 
     def levels(self) -> list[Tensor]:
         """Every level of all users on the new behavior, hearing all their neighbors (reading 11)."""
         return infer(self.network, self.users, self._links)
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """All that was there before, and the new behavior's space after it.
-
-        Masks of lower levels are told in the provenance: scores do not need them, people may.
-        """
+        """All of before, and the new behavior's space; the provenance tells people its masks of lower levels."""
         masks = self._masks()
         space = BehaviorSpace.of(
             dataset.behaviors[0],
             dataset.n_users,
             mask=masks[-1][0],
-            item_vectors=to_numpy(copied(self._item_tables[ITEMS])),
+            item_vectors=to_numpy(copied(self.item_tables[ITEMS])),
             user_vectors=to_numpy(self.levels()[-1]).copy(),
         )
         digits = ["".join(map(str, mask[0].astype(int))) for mask in masks]
         own = {"control": self.config.control, "masks": digits}
         added = {**self.base.provenance.get("added", {}), space.name: own}
-        return dataclasses.replace(
-            self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added}
-        )
+        return replace(self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added})
 
-    def learned(self) -> dict[str, Tensor]:
-        """The real values behind the masks, and the items; of these, what learns."""
-        tables = {} if self.tables is None else dict(self.tables.tables)
-        return tables | {name: real.detach() for name, real in self.learned_masks().items()}
+    def dense(self) -> dict[str, Tensor]:
+        """The real values behind the masks that learn."""
+        return {name: real.detach() for name, real in self.learned_masks().items()}
 
-    def memory(self) -> dict[str, Tensor]:
-        """What the optimizers remember, and the count of flips."""
-        rows = {} if self.tables is None else self.tables.memory()
-        return rows if self._adam is None else rows | adam_memory(self._adam)
-
-    @torch.no_grad()
-    def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over masks and items."""
-        if self.tables is not None:
-            self.tables.load_tables(learned)
-        for name, real in self.learned_masks().items():
-            real.copy_(learned[name])
-
-    def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over what the optimizers remembered."""
-        if self.tables is not None:
-            self.tables.load_memory(memory)
-        if self._adam is not None:
-            load_adam(self._adam, memory)
-
-    @property
-    def _item_tables(self) -> Mapping[str, Tensor]:
-        return self._fixed if self.tables is None else self.tables.tables
-
-    @cached_property
-    def _links(self) -> LinksTo:
-        return graph_links(self.data.graph, weighted=self._weighted, device=self.device)
-
-    def _frozen_network(self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...]) -> ConditionalNetwork:
+    def _frozen_network(
+        self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...], stream: Stream
+    ) -> ConditionalNetwork:
         """The trained layers with one mask row at each level, which alone may learn."""
-        stream = Stream(self._seed, "initialize", "masks", *self.data.names)
         masks: Callable[[int, int], Mask] = open_mask
         if self.config.control not in ("open-masks", "whole-vector"):
             masks = partial(random_mask if self.config.control == "random-masks" else BinaryMask, stream=stream)
@@ -207,4 +163,4 @@ class Transfer(NeighborhoodSteps):
 
     def _rows(self, table: str, rows: Tensor) -> Tensor:
         """Rows of the item table, by its own name or as the only one of all behaviors."""
-        return take_rows(self._fixed[ITEMS], rows) if self.tables is None else self.tables.rows(table, rows)
+        return take_rows(self.item_tables[ITEMS], rows) if self.tables is None else self.tables.rows(table, rows)

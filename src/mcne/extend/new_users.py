@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from mcne.data.ids import encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
-from mcne.extend.alignment import EXTENDABLE
-from mcne.extend.network import Friends, FrozenNetwork
 from mcne.extend.tables import NewUsers, Pairs
+from mcne.extend.transfer import EXTENDABLE
+from mcne.kernels.edges import masked_halves
+from mcne.models.mcne import attention
 from mcne.models.tables import take
 from mcne.randomness import Stream
 
@@ -61,7 +63,16 @@ def embed_users(
     friends' initial vectors, or of all users', and its attributes; hears its friends as trained users do; and its
     history is folded in. Every row of a known user stays byte-identical, and the same input gives the same result.
     """
-    trunk = _trunk(embeddings)
+    trunk = embeddings.trunk
+    if trunk is None:
+        raise UsageError(
+            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
+        )
+    if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
+        raise UsageError(
+            f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
+            "the embeddings of before, and add it to what comes out"
+        )
     new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
     levels = new_levels(trunk, embeddings.spaces, new)
     columns = [np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow() for ids in (embeddings.users, new.ids)]
@@ -151,34 +162,14 @@ def _ranking_loss(last: Tensor, records: _Records) -> Tensor:
     return (functional.softplus(negative - positive[:, None]) * records.share).sum()
 
 
-def _trunk(embeddings: ConditionalEmbeddings) -> Trunk:
-    """The network that new users are embedded with, if the embeddings keep one."""
-    trunk = embeddings.trunk
-    if trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
-        )
-    if trunk.combine is None:
-        raise UsageError(
-            "these embeddings were saved without the weights of their layers, which new users need; train again with "
-            "this version"
-        )
-    added = [space.name for space in embeddings.spaces[trunk.n_behaviors :]]
-    if added:
-        raise UsageError(
-            f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
-            "the embeddings of before, and add it to what comes out"
-        )
-    return trunk
-
-
 def _center(known: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
     """The mean [d₀] of initial vectors, and their spread about it, over all dimensions."""
-    total, squares = np.zeros(known.shape[1]), 0.0
+    total = np.zeros(known.shape[1])
+    squares = 0.0
     for start in range(0, len(known), KNOWN_AT_ONCE):
-        some = known[start : start + KNOWN_AT_ONCE].astype(np.float64)
-        total += some.sum(axis=0)
-        squares += float(np.square(some).sum())
+        rows = known[start : start + KNOWN_AT_ONCE].astype(np.float64)
+        total += rows.sum(axis=0)
+        squares += float(np.square(rows).sum())
     mean = total / max(1, len(known))
     return mean.astype(np.float32), float(np.sqrt(max(0.0, squares / max(1, known.size) - np.square(mean).mean())))
 
@@ -189,8 +180,8 @@ def _start(trunk: Trunk, new: NewUsers, friends: Friends, mean: NDArray[np.float
     start[friends.receiver] = 0
     np.add.at(start, friends.receiver, trunk.levels[0][friends.sender] * friends.share[:, None])
     if new.attributes is not None and trunk.profile is not None:
-        users = new.attributes.users
-        start[users] += trunk.profile.vectors(new.attributes.attributes, len(users)) - trunk.profile.center
+        users, attributes = new.attributes
+        start[users] += trunk.profile.vectors(attributes, len(users)) - trunk.profile.center
     return start
 
 
@@ -214,3 +205,70 @@ def _seen_too(
     item = np.concatenate([space.seen_items, pairs[1].astype(np.int32)])
     order = np.lexsort((item, user))
     return replace(space, seen_indptr=offsets(np.bincount(user, minlength=n_users)), seen_items=item[order])
+
+
+# the trained network for new users: all is fixed but the vectors they start from
+
+
+@dataclass(frozen=True, eq=False)
+class Friends:
+    """Whom each of n new users is linked to; the shares of one user's friends add up to 1."""
+
+    receiver: NDArray[np.int64]  # [E] new users, never decreasing
+    sender: NDArray[np.int64]  # [E] rows of known users
+    share: NDArray[np.float32]  # [E]
+
+    def of(self, start: int, stop: int) -> Friends:
+        """Those of the new users from ``start`` to ``stop``, who then count from 0."""
+        low, high = np.searchsorted(self.receiver, (start, stop))
+        return Friends(self.receiver[low:high] - start, self.sender[low:high], self.share[low:high])
+
+
+class FrozenNetwork:
+    """Eq. 3–6 for new users: their friends' vectors stay what they are, so a friend is projected once for good."""
+
+    def __init__(self, trunk: Trunk, friends: Friends) -> None:
+        known, sender = np.unique(friends.sender, return_inverse=True)
+        self._trunk = trunk
+        self._receiver, self._sender = torch.from_numpy(friends.receiver), torch.from_numpy(sender)
+        self._share = torch.from_numpy(friends.share)[:, None]
+        self._layers = [_layer(trunk, k, known) for k in range(trunk.n_layers)]
+
+    def levels(self, initial: Tensor) -> list[Tensor]:
+        """Every level of the new users, K+1 × [n, d_k], from the vectors that they start from [n, d₀]."""
+        levels = [initial]
+        for k, (masks, combine, sent, halves) in enumerate(self._layers):
+            own = levels[-1]
+            gates = masks.mean(dim=0)  # [d] where all behaviors weigh the same
+            if halves is not None:
+                near, of_here, score = halves
+                here = (own @ of_here.T).view(len(own), *near.shape[1:])
+                weights = attention(take(near, self._sender), take(here, self._receiver), score)
+                gates = weights @ masks  # [E, d] along every link, Σ_c a_c m_c
+            is_literal = self._trunk.message == "literal"
+            contents = take(own, self._receiver) if is_literal else take(sent, self._sender)
+            messages = contents * gates * self._share  # [E, d]
+            mean = torch.zeros_like(own).index_add(0, self._receiver, messages)  # [n, d], 0 without friends
+            received = torch.cat([mean, own], dim=1) @ combine.T
+            is_active = self._trunk.last_activation or k < len(self._layers) - 1
+            levels.append(torch.relu(received) if is_active else received)
+        return levels
+
+
+def _layer(
+    trunk: Trunk, k: int, known: NDArray[np.int64]
+) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+    """Masks [B, d], ``W`` [d_out, 2 d] and what f ``known`` users send [f, d].
+
+    And with attention their half of it [f, B, t], the weights of the receivers' half [B · t, d], and ``h`` [t].
+    """
+    tensor = partial(torch.tensor, dtype=torch.float32)
+    masks, combine, sent = map(tensor, (trunk.masks[k], trunk.combine[k], trunk.levels[k][known]))
+    if trunk.attention is None:
+        return masks, combine, sent, None
+    project, score = tensor(trunk.attention[k].project), tensor(trunk.attention[k].score)
+    of_near, of_here = masked_halves(project, masks)  # [B · t, d]: of the sender and the receiver
+    if trunk.message == "literal":
+        of_near, of_here = of_here, of_near
+    near = (sent @ of_near.T).view(len(sent), len(masks), len(score))
+    return masks, combine, sent, (near, of_here, score)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,27 +22,18 @@ SHOWN = 3
 """Offenders that a message names."""
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-@dataclass(frozen=True, eq=False)
-class KnownAttributes:
-    """The new users whose attributes are known: their rows, increasing, and the attributes in that order."""
-
-    users: NDArray[np.int64]  # [m]
-    attributes: Mapping[str, Attribute]
+KnownAttributes = tuple[NDArray[np.int64], dict[str, Attribute]]
+"""The rows of the new users whose attributes are known, increasing, and the attributes in that order."""
 
 
 @dataclass(frozen=True, eq=False)
 class NewUsers:
-    """Users unknown to the embeddings, with their links, history and attributes as rows; pairs are by user, each once.
-
-    New users are numbered by ``ids``; friends and items are rows of the embeddings.
-    """
+    """Users unknown to the embeddings, as rows of ``ids``, and what is known of them; pairs are by user, each once."""
 
     ids: Ids
-    links: Pairs  # new users and known friends
+    links: Pairs  # new users and friends, who are rows of the embeddings
     weights: NDArray[np.float32] | None  # of the links, if those of the network have weights
-    history: tuple[Pairs, ...]  # new users and items, per behavior
+    history: tuple[Pairs, ...]  # of each behavior new users and items, rows of the embeddings too
     attributes: KnownAttributes | None
 
     @classmethod
@@ -68,13 +58,9 @@ class NewUsers:
             users[label] = table, own.astype(np.int64)
         nobody = np.zeros(0, np.int64), np.zeros(0, np.int64)
         pairs, weights = _links(embeddings, *users["links"]) if "links" in users else (nobody, None)
-        return cls(
-            ids,
-            pairs,
-            weights,
-            _history(embeddings, *users["history"]) if "history" in users else tuple(nobody for _ in embeddings.spaces),
-            _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None,
-        )
+        items = _history(embeddings, *users["history"]) if "history" in users else (nobody,) * len(embeddings.spaces)
+        known = _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None
+        return cls(ids, pairs, weights, items, known)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,16 +99,16 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
     known = embeddings.behavior_names
     for code, label in labels.items():
         if label not in known:
-            mine = codes == code
-            place = table.locate(int(np.argmax(mine)), "behavior")
-            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(mine.sum()):,} rows have it")
+            has_label = codes == code
+            place = table.locate(int(np.argmax(has_label)), "behavior")
+            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(has_label.sum()):,} rows have it")
     pairs = []
     for space in embeddings.spaces:
-        mine = codes == next((code for code, label in labels.items() if label == space.name), -1)
+        here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
         what = f"items of {space.name}"
-        _refuse_unknown(table, "item_id", mine & (item < 0), what, "items must be those of the training: leave it out")
-        keys = np.unique(user[mine] * len(space.items) + item[mine])
+        _refuse_unknown(table, "item_id", here & (item < 0), what, "items must be those of the training: leave it out")
+        keys = np.unique(user[here] * len(space.items) + item[here])
         pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
 
@@ -147,7 +133,7 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
     order = np.argsort(user)
     attributes = [_attribute(column, table) for column in profile.encoding.columns]
     by_user = [Attribute(each.values[order], each.categories) for each in attributes]
-    return KnownAttributes(user[order], dict(zip(names, by_user, strict=True)))
+    return user[order], dict(zip(names, by_user, strict=True))
 
 
 def _attribute(column: Column, table: RawTable) -> Attribute:

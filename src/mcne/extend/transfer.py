@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mcne.data.split import DIRECTORY
+from mcne.data.behavior import Behavior
+from mcne.data.dataset import SocialDataset
+from mcne.data.negatives import Negatives
+from mcne.data.split import DIRECTORY, TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
-from mcne.errors import ArtifactError, UsageError
-from mcne.extend.alignment import EXTENDABLE, aligned, shared_items
+from mcne.errors import DataError, UsageError
 from mcne.extend.learner import Transfer, TransferConfig
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
+from mcne.models.registry import METHODS
 from mcne.models.settings import TrainingSettings, parse
 from mcne.training.run import SPEC, TRANSFER, Run, RunSpec
 from mcne.training.trainer import Training
 
 DATASET, FIRST = "data", "items"
 """Where a run keeps the new behavior's data and split, and the run that its items are from."""
+EXTENDABLE = ", ".join(name for name, each in METHODS.items() if each.takes_new_users)
+"""The methods whose networks can get new behaviors and new users."""
+N_SHOWN = 5
+"""Offenders that a message names."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +45,11 @@ class ParameterCounts:
     @classmethod
     def of(cls, run: Run) -> ParameterCounts:
         """Of a finished run, with the items that came before its masks."""
-        embeddings, trunk = run.embeddings, run.embeddings.trunk
+        embeddings = run.embeddings
+        trunk = embeddings.trunk
         assert trunk is not None
-        masks = 0
-        if run.spec.config["control"] in ("none", "masks-only"):
-            masks = sum(level.shape[1] for level in trunk.masks)
+        is_learned = run.spec.config["control"] in ("none", "masks-only")
+        masks = sum(level.shape[1] for level in trunk.masks) if is_learned else 0
         *old, new = embeddings.spaces
         learned = {name: array for name, array in trunk.arrays().items() if not name.endswith(".vectors")}
         # Levels above the first are derived.
@@ -58,7 +65,7 @@ class ParameterCounts:
 
 def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[TransferConfig, TrainingSettings]:
     """What a transfer was told, checked; the rest is as ``base`` was trained, where that is known."""
-    names = [field.name for field in dataclasses.fields(TransferConfig) if field.name != "control"]
+    names = [field.name for field in fields(TransferConfig) if field.name != "control"]
     before = base.provenance.get("spec", {}).get("config", {})
     kept = {name: before[name] for name in names if name in before}
     if before.get("l2_form", "scored") != "scored":  # another number then
@@ -78,7 +85,7 @@ def transfer(
     config, _ = settings_of(base, training.settings)
     trunk = trunk_of(base, config)
     own, parts = aligned(base, training.dataset, training.split, behavior=behavior)
-    options = {field.name: getattr(training, field.name) for field in dataclasses.fields(training)}
+    options = {field.name: getattr(training, field.name) for field in fields(training)}
     options |= {"method": TRANSFER, "dataset": own, "split": parts, "places": {**training.places, "dataset": DATASET}}
     for line in shared_items(base, own.behaviors[0]):
         training.reporter.say(line)
@@ -91,11 +98,6 @@ def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
         raise UsageError(
             f"{base.method!r} has no layers that masks could be put on; train one of {EXTENDABLE}, or "
             "train again with all behaviors"
-        )
-    if base.trunk.combine is None:
-        raise ArtifactError(
-            f"these embeddings of {base.method!r} do not keep the weights of their layers, as an mcne before this one "
-            "made them; train them again, then bring the behavior"
         )
     if len(config.neighbor_samples) != base.trunk.n_layers:
         raise UsageError(
@@ -122,7 +124,7 @@ class _Transferring(Training):
         """Everything that decides the result; the base counts by its content."""
         spec = super().spec
         also = {"behavior": self.dataset.behavior_names[0], "base": self.base.fingerprint}
-        return dataclasses.replace(spec, config={**spec.config, **also})
+        return replace(spec, config={**spec.config, **also})
 
     def check(self) -> None:
         """Nothing more: inputs were aligned with the base."""
@@ -145,8 +147,115 @@ class _Transferring(Training):
         items = None
         if config.control == "masks-only":
             self.reporter.say("items first, against the whole vectors:")
-            first = dataclasses.replace(self, settings={**self.settings, "control": "whole-vector"})
+            first = replace(self, settings={**self.settings, "control": "whole-vector"})
             before = first.run(path / FIRST, resume=(path / FIRST / SPEC).is_file())
             items = np.asarray(before.embeddings.spaces[-1].item_vectors)
             self.reporter.say("then masks, with these items:")
         return Transfer(self.base, self.trunk, data, config, items=items, seed=self.seed, device=self.device)
+
+
+# a behavior of another dataset on the users and the network of trained embeddings, matched by raw ids
+
+
+def aligned(
+    base: ConditionalEmbeddings, dataset: SocialDataset, split: Split, *, behavior: str
+) -> tuple[SocialDataset, Split]:
+    """The network of ``base`` with that behavior alone, and its part of the split.
+
+    Nothing is dropped: users with records whom ``base`` does not know are refused. Links of the dataset do not count.
+    """
+    new = dataset.behavior(behavior)
+    if behavior in base.behavior_names:
+        raise UsageError(
+            f"behavior {behavior!r} is there already ({', '.join(base.behavior_names)}); what was learned is never "
+            "changed: give the new one another name, or train anew with all records"
+        )
+    rows = _rows(base, dataset, new)
+    order = np.lexsort((new.item, rows[new.user]))
+    times = None if new.timestamp is None else new.timestamp[order]
+    moved = Behavior(behavior, new.items, rows[new.user][order], new.item[order], times)
+    _refuse_known_records(base, moved)
+    own = SocialDataset(dataset.name, base.users, base.graph, (moved,))
+    one = split.only(dataset.behavior_names.index(behavior), own)
+    parts = one.parts[0][order]
+    if not np.any(parts == TRAIN):
+        raise DataError(f"{behavior}: no interactions in the training part, so nothing can be learned there")
+    negatives: dict[str, dict[str, tuple[Negatives, ...]]] = {part: {} for part in one.negatives}
+    for part, kinds in one.negatives.items():
+        for kind, (drawn,) in kinds.items():
+            order_of_users = np.argsort(rows[drawn.users], kind="stable")
+            negatives[part][kind] = (Negatives(rows[drawn.users][order_of_users], drawn.items[order_of_users]),)
+    return own, replace(one, parts=(parts,), negatives=negatives)
+
+
+def beside(dataset: SocialDataset, split: Split, added: SocialDataset, parts: Split) -> tuple[SocialDataset, Split]:
+    """A dataset with another behavior of the same users after its own, and both their splits as one."""
+    both = replace(dataset, behaviors=(*dataset.behaviors, *added.behaviors))
+    negatives = {
+        part: {kind: (*own, *parts.negatives[part][kind]) for kind, own in kinds.items()}
+        for part, kinds in split.negatives.items()
+    }
+    notes = (*split.notes, *parts.notes)
+    return both, Split((*split.parts, *parts.parts), negatives, both.fingerprint, split.settings, notes)
+
+
+def shared_items(base: ConditionalEmbeddings, behavior: Behavior) -> list[str]:
+    """What to know where a new behavior has item ids that others have too: every behavior has a catalog of its own."""
+    shared = {space.name: np.count_nonzero(space.items.rows(behavior.items.arrow()) >= 0) for space in base.spaces}
+    return [
+        f"{count:,} of the {behavior.n_items:,} item ids of {behavior.name} are also items of {name}: they get vectors "
+        "of their own"
+        for name, count in shared.items()
+        if count
+    ]
+
+
+def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavior) -> NDArray[np.int32]:
+    """The row in ``base`` of every user of the dataset, −1 where it has none, which no user with records may be."""
+    rows = base.users.rows(dataset.users.arrow()).astype(np.int32)
+    active = np.unique(behavior.user)
+    strange = active[rows[active] < 0]
+    if not len(strange):
+        return rows
+    if len(strange) == len(active):
+        first, last = dataset.users.take(active[[0, -1]])
+        raise DataError(
+            f"none of the {len(active):,} users of {behavior.name} is known ({dataset.users.kind} ids, from {first!r} "
+            f"to {last!r}; known are {base.n_users:,} {base.users.kind} ids, from {base.users[0]!r} to "
+            f"{base.users[-1]!r}); a behavior is brought to users that were trained: check that both are about the "
+            "same people"
+        )
+    lost = int(np.count_nonzero(np.isin(behavior.user, strange)))
+    named = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
+    raise DataError(
+        f"{len(strange):,} of the {len(active):,} users of {behavior.name}, with {lost:,} of its {len(behavior):,} "
+        f"interactions, are not known, the first: {named}; a behavior is brought to users that were trained: leave "
+        "these out of the data, or train anew with them"
+    )
+
+
+def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> None:
+    """The very records of a known behavior under another name are a mistake; items alone may well be shared."""
+    indptr = behavior.indptr(base.n_users)
+    for space in base.spaces:
+        is_same = space.items == behavior.items and np.array_equal(space.seen_items, behavior.item)
+        if is_same and np.array_equal(space.seen_indptr, indptr):
+            raise UsageError(
+                f"behavior {behavior.name!r} has exactly the items and interactions of {space.name!r}, which is there "
+                "already; nothing is to be learned of it"
+            )
+
+
+def without(dataset: SocialDataset, split: Split, *, behavior: str) -> tuple[SocialDataset, Split]:
+    """A dataset before a behavior came: all others of it, and their part of the split."""
+    dataset.behavior(behavior)
+    kept = [k for k, name in enumerate(dataset.behavior_names) if name != behavior]
+    if not kept:
+        raise UsageError(f"{dataset.name} has no behavior beside {behavior!r}; there must be some to learn from before")
+    before = replace(dataset, behaviors=tuple(dataset.behaviors[k] for k in kept))
+    negatives = {
+        part: {kind: tuple(each[k] for k in kept) for kind, each in kinds.items()}
+        for part, kinds in split.negatives.items()
+    }
+    parts = tuple(split.parts[k] for k in kept)
+    return before, Split(parts, negatives, before.fingerprint, split.settings, split.notes)

@@ -173,9 +173,9 @@ def trunk_of(network: ConditionalNetwork, levels: Sequence[Tensor], *, weighted:
         tuple(to_numpy(level) for level in levels),
         tuple(to_numpy(mask).astype(bool) for mask in network.binary_masks()),
         attention or None,
+        tuple(to_numpy(layer.combine).copy() for layer in layers),
         layers[0].message,
         weighted,
-        tuple(to_numpy(layer.combine).copy() for layer in layers),
         network.last_activation,
     )
 

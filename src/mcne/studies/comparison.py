@@ -32,7 +32,7 @@ from mcne.models.registry import refusal
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Result, Say, Task
 from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
-from mcne.training import Mode, RunSpec, Training, resolved
+from mcne.training import Mode, RunSpec, resolved
 
 if TYPE_CHECKING:
     import torch
@@ -282,6 +282,8 @@ def run_cell(
     cell: Cell, data: Path, split_name: str, directory: Path, device: torch.device, jobs: int
 ) -> dict[str, Any]:
     """Train a cell, and evaluate it unless it is of the search; the result."""
+    from mcne.training import Training
+
     dataset, split = _opened(data, split_name, cell.dataset, cell.split)
     training = Training(
         cell.candidate.method,

@@ -30,7 +30,7 @@ from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Spread, T
 if TYPE_CHECKING:
     import torch
 
-    from mcne.training.reporting import Reporter
+    from mcne.training.journal import Reporter
 
 RESULT, SUMMARY = "result.json", "new-users.json"
 SPLIT = "held-out"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcne import __version__
+from mcne import __version__, training
 from mcne.analysis import links
 from mcne.analysis.links import HeldOut, Pairs, Scores, hold_out
 from mcne.data.dataset import SocialDataset
@@ -30,7 +30,7 @@ from mcne.models.settings import TrainingSettings, read_pairs
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Resources, Result, Say, Spread, Task, percent
 from mcne.text import NO_VALUE, Table, markdown_page
-from mcne.training import Run, RunSpec, Training, resolved
+from mcne.training import Run, RunSpec, resolved
 
 if TYPE_CHECKING:
     import torch
@@ -198,7 +198,7 @@ def trained(
     method: str, repetition: Repetition, path: Path, *, settings: Mapping[str, Any], device: torch.device
 ) -> Run:
     """The run of a method that sees the network without its held-out links, and nothing of these."""
-    return Training(
+    return training.Training(
         method,
         repetition.dataset,
         repetition.split,

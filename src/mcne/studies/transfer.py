@@ -21,8 +21,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, split_of
 from mcne.errors import UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
-from mcne.extend.alignment import without
 from mcne.extend.learner import Control, TransferConfig
+from mcne.extend.transfer import ParameterCounts, transfer, without
 from mcne.files import write_parquet
 from mcne.models.settings import TrainingSettings, parse
 from mcne.studies import engine
@@ -221,8 +221,6 @@ class TransferTraining:
 
     def train(self, path: Path, dataset: SocialDataset, split: Split, device: torch.device) -> Run:
         """Train or resume."""
-        from mcne.extend.transfer import transfer
-
         training = Training(
             self.way.method,
             dataset,
@@ -242,8 +240,6 @@ def run_training(training: TransferTraining, directory: Path, device: torch.devi
 
     The rank of every item is kept in a file beside it.
     """
-    from mcne.extend.transfer import ParameterCounts
-
     dataset, split = training.load()
     run, outcome = engine.train_timed(directory / RUN, lambda: training.train(directory / RUN, dataset, split, device))
     cell = asdict(training.way) | {"repetition": training.repetition}

@@ -2,8 +2,12 @@
 
 ``run.json`` says what is trained on what, ``metrics.jsonl`` how it went, ``checkpoints/`` where it stands,
 ``embeddings/`` what came out (``learned/`` where that is no vectors) and ``result.json`` that it is finished. Reading
-a run needs no torch; training imports it where it is used.
+a run needs no torch, so ``Training``, which does, is loaded when first used.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from mcne.training.resources import choose_device as choose_device
 from mcne.training.run import SPEC as SPEC
@@ -13,4 +17,14 @@ from mcne.training.run import RunSpec as RunSpec
 from mcne.training.run import begun_with as begun_with
 from mcne.training.run import resolved as resolved
 from mcne.training.run import settings_of as settings_of
-from mcne.training.trainer import Training as Training
+
+if TYPE_CHECKING:
+    from mcne.training.trainer import Training as Training
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Training":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mcne.training.trainer import Training
+
+    return Training

@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,13 +26,6 @@ ONE_BY_ONE = "CUDA_LAUNCH_BLOCKING"
 """CUDA's own variable, by which each kernel is waited for: then none are captured either."""
 
 
-@dataclass(frozen=True)
-class _Graph:
-    graph: torch.cuda.CUDAGraph
-    inputs: Tensor
-    loss: StepLoss
-
-
 def captured_steps(method: Learner, device: torch.device) -> CapturedSteps | None:
     """The steps of a method, captured, where the method and the device can and nobody wants to see single kernels."""
     is_captured = isinstance(method, Capturable) and method.is_capturable and device.type == "cuda"
@@ -47,34 +39,35 @@ class CapturedSteps:
     def __init__(self, method: Learner) -> None:
         self._method = method
         self._seen: Counter[torch.Size] = Counter()
-        self._graphs: dict[torch.Size, _Graph] = {}
+        self._captured: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, StepLoss]] = {}  # with its inputs
 
     def __call__(self, inputs: Tensor) -> StepLoss:
         """Do a step; the loss is valid until the next one."""
         shape = inputs.shape
         self._seen[shape] += 1
-        if shape not in self._graphs and self._seen.total() > WARM_UP and self._seen[shape] > 1:
-            self._graphs[shape] = self._capture(inputs)
-        captured = self._graphs.get(shape)
-        if captured is None:
-            return self._step(inputs)
-        captured.inputs.copy_(inputs)
-        captured.graph.replay()
-        return captured.loss
+        if shape not in self._captured:
+            if self._seen.total() <= WARM_UP or self._seen[shape] == 1:
+                return self._step(inputs)
+            self._captured[shape] = self._capture(inputs)
+        graph, own, loss = self._captured[shape]
+        own.copy_(inputs)
+        graph.replay()
+        return loss
 
     def _step(self, inputs: Tensor) -> StepLoss:
         loss = self._method.loss(inputs)
         self._method.update(loss)
         return StepLoss(loss.total.detach(), loss.per_behavior, loss.examples)
 
-    def _capture(self, inputs: Tensor) -> _Graph:
+    def _capture(self, inputs: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor, StepLoss]:
         """Record a step without running it; other threads may go on preparing inputs.
 
         A capture that fails ends the training: PyTorch then stays on the stream and in the memory of the capture, and
         steps after it would read what others have written.
         """
-        graph, own = torch.cuda.CUDAGraph(), inputs.clone()
-        others = [other.graph.pool() for other in self._graphs.values()]  # never replayed at the same time
+        graph = torch.cuda.CUDAGraph()
+        own = inputs.clone()
+        others = [other.pool() for other, _, _ in self._captured.values()]  # never replayed at the same time
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph, pool=others[0] if others else None, capture_error_mode="thread_local"):
@@ -87,7 +80,7 @@ class CapturedSteps:
                 f"trusted; start anew with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and "
                 "takes longer (a single training with --resume; comparisons go on where they were)"
             ) from error
-        return _Graph(graph, own, loss)
+        return graph, own, loss
 
 
 @contextmanager

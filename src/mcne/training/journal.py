@@ -1,4 +1,4 @@
-"""What a run writes while it trains: metrics, clock times, checkpoints.
+"""What a run writes and says while it trains: metrics, clock times, checkpoints, and what people see of it.
 
 ``metrics.jsonl`` holds what the seed decides and nothing else, so that it has the same bytes however often the training
 was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. A checkpoint is an
@@ -10,25 +10,90 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mcne import files
 from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import disk_errors, overwrite
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import read_in_order
-from mcne.training.loop import Losses, Position, Record, State
-from mcne.training.reporting import Reporter
 
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 KIND, VERSION = "mcne checkpoint", 1
 PREFIX = "step-"
+
+Record = dict[str, Any]
+State = dict[str, dict[str, Tensor]]
+"""Named groups of tensors, of which a checkpoint is made: ``learned``, ``memory``, ``best``, ``loop``."""
+Losses = Callable[[], Mapping[str, float]]
+"""The mean of each behavior so far in the epoch, looked at when asked for: that waits for the device."""
+
+
+class Checkpoint(NamedTuple):
+    """Where a training stood, in the fields of a :class:`Position`, and its tensors."""
+
+    position: dict[str, Any]
+    state: State
+
+
+@dataclass
+class Position:
+    """Where a training stands; the next step is ``step`` of ``epoch``, both counted from 0."""
+
+    epoch: int = 0
+    step: int = 0
+    steps_done: int = 0
+    best_metric: float | None = None
+    best_epoch: int | None = None
+    stale: int = 0  # evaluations since the best
+    records: int = 0  # lines of metrics written
+
+
+class Reporter:
+    """What a training tells people; this one shows nothing."""
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+
+    def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
+        """A step is done."""
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """An epoch is done."""
+
+
+class PlainReporter(Reporter):
+    """A line per epoch, for logs and pipes: losses, the metric that decides, masks, speed."""
+
+    def __init__(self, write: Callable[[str], None], *, epochs: int) -> None:
+        self._write = write
+        self._epochs = epochs
+
+    def say(self, line: str) -> None:
+        """Something to know."""
+        self._write(line)
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """One line."""
+        parts = [f"epoch {record['epoch']}/{self._epochs}"] if record["epoch"] else []  # 0: a method that needs none
+        parts += [f"{name} {value:.4f}" for name, value in record.get("loss", {}).items()]
+        metric = record.get("validation", {}).get("mean", {}).get(DECIDING_METRIC)
+        if metric is not None:
+            parts.append(f"validation {DECIDING_METRIC} {metric:.4f}")
+        density = "/".join(f"{value:.2f}" for name, value in record.items() if name.startswith("mask_density"))
+        if density:
+            parts.append(f"mask density {density}, {record['mask_flips']:.0f} flips")
+        if seconds:
+            parts.append(f"{examples / seconds:,.0f} examples/s")
+        self._write(", ".join(parts))
 
 
 @dataclass(eq=False)
@@ -39,15 +104,11 @@ class RunJournal:
     identity: str
     settings: TrainingSettings
     reporter: Reporter
+    _board: Any = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        self._board: Any = None
-
-    def resume(self, device: torch.device) -> tuple[Mapping[str, Any], State] | None:
+    def resume(self, device: torch.device) -> Checkpoint | None:
         """The newest complete checkpoint; metrics past it are cut."""
-        newest, complaints = newest_checkpoint(self.path / CHECKPOINTS, run=self.identity, device=device)
-        for complaint in complaints:
-            self.reporter.say(f"passed over a checkpoint: {complaint}")
+        newest = self.newest_checkpoint(device)
         records = 0 if newest is None else int(newest.position["records"])
         self._cut(records)
         if self.settings.tensorboard:
@@ -55,23 +116,67 @@ class RunJournal:
             purged = {"purge_step": records + 1 if records else 0}  # epochs that are trained again are drawn once
             with disk_errors(place):
                 self._board = tensorboard_writer()(str(place), **(purged if place.exists() else {}))
-        if newest is None:
-            return None
-        done = int(newest.position["steps_done"])
-        self.reporter.say(f"resumed after step {done:,}, in epoch {int(newest.position['epoch']) + 1}")
-        return newest.position, newest.state
+        if newest is not None:
+            done, epoch = newest.position["steps_done"], newest.position["epoch"] + 1
+            self.reporter.say(f"resumed after step {done:,}, in epoch {epoch}")
+        return newest
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
-        """Keep a checkpoint, and of the earlier ones the last few."""
-        save_checkpoint(
-            self.path / CHECKPOINTS, position, state, run=self.identity, keep=self.settings.keep_checkpoints
-        )
+        """Write a checkpoint, and keep of the earlier ones the last few."""
+        arrays = {
+            f"{group}.{name}": tensor.detach().cpu().numpy()
+            for group, tensors in state.items()
+            for name, tensor in tensors.items()
+        }
+        directory = self.path / CHECKPOINTS
+        # With the number of records: an epoch's last step and its evaluation are two places to go on from.
+        target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
+        _remove([path for path in _checkpoints(directory) if path.name >= target.name])  # damaged, as resume found
+        meta = {"run": self.identity, "position": dict(position)}
+        with read_in_order():
+            files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
+        left_aside = directory.glob(f".{PREFIX}*.partial")  # by killed processes
+        _remove([*_checkpoints(directory)[: -self.settings.keep_checkpoints], *left_aside])
+
+    def newest_checkpoint(self, device: torch.device) -> Checkpoint | None:
+        """The newest complete checkpoint; newer ones that are damaged are passed over."""
+        for path in reversed(_checkpoints(self.path / CHECKPOINTS)):
+            try:
+                version = files.read_manifest(path, KIND)["version"]
+                saved = files.read(path, KIND, version)
+            except (ArtifactError, DataError) as error:
+                self.reporter.say(f"passed over a checkpoint: {error}")
+                continue
+            if version != VERSION:  # not damaged, and the next checkpoint would remove it
+                newer = "a newer" if version > VERSION else "an older"
+                raise ArtifactError(
+                    f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
+                    "go on with the mcne that wrote it, or choose another directory"
+                )
+            if saved.meta["run"] != self.identity:
+                raise ArtifactError(
+                    f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {self.identity[:12]}): "
+                    "other data, method or settings; choose another directory, or repeat the settings that it was "
+                    "started with"
+                )
+            state: State = {}
+            for name in saved.arrays:
+                group, _, rest = name.partition(".")
+                mapped = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all may not fit in memory
+                state.setdefault(group, {})[rest] = torch.from_numpy(mapped.view(np.ndarray)).to(device)
+            return Checkpoint(saved.meta["position"], state)
+        return None
 
     def record(self, record: Record, *, seconds: float, examples: int) -> None:
         """Append an epoch's metrics, and to their own file its clock times."""
-        _append(self.path / METRICS, record)
         speed = examples / seconds if seconds else 0.0
-        _append(self.path / TIMES, {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed})
+        times = {"epoch": record["epoch"], "seconds": seconds, "examples_per_second": speed}
+        for path, written in ((self.path / METRICS, record), (self.path / TIMES, times)):
+            line = json.dumps(written, allow_nan=False) + "\n"
+            with disk_errors(path), path.open("a", encoding="utf-8") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
         if self._board is not None:
             with disk_errors(self.path / TENSORBOARD):
                 for name, value in _scalars({name: part for name, part in record.items() if name != "epoch"}):
@@ -84,10 +189,6 @@ class RunJournal:
         step = "to keep them, set NUMBA_CACHE_DIR to a directory that can be written to"
         later = "once; kept for later runs" if is_kept else f"as every run will; {step}"
         self.reporter.say(f"compiled kernels in {seconds:.1f} s, {later}")
-
-    def progress(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
-        """Show that a step is done."""
-        self.reporter.step(position, n_steps=n_steps, examples=examples, loss=loss)
 
     def close(self) -> None:
         """Nothing more will be recorded."""
@@ -113,23 +214,13 @@ class RunJournal:
                 overwrite(path, kept)
 
 
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    line = json.dumps(record, allow_nan=False) + "\n"
-    with disk_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _scalars(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+def _scalars(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
     """The numbers of a nested record with slashed names."""
-    scalars: list[tuple[str, float]] = []
     for name, value in record.items():
         if isinstance(value, Mapping):
-            scalars += _scalars(value, f"{prefix}{name}/")
+            yield from _scalars(value, f"{prefix}{name}/")
         elif isinstance(value, int | float):
-            scalars.append((prefix + name, float(value)))
-    return scalars
+            yield prefix + name, float(value)
 
 
 def tensorboard_writer() -> Any:
@@ -141,67 +232,6 @@ def tensorboard_writer() -> Any:
             "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where the training stood, and its tensors."""
-
-    position: dict[str, Any]
-    state: State
-
-
-def save_checkpoint(directory: Path, position: Mapping[str, Any], state: State, *, run: str, keep: int) -> None:
-    """Write a checkpoint of a run and drop all but the newest ``keep``.
-
-    The number of records is part of the name: an epoch's last step and its evaluation are two places to go on from.
-    Whatever is there of a later place was passed over on resume as damaged, so it goes.
-    """
-    arrays = {
-        f"{group}.{name}": tensor.detach().cpu().numpy()
-        for group, tensors in state.items()
-        for name, tensor in tensors.items()
-    }
-    target = directory / f"{PREFIX}{position['steps_done']:012d}-{position['records']:06d}"
-    _remove([path for path in _checkpoints(directory) if path.name >= target.name])
-    meta = {"run": run, "position": dict(position)}
-    with read_in_order():
-        files.write(target, KIND, VERSION, meta=meta, provenance={}, arrays=arrays)
-    _remove(_checkpoints(directory)[:-keep])
-    _remove(list(directory.glob(f".{PREFIX}*.partial")))  # of killed processes
-
-
-def newest_checkpoint(directory: Path, *, run: str, device: torch.device) -> tuple[Checkpoint | None, list[str]]:
-    """The newest complete checkpoint, and what is wrong with any newer one that was passed over.
-
-    Only damage is passed over. One of another format is sound, and the next one would remove it.
-    """
-    complaints = []
-    for path in reversed(_checkpoints(directory)):
-        try:
-            version = files.read_manifest(path, KIND)["version"]
-            saved = files.read(path, KIND, version)
-        except (ArtifactError, DataError) as error:
-            complaints.append(str(error))
-            continue
-        if version != VERSION:
-            newer = "a newer" if version > VERSION else "an older"
-            raise ArtifactError(
-                f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
-                "go on with the mcne that wrote it, or choose another directory"
-            )
-        if saved.meta["run"] != run:
-            raise ArtifactError(
-                f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {run[:12]}): other data, "
-                "method or settings; choose another directory, or repeat the settings that it was started with"
-            )
-        state: State = {}
-        for name in saved.arrays:
-            group, _, rest = name.partition(".")
-            mapped = np.load(path / f"{name}.npy", mmap_mode="c", allow_pickle=False)  # all may not fit in memory
-            state.setdefault(group, {})[rest] = torch.from_numpy(mapped.view(np.ndarray)).to(device)
-        return Checkpoint(saved.meta["position"], state), complaints
-    return None, complaints
 
 
 def _checkpoints(directory: Path) -> list[Path]:

@@ -18,57 +18,29 @@ from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mcne.errors import DivergedError, Interrupted
+from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compilation import CLOCK
 from mcne.models.contract import Learner, Method
-from mcne.models.settings import TrainingSettings
 from mcne.models.tables import Kept
 from mcne.training.gpu import captured_steps
+from mcne.training.journal import Position, Record, RunJournal, State
 
-if TYPE_CHECKING:
-    from mcne.training.journal import RunJournal
-
-Record = dict[str, Any]
-State = dict[str, dict[str, Tensor]]
-"""Named groups of tensors, of which a checkpoint is made: ``learned``, ``memory``, ``best``, ``loop``."""
-Losses = Callable[[], Mapping[str, float]]
-"""The mean of each behavior so far in the epoch, looked at when asked for: that waits for the device."""
+Evaluate = Callable[[Method], Mapping[str, Any]]
+"""The summary of a method's evaluation on the validation part, with None for its means if nobody has items there."""
 
 
-@dataclass
-class Position:
-    """Where a training stands; the next step is ``step`` of ``epoch``, both counted from 0."""
-
-    epoch: int = 0
-    step: int = 0
-    steps_done: int = 0
-    best_metric: float | None = None
-    best_epoch: int | None = None
-    stale: int = 0  # evaluations since the best
-    records: int = 0  # lines of metrics written
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """One evaluation on the validation part: the metric that decides (none without any), and all of them."""
-
-    metric: float | None
-    details: Mapping[str, Any]
-
-
-def evaluate_once(
-    method: Method, evaluate: Callable[[Method], Evaluated], journal: RunJournal, device: torch.device
-) -> Position:
+def evaluate_once(method: Method, evaluate: Evaluate, journal: RunJournal, device: torch.device) -> Position:
     """Record how good a method is that does not learn step by step."""
     journal.resume(device)  # which cuts what an earlier attempt recorded
-    evaluated = evaluate(method)
-    journal.record({"epoch": 0, "validation": dict(evaluated.details)}, seconds=0.0, examples=0)
-    return Position(best_metric=evaluated.metric, best_epoch=0, records=1)
+    validation = evaluate(method)
+    journal.record({"epoch": 0, "validation": dict(validation)}, seconds=0.0, examples=0)
+    return Position(best_metric=validation["mean"][DECIDING_METRIC], best_epoch=0, records=1)
 
 
 @dataclass(eq=False)
@@ -76,14 +48,14 @@ class Loop:
     """The training of a learner."""
 
     method: Learner
-    evaluate: Callable[[Method], Evaluated]
+    evaluate: Evaluate
     _: KW_ONLY
     names: tuple[str, ...]
-    settings: TrainingSettings
     journal: RunJournal
     device: torch.device
 
     def __post_init__(self) -> None:
+        self.settings = self.journal.settings
         self.position = Position()
         self.best: Kept | None = None
         self.captured = captured_steps(self.method, self.device)
@@ -120,12 +92,8 @@ class Loop:
         return self.position
 
     def _batches(self) -> Generator[Any, None, None]:
-        """The steps left in all epochs, prepared ahead by threads and handed out in order.
-
-        Each thread has as many threads of PyTorch as this one has now: a step may have fewer for a moment
-        (:mod:`mcne.kernels.products`).
-        """
-        threads = torch.get_num_threads()
+        """The steps left in all epochs, prepared ahead by threads and handed out in order."""
+        threads = torch.get_num_threads()  # now: a step may have fewer for a moment (mcne.kernels.products)
         pool = ThreadPoolExecutor(self.settings.workers, initializer=torch.set_num_threads, initargs=(threads,))
         waiting: deque[Future[Any]] = deque()
         first = self.position.epoch * self.method.n_steps + self.position.step
@@ -152,9 +120,8 @@ class Loop:
         self.losses += loss.per_behavior
         self.position.step += 1
         self.position.steps_done += 1
-        self.journal.progress(
-            self.position, n_steps=self.method.n_steps, examples=loss.examples, loss=self._mean_losses
-        )
+        reporter = self.journal.reporter
+        reporter.step(self.position, n_steps=self.method.n_steps, examples=loss.examples, loss=self._mean_losses)
         return loss.examples
 
     def _mean_losses(self) -> dict[str, float]:
@@ -179,9 +146,8 @@ class Loop:
         record: Record = {"epoch": position.epoch + 1, "loss": self._mean_losses()}
         is_last = position.epoch + 1 == self.settings.epochs
         if is_last or (position.epoch + 1) % self.settings.evaluate_every == 0:
-            evaluated = self.evaluate(self.method)
-            record |= {"validation": dict(evaluated.details)}
-            self._compare(evaluated.metric)
+            record["validation"] = dict(self.evaluate(self.method))
+            self._compare(record["validation"]["mean"][DECIDING_METRIC])
         record |= self.method.vitals()
         position.epoch += 1
         position.step = 0

@@ -6,7 +6,6 @@ Tables go to files where memory has no room for them (:mod:`mcne.models.tables`)
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +19,6 @@ if TYPE_CHECKING:
 WORKSPACES = 64 << 20
 """Of cuBLAS on a GPU, for steps that are captured and for everything else."""
 DEVICES = ("auto", "cpu", "cuda")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Where the tables of a training are, and why."""
-
-    line: str
-    memory_for_tables: int | None  # bytes; without a number there is room for all
 
 
 def choose_device(name: str) -> torch.device:
@@ -47,8 +38,8 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device() if is_open else 0)  # to ask would open it
 
 
-def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> Verdict:
-    """Whether it fits and where, in a line; refused with :class:`UsageError` where it does not."""
+def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> tuple[str, int | None]:
+    """Where a training fits, in a line, and the bytes of memory for its tables if not all; refused if nowhere."""
     if device.type != "cpu":
         import torch
 
@@ -58,11 +49,11 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
             need = f"{human_bytes(wanted)} on the GPU"
             raise UsageError(_refusal(method, needed, need, f"{human_bytes(free)} there"))
         parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
-        return Verdict(f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None)
+        return f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None
     available = available_memory()
     line = f"memory: about {human_bytes(needed.memory)} of {human_bytes(available)} ({needed.parts()})"
     if needed.memory <= available:
-        return Verdict(line, memory_for_tables=None)
+        return line, None
     least = min(needed.memory, needed.memory_beside_files)
     if least > available:
         even = ", even with its tables in files," if least < needed.memory else ""
@@ -70,7 +61,7 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
     left = available - needed.memory_beside_files
     size = human_bytes(needed.files - min(left, needed.tables))
     files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
-    return Verdict(f"{line}, {files}", memory_for_tables=left)
+    return f"{line}, {files}", left
 
 
 def available_memory() -> int:

@@ -19,11 +19,11 @@ from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.models.registry import entry
+from mcne.models.settings import TrainingSettings, parse, to_json
 
 if TYPE_CHECKING:
     import torch
-
-    from mcne.models.settings import TrainingSettings
 
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
 METRICS = "metrics.jsonl"
@@ -153,8 +153,6 @@ class Run:
         import torch
 
         from mcne.models.contract import Method, TrainingData
-        from mcne.models.registry import entry
-        from mcne.models.settings import parse
 
         known = entry(self.spec.method)
         (config,) = parse([known.config], self.spec.config)
@@ -192,17 +190,12 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
 
 def settings_of(method: str, settings: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
     """The settings of a method and its training, checked: the method's own config, and how to train."""
-    from mcne.models.registry import entry
-    from mcne.models.settings import TrainingSettings, parse
-
     config, schedule = parse([entry(method).config, TrainingSettings], settings)
     return config, schedule
 
 
 def resolved(method: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
-    from mcne.models.settings import to_json
-
     config, schedule = settings_of(method, settings)
     return to_json(config), schedule_of(schedule)
 

@@ -6,46 +6,33 @@ import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mcne import __version__, files
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split
+from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import side_by_side
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, DivergedError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.files import NotFiniteError
+from mcne.models.contract import Embedder, Learner, Method, TrainingData
 from mcne.models.memory import Estimate, estimate
-from mcne.training.reporting import Reporter
+from mcne.models.registry import entry, refusal
+from mcne.models.settings import TrainingSettings, to_json
+from mcne.models.tables import room
+from mcne.training import run
+from mcne.training.gpu import one_order
+from mcne.training.journal import Reporter, RunJournal, tensorboard_writer
+from mcne.training.loop import Loop, evaluate_once, hold_signals
 from mcne.training.resources import decide
-from mcne.training.run import (
-    BEHAVIORS,
-    EMBEDDINGS,
-    LEARNED,
-    LEARNED_KIND,
-    LEARNED_VERSION,
-    RESULT,
-    SPEC,
-    Mode,
-    Run,
-    RunSpec,
-    read_spec,
-    schedule_of,
-    settings_of,
-)
-
-if TYPE_CHECKING:
-    import torch
-
-    from mcne.models.contract import Method, TrainingData
-    from mcne.models.settings import TrainingSettings
-    from mcne.training.loop import Evaluated, Position
+from mcne.training.run import Mode, Run, RunSpec, read_spec, schedule_of, settings_of
 
 CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
 
@@ -78,19 +65,12 @@ class Training:
     @property
     def spec(self) -> RunSpec:
         """Everything that decides the result."""
-        from mcne.models.settings import to_json
-
         config, settings = self.parsed
         data = self.dataset.fingerprint, self.split.fingerprint
         return RunSpec(self.method, self.mode, to_json(config), schedule_of(settings), self.seed, *data)
 
     def run(self, path: Path, *, resume: bool = False) -> Run:
-        """Train one model of all behaviors or one of each, and leave a finished run at ``path``.
-
-        A training that does not fit in memory is refused before anything is written.
-        """
-        from mcne.training.journal import tensorboard_writer
-
+        """Train one model of all behaviors or one of each, and leave a finished run at ``path``."""
         spec = self.spec
         self.check()
         if self.parsed[1].tensorboard:
@@ -105,18 +85,13 @@ class Training:
 
     def check(self) -> None:
         """Refuse data that the method cannot learn from, and numbers that artifacts cannot hold."""
-        import torch
-
-        from mcne.models.registry import refusal
-
-        refused = refusal(self.method, self.dataset, is_alone=self.mode == "separate")
-        if refused:
+        if refused := refusal(self.method, self.dataset, is_alone=self.mode == "separate"):
             raise UsageError(refused)
         if torch.get_default_dtype() != torch.float32:
             raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
-        counts = [int(np.count_nonzero(part == 0)) for part in self.split.parts]
-        empty = [name for name, count in zip(self.dataset.behavior_names, counts, strict=True) if not count]
-        if empty and (self.mode == "separate" or len(empty) == len(counts)):
+        parts = zip(self.dataset.behavior_names, self.split.parts, strict=True)
+        empty = [name for name, part in parts if not np.any(part == TRAIN)]
+        if empty and (self.mode == "separate" or len(empty) == len(self.split.parts)):
             raise DataError(
                 f"{', '.join(empty)}: no interactions in the training part, so nothing can be learned there"
             )
@@ -127,8 +102,6 @@ class Training:
 
     def make(self, data: TrainingData, path: Path) -> Method:
         """The untrained method; one that first saves something in the run at ``path`` calls :meth:`start`."""
-        from mcne.models.registry import entry
-
         config, _ = self.parsed
         model: Method = entry(self.method).make(data, config, seed=self.seed, device=self.device)
         return model
@@ -137,56 +110,36 @@ class Training:
         """Write what is trained here, and where its data is now."""
         places = dict(self.places)
         content = vars(self.spec) | {"places": places, "machine": _machine(self.device), "version": __version__}
-        if not (path / SPEC).is_file() or read_spec(path)[1]["places"] != places:
-            files.write_json(path / SPEC, content, sort_keys=True)
+        if not (path / run.SPEC).is_file() or read_spec(path)[1]["places"] != places:
+            files.write_json(path / run.SPEC, content, sort_keys=True)
 
     def _train_jointly(self, path: Path) -> None:
-        from mcne.models.contract import Learner, TrainingData
-        from mcne.models.tables import room
-        from mcne.training.gpu import one_order
-        from mcne.training.journal import RunJournal
-        from mcne.training.loop import Loop, evaluate_once
-
         _, settings = self.parsed
-        evaluate = partial(validate, dataset=self.dataset, split=self.split)
-        with (
-            one_order(self.device, is_asked=settings.deterministic),
-            room(path, memory=self._memory_for_tables(path)),
-        ):
+        memory = None  # for its tables: they all have room
+        if (needed := self.estimate()) is not None:
+            line, memory = decide(self.method, needed, self.device, path=path)
+            if memory is not None or self.reports_memory:
+                self.reporter.say(line)
+        with one_order(self.device, is_asked=settings.deterministic), room(path, memory=memory):
             model = self.make(TrainingData.of(self.dataset, self.split), path)
             self.start(path)
             with closing(RunJournal(path, self.spec.identity, settings, self.reporter)) as journal:
                 if isinstance(model, Learner):
                     names = tuple(self.dataset.behavior_names)
-                    loop = partial(Loop, names=names, settings=settings, journal=journal, device=self.device)
-                    position = loop(model, evaluate).run()  # its copy of the best is not kept while saving
+                    # The loop is dropped here: its copy of the best is not kept while saving.
+                    position = Loop(model, self._validate, names=names, journal=journal, device=self.device).run()
                 else:
-                    position = evaluate_once(model, evaluate, journal, self.device)
-            self._finish(path, model, position)
-
-    def _memory_for_tables(self, path: Path) -> int | None:
-        """How many bytes of tables may be in memory, if not all; refused where the training does not fit."""
-        needed = self.estimate()
-        if needed is None:
-            return None
-        verdict = decide(self.spec.method, needed, self.device, path=path)
-        if verdict.memory_for_tables is not None or self.reports_memory:
-            self.reporter.say(verdict.line)
-        return verdict.memory_for_tables
-
-    def _finish(self, path: Path, model: Method, position: Position) -> None:
-        from mcne.training.loop import hold_signals
-
-        result = {
-            "best_epoch": position.best_epoch,
-            DECIDING_METRIC: position.best_metric,
-            "epochs": position.epoch,
-            "parameters": _numbers_learned(model),
-        }
-        with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
-            self._save(path, model, result)
-            files.write_json(path / RESULT, result, sort_keys=True)
-        stop.end("when the training was finished")  # not lost: another behavior's training may come next
+                    position = evaluate_once(model, self._validate, journal, self.device)
+            result = {
+                "best_epoch": position.best_epoch,
+                DECIDING_METRIC: position.best_metric,
+                "epochs": position.epoch,
+                "parameters": _numbers_learned(model),
+            }
+            with hold_signals() as stop:  # the rest is short, and a run that ends now would have to be trained again
+                self._save(path, model, result)
+                files.write_json(path / run.RESULT, result, sort_keys=True)
+            stop.end("when the training was finished")  # not lost: another behavior's training may come next
 
     def _train_separately(self, path: Path) -> None:
         """A run of its own for every behavior, then all side by side."""
@@ -196,7 +149,7 @@ class Training:
             self.reporter.say(f"{name}:")
             one = self.dataset.only(k)
             alone = replace(self, dataset=one, split=self.split.only(k, one), mode="joint")
-            parts.append(alone.run(path / BEHAVIORS / str(k), resume=True))
+            parts.append(alone.run(path / run.BEHAVIORS / str(k), resume=True))
         metrics = [part.result[DECIDING_METRIC] for part in parts if part.result[DECIDING_METRIC] is not None]
         result = {
             "best_epoch": [part.result["best_epoch"] for part in parts],
@@ -204,16 +157,19 @@ class Training:
             "epochs": [part.result["epochs"] for part in parts],
             "parameters": sum(part.result["parameters"] for part in parts),
         }
-        if all((part.path / EMBEDDINGS).exists() for part in parts):
-            _remove(path / EMBEDDINGS)
+        if all((part.path / run.EMBEDDINGS).exists() for part in parts):
+            _remove(path / run.EMBEDDINGS)
             together = side_by_side([part.embeddings for part in parts], self._provenance(result))
-            together.save(path / EMBEDDINGS)
-        files.write_json(path / RESULT, result, sort_keys=True)
+            together.save(path / run.EMBEDDINGS)
+        files.write_json(path / run.RESULT, result, sort_keys=True)
+
+    def _validate(self, model: Method) -> Mapping[str, Any]:
+        """How well a model ranks the validation part."""
+        scorer = _Finite(model.scorer(), self.dataset.behavior_names)
+        return evaluate(scorer, self.dataset, self.split, part="validation", protocol="sampled").summary()
 
     def _save(self, path: Path, model: Method, result: Mapping[str, Any]) -> None:
         """Save vectors where scores are inner products of them, otherwise everything that scores depend on."""
-        from mcne.models.contract import Embedder
-
         learned = {name: value.detach().cpu().numpy() for name, value in model.learned().items()}
         bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not files.is_finite(value)]
         if bad:
@@ -223,28 +179,23 @@ class Training:
                 embeddings = model.embeddings(self.dataset, self._provenance(result))
             except NotFiniteError as error:  # derived from what was learned, which was still finite
                 raise DivergedError(f"{error}; {CALMER}") from error
-            _remove(path / EMBEDDINGS)
-            embeddings.save(path / EMBEDDINGS)
+            _remove(path / run.EMBEDDINGS)
+            embeddings.save(path / run.EMBEDDINGS)
             return
-        _remove(path / LEARNED)
+        _remove(path / run.LEARNED)
         meta = {"run": self.spec.identity}
-        files.write(path / LEARNED, LEARNED_KIND, LEARNED_VERSION, meta=meta, provenance={}, arrays=learned)
+        files.write(path / run.LEARNED, run.LEARNED_KIND, run.LEARNED_VERSION, meta=meta, provenance={}, arrays=learned)
 
     def _provenance(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "version": __version__,
-            "spec": vars(self.spec),
-            "result": dict(result),
-            "machine": _machine(self.device),
-        }
+        made: dict[str, Any] = {"method": self.method, "version": __version__, "spec": vars(self.spec)}
+        return made | {"result": dict(result), "machine": _machine(self.device)}
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
         """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
-        if not (path / SPEC).is_file():
-            if {each.name for each in path.iterdir()} - {files.aside_of(path / SPEC).name}:
+        if not (path / run.SPEC).is_file():
+            if {each.name for each in path.iterdir()} - {files.aside_of(path / run.SPEC).name}:
                 raise UsageError(f"{path}: is not empty and is not a run; choose another --out")
-            if resume and BEHAVIORS not in path.parts:
+            if resume and run.BEHAVIORS not in path.parts:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
         existing, notes = read_spec(path)
@@ -255,7 +206,7 @@ class Training:
                 f"{path}: holds another run ({existing.difference(self.spec)}); repeat what it was started with, or "
                 "choose another --out"
             )
-        if (path / RESULT).is_file():
+        if (path / run.RESULT).is_file():
             self.reporter.say(f"{path}: finished already")
             return True
         machines = [notes["machine"], _machine(self.device)]
@@ -274,15 +225,6 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path)
 
 
-def validate(model: Method, dataset: SocialDataset, split: Split) -> Evaluated:
-    """The metric that decides, on the validation part alone."""
-    from mcne.training.loop import Evaluated
-
-    scorer = _Finite(model.scorer(), dataset.behavior_names)
-    evaluation = evaluate(scorer, dataset, split, part="validation", protocol="sampled")
-    return Evaluated(evaluation.overall(DECIDING_METRIC), evaluation.summary())
-
-
 @dataclass(frozen=True)
 class _Finite:
     """A scorer whose answers must be finite: a training may leave its range in a last step that no loss sees."""
@@ -299,8 +241,6 @@ class _Finite:
 
 def _numbers_learned(model: Method) -> int:
     """Of a learner every number that has a moment in an optimizer, of others all that they keep."""
-    from mcne.models.contract import Learner
-
     if isinstance(model, Learner):
         is_moment = {name: name.startswith("first.") or name.endswith(".exp_avg") for name in model.memory()}
         return sum(value.numel() for name, value in model.memory().items() if is_moment[name])
@@ -309,6 +249,4 @@ def _numbers_learned(model: Method) -> int:
 
 def _machine(device: torch.device) -> dict[str, Any]:
     """What last bits may depend on beside the spec."""
-    import torch
-
     return {"device": device.type, "threads": torch.get_num_threads(), "torch": str(torch.__version__)}
