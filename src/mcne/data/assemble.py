@@ -8,7 +8,7 @@ and users whose friends were all dropped are dropped at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -42,7 +42,6 @@ class RawInteractions:
     behavior: NDArray[Any]  # [rows] small non-negative numbers
     names: Mapping[int, str]
     timestamp: NDArray[Any] | None
-    locate: Locate
 
     def __len__(self) -> int:
         return len(self.behavior)
@@ -55,9 +54,7 @@ class RawInteractions:
         if len(rows) == len(self):
             return self
         times = None if self.timestamp is None else self.timestamp[rows]
-        names = {code: self.names[code] for code in behaviors}
-        user, item = take(self.user, rows), take(self.item, rows)
-        return RawInteractions(user, item, self.behavior[rows], names, times, lambda r, c: self.locate(int(rows[r]), c))
+        return RawInteractions(take(self.user, rows), take(self.item, rows), self.behavior[rows], self.names, times)
 
 
 @dataclass(frozen=True)
@@ -115,17 +112,8 @@ class Ledger:
 class PreparationReport:
     """What became of every row that was read, and what else a person should know."""
 
-    ledgers: tuple[Ledger, ...]
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as it is kept in a dataset's provenance."""
-        return {"ledgers": [asdict(ledger) for ledger in self.ledgers], "notes": list(self.notes)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PreparationReport:
-        """Read what :meth:`to_json` wrote."""
-        return cls(tuple(Ledger(**ledger) for ledger in data["ledgers"]), tuple(data["notes"]))
+    ledgers: Sequence[Ledger]
+    notes: Sequence[str]
 
     def lines(self) -> list[str]:
         """The report as text, a line per ledger and note."""
@@ -164,19 +152,10 @@ class Rules:
             raise UsageError(unknown("self_links", self.self_links, get_args(SelfLinks)))
 
 
-@dataclass(frozen=True)
-class Assembled:
-    """The content of a dataset, and what became of every row that was read."""
-
-    users: Ids
-    graph: Graph
-    behaviors: tuple[Behavior, ...]
-    attributes: Mapping[str, Attribute]
-    report: PreparationReport
-
-
-def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
-    """The content of the dataset of the chosen behaviors, in that order.
+def assemble(
+    raw: Raw, rules: Rules, *, name: str
+) -> tuple[Ids, Graph, tuple[Behavior, ...], dict[str, Attribute], PreparationReport]:
+    """The users, graph, chosen behaviors (in that order), attributes and report of a dataset.
 
     Whether a user is kept depends on its links and on its records in ``raw.behaviors``.
     """
@@ -211,10 +190,10 @@ def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
         ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
     for code in chosen:
         ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
-    notes = (*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, list(built.values())))
+    behaviors = tuple(built.values())
+    notes = [*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, behaviors)]
     attributes = _align(users, listed[0], len(ids), kept) if users else {}
-    report = PreparationReport(tuple(ledgers), notes)
-    return Assembled(ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, report)
+    return ids.subset(np.flatnonzero(kept)), friends, behaviors, attributes, PreparationReport(ledgers, notes)
 
 
 def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.bool_], ids: Ids) -> list[str]:

@@ -77,7 +77,7 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
         notes += _mixed(table, column, reading.id_type)
     paths = [source for source in (interactions, links, users) if isinstance(source, str | Path)]
     return Raw(
-        RawInteractions(user, item, codes, labels, _times(acts), acts.locate),
+        RawInteractions(user, item, codes, labels, _times(acts)),
         RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
         RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
         behaviors=main,

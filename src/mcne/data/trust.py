@@ -108,7 +108,6 @@ def prepare(
         _whole(rating[:, CATEGORY]),
         dict(enumerate(study.categories, start=1)),
         rating[:, TIME].astype(np.int64) if timestamps else None,
-        lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
     )
     source, target = (_whole(trust[:, end]) for end in (0, 1))
     notes = []
