@@ -69,7 +69,7 @@ def times_of(dataset: SocialDataset, name: str) -> list[int]:
 
 
 def notes_of(dataset: SocialDataset) -> tuple[str, ...]:
-    return not_none(dataset.report).notes
+    return tuple(not_none(dataset.report).notes)
 
 
 def ledgers_of(dataset: SocialDataset) -> dict[str, Ledger]:
