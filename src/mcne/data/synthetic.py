@@ -53,6 +53,8 @@ USERS_AT_ONCE = 1 << 18
 STUBS_AT_ONCE = 1 << 22
 
 Numbers = int | NDArray[np.int64]
+Pools = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""Catalog rows [4 × items], pool after pool as :func:`pool_number` counts them, and where each starts [pools + 1]."""
 
 
 @dataclass(frozen=True)
@@ -121,18 +123,6 @@ def rank_chances(size: int, *, head: int) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
-    """Items in overlapping pools, each pool from its most to its least popular item."""
-
-    members: NDArray[np.int32]  # [4 × items] catalog rows, pool after pool
-    start: NDArray[np.int64]  # [pools + 1]
-
-    def of(self, pool: int) -> NDArray[np.int32]:
-        """The items of one pool."""
-        return self.members[self.start[pool] : self.start[pool + 1]]
-
-
-@dataclass(frozen=True, eq=False)
 class Catalog:
     """Every item of one behavior, touched by anyone or not: row ``r`` has the raw id ``r + 1``."""
 
@@ -147,7 +137,7 @@ class Catalog:
         return len(self.ranking)
 
     def pools(self) -> Pools:
-        """The pools that records are drawn from, numbered by :func:`pool_number`."""
+        """The pools that records are drawn from, each from its most to its least popular item."""
         family, own = self.levels[self.ranking].astype(np.int64).T
         members = []
         sizes = np.zeros(self.n_levels**2 + 2 * self.n_levels + 1, dtype=np.int64)
@@ -155,7 +145,7 @@ class Catalog:
             pool = pool_number(kind, family, own, n_levels=self.n_levels)
             members.append(self.ranking[np.argsort(pool, kind="stable")])
             sizes += np.bincount(pool, minlength=len(sizes))
-        return Pools(np.concatenate(members), np.concatenate([[0], np.cumsum(sizes)]))
+        return np.concatenate(members), np.concatenate([[0], np.cumsum(sizes)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,13 +192,14 @@ class Planted:
         No ranker that knows only the past can beat this one on average. Ask for some users at a time.
         """
         catalog = self.catalogs[behavior]
-        pools = catalog.pools()
+        items, start = catalog.pools()
         distinct, row = np.unique(self.tastes(behavior)[users], return_inverse=True)
         chances = np.zeros((len(distinct), len(catalog)))
         for k, taste in enumerate(distinct):
             family, own = divmod(int(taste), self.n_levels)
             for kind, share in enumerate(self.shares):
-                members = pools.of(int(pool_number(kind, family, own, n_levels=self.n_levels)))
+                pool = int(pool_number(kind, family, own, n_levels=self.n_levels))
+                members = items[start[pool] : start[pool + 1]]
                 chances[k, members] += share * rank_chances(len(members), head=self.head)
         return chances[row]
 
@@ -301,39 +292,27 @@ def _befriend(config: SyntheticConfig, tastes: Sequence[NDArray[np.int16]]) -> G
         part[:] = np.searchsorted(bounds, chances.uniform(len(part)), side="right")
     target = source.copy()
     anyone = np.zeros(config.users, dtype=np.int16)
-    for k, taste in enumerate([*tastes, anyone]):
-        _tie(target, source, circle, k, stubs=stubs, taste=taste, stream=Stream(config.seed, "synthetic", "ties", k))
+    for k, taste in enumerate([*tastes, anyone]):  # tied to a stub of another user of the same taste, uniformly
+        stream = Stream(config.seed, "synthetic", "ties", k)
+        order = np.argsort(taste, kind="stable")
+        owner = np.repeat(order.astype(np.int32), stubs[order])  # [stubs] taste by taste, so a user's are together
+        first = np.empty(config.users, dtype=np.int64)
+        first[order] = np.cumsum(stubs[order], dtype=np.int64) - stubs[order]
+        total = np.bincount(taste, weights=stubs).astype(np.int64)
+        taste_start = offsets(total)
+        for chunk in range(0, len(source), STUBS_AT_ONCE):
+            mine = chunk + np.flatnonzero(circle[chunk : chunk + STUBS_AT_ONCE] == k)
+            user = source[mine]
+            others = total[taste[user]] - stubs[user]
+            at = taste_start[taste[user]] + stream.integers(others, len(mine))
+            at += np.where((at >= first[user]) & (others > 0), stubs[user], 0)  # over one's own; alone: oneself
+            target[mine] = owner[at]
+        del order, owner, first  # which are large, as is the circle
     del circle
     met = source != target
     if not met.all():
         source, target = source[met], target[met]
     return undirected(config.users, source, target)[0]
-
-
-def _tie(
-    target: NDArray[np.int32],
-    source: NDArray[np.int32],
-    circle: NDArray[np.int8],
-    k: int,
-    *,
-    stubs: NDArray[np.int32],
-    taste: NDArray[np.int16],
-    stream: Stream,
-) -> None:
-    """Fill the other end of every stub of circle ``k``: a stub of another user of the same taste, uniformly."""
-    order = np.argsort(taste, kind="stable")
-    owner = np.repeat(order.astype(np.int32), stubs[order])  # [stubs] taste by taste, so a user's are together
-    first = np.empty(len(stubs), dtype=np.int64)
-    first[order] = np.cumsum(stubs[order], dtype=np.int64) - stubs[order]
-    total = np.bincount(taste, weights=stubs).astype(np.int64)
-    start = offsets(total)
-    for chunk in range(0, len(source), STUBS_AT_ONCE):
-        mine = chunk + np.flatnonzero(circle[chunk : chunk + STUBS_AT_ONCE] == k)
-        user = source[mine]
-        others = total[taste[user]] - stubs[user]
-        at = start[taste[user]] + stream.integers(others, len(mine))
-        at += np.where((at >= first[user]) & (others > 0), stubs[user], 0)  # over one's own; alone: oneself
-        target[mine] = owner[at]
 
 
 def _behavior(config: SyntheticConfig, planted: Planted, k: int, awake: NDArray[np.bool_]) -> Behavior:
@@ -369,9 +348,9 @@ def _draw_items(
     kind = np.searchsorted(bounds, kinds.uniform(len(taste)), side="right")
     family, own = np.divmod(taste.astype(np.int64), n_levels)
     pool = pool_number(kind, family, own, n_levels=n_levels)
-    size = pools.start[pool + 1] - pools.start[pool]
-    rank = draw_rank(size, ranks.uniform(len(taste)), head=POPULARITY_HEAD)
-    return np.asarray(pools.members[pools.start[pool] + rank])
+    items, start = pools
+    rank = draw_rank(start[pool + 1] - start[pool], ranks.uniform(len(taste)), head=POPULARITY_HEAD)
+    return np.asarray(items[start[pool] + rank])
 
 
 def _attribute(config: SyntheticConfig, planted: Planted, n: int) -> Attribute:
