@@ -169,7 +169,7 @@ def assemble(
     recorded[np.concatenate([user, *listed])] = True
     if rules.strict:
         _refuse_strange_links(source, target, links.locate, recorded)
-    graph, link_counts = _make_graph(len(ids), source, target, links.weight, rules.self_links)
+    graph, unused, repeats = _make_graph(len(ids), source, target, links.weight, rules.self_links)
     at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
     distinct = {code: _distinct(rows, at[code], user, rows.names[code]) for code in chosen}
 
@@ -184,7 +184,11 @@ def assemble(
 
     built = {code: _restrict(distinct[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
-    ledgers.append(_link_ledger(link_counts, graph, friends))
+    n_links, n_kept = ((one.n_links + one.n_self_links()) // 2 for one in (graph, friends))
+    other_direction = len(source) - sum(unused.values()) - repeats - n_links
+    merged = {"repeat of the same link": repeats, "other direction of a link": other_direction}
+    unused["to a user that is dropped"] = n_links - n_kept
+    ledgers.append(Ledger("links", len(source), n_kept, merged, unused))
     if len(rows) < len(raw.interactions):
         left = len(raw.interactions) - len(rows)
         ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
@@ -242,31 +246,19 @@ def _refuse_strange_links(
 
 def _make_graph(
     n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None, self_links: SelfLinks
-) -> tuple[Graph, dict[str, int]]:
-    """The undirected graph, and how many rows went where: see :func:`_link_ledger`."""
-    counts = {"read": len(source)}
-    usable = np.ones(len(source), dtype=bool)
-    if weight is not None:
-        usable &= weight > 0
-        counts["of weight 0"] = int(np.count_nonzero(~usable))
-    if self_links == "drop":
-        loops = source == target
-        counts["to oneself"] = int(np.count_nonzero(loops & usable))
-        usable &= ~loops
+) -> tuple[Graph, dict[str, int], int]:
+    """The undirected graph, the rows that are no link of it by reason, and how many of the others are repeats."""
+    is_link = np.ones(len(source), dtype=bool) if weight is None else weight > 0
+    usable = is_link & (source != target) if self_links == "drop" else is_link
+    unused = {
+        "of weight 0": int(np.count_nonzero(~is_link)),
+        "to oneself": int(np.count_nonzero(is_link & ~usable)),
+    }
     if not usable.all():
         source, target = source[usable], target[usable]
         weight = None if weight is None else weight[usable]
-    graph, counts["repeats"] = undirected(n_users, source, target, weight)
-    return graph, counts
-
-
-def _link_ledger(counts: Mapping[str, int], graph: Graph, friends: Graph) -> Ledger:
-    links, kept = ((g.n_links + g.n_self_links()) // 2 for g in (graph, friends))
-    dropped = {reason: counts.get(reason, 0) for reason in ("of weight 0", "to oneself")}
-    distinct = counts["read"] - sum(dropped.values()) - counts["repeats"]
-    merged = {"repeat of the same link": counts["repeats"], "other direction of a link": distinct - links}
-    dropped["to a user that is dropped"] = links - kept
-    return Ledger("links", counts["read"], kept, merged=merged, dropped=dropped)
+    graph, repeats = undirected(n_users, source, target, weight)
+    return graph, unused, repeats
 
 
 def _distinct(rows: RawInteractions, at: NDArray[Any], user: NDArray[Any], name: str) -> Behavior:
