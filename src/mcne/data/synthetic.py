@@ -1,10 +1,9 @@
 """A synthetic social network with planted tastes: a test bed where what can be learned is known.
 
 Two behaviors of a family share a factor and each behavior has one of its own; users and items have a level of each
-factor. Records prefer items that match the user, friendships prefer users who match in one behavior, and both
-are heavy-tailed; attributes, if asked for, tell of a user's levels. Only the sizes depend on the number of users, and
-10,000,000 users fit a small machine: behaviors are generated one after the other, users in chunks, each purpose from a
-stream of its own, so that chunks leave no trace in the result. ``docs/synthetic.md`` describes what is planted.
+factor. Records prefer items that match the user, friendships users who match in one behavior; both are heavy-tailed.
+Attributes, if asked for, tell of a user's levels. ``docs/synthetic.md`` says more. Behaviors are generated one by one
+and users in chunks, so that 10,000,000 users fit a small machine; streams by purpose leave no trace of the chunks.
 
 The planted truth is an artifact of its own, never part of the dataset, so that no method can see it. Written as one-hot
 vectors, side by side, levels are the *known dimensions* of the network: the mask of a behavior covers the dimensions of
@@ -115,8 +114,7 @@ def draw_rank(size: NDArray[np.int64], chance: NDArray[np.float64], *, head: int
 def rank_chances(size: int, *, head: int) -> NDArray[np.float64]:
     """How often each popularity rank of a pool is drawn: P(r) = ln((h + r + 1) / (h + r)) / ln((h + size) / h).
 
-    Zipf's law with Mandelbrot's flat head: about 1 / (h + r), where the plain law (h = 1) gives the first item
-    of a small pool a sixth of everything.
+    Zipf's law with Mandelbrot's flat head h; the plain law, h = 1, gives the first of few items a sixth of everything.
     """
     edges = np.log(head + np.arange(size + 1, dtype=np.float64))
     return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
@@ -240,8 +238,7 @@ def generate(config: SyntheticConfig) -> tuple[SocialDataset, Planted]:
 def heavy_tailed(stream: Stream, size: int, *, mean: float) -> NDArray[np.int32]:
     """Whole numbers of this mean whose density falls as 1/x² over a range of 1 to ``SPREAD``.
 
-    The inverse of the distribution takes a division and its mean a closed form. Rounding is up or down by chance,
-    which keeps the mean.
+    The distribution's inverse is a division and its mean a closed form; rounding up or down by chance keeps the mean.
     """
     low = mean * (1 - 1 / SPREAD) / math.log(SPREAD)
     exact = low / (1 - stream.uniform(size) * (1 - 1 / SPREAD))
