@@ -184,7 +184,7 @@ def assemble(
 
     built = {code: _restrict(distinct[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
-    n_links, n_kept = ((one.n_links + one.n_self_links()) // 2 for one in (graph, friends))
+    n_links, n_kept = ((network.n_links + network.n_self_links()) // 2 for network in (graph, friends))
     other_direction = len(source) - sum(unused.values()) - repeats - n_links
     merged = {"repeat of the same link": repeats, "other direction of a link": other_direction}
     unused["to a user that is dropped"] = n_links - n_kept
@@ -205,7 +205,8 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.
     linked = np.zeros(len(ids), dtype=bool)
     linked[source] = True
     linked[target] = True
-    both, total = int(np.count_nonzero(linked & recorded)), int(np.count_nonzero(linked))
+    total = int(np.count_nonzero(linked))
+    both = int(np.count_nonzero(linked & recorded))
     if not total or both > total * FEW:
         return []
     return [
@@ -217,10 +218,10 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.
 def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
     """A note if friends have little in common: the ids of the two tables may mean different users."""
     measured = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
-    clear = {name: one for name, one in measured.items() if one.is_hardly_above_chance is not None}
-    if not clear or not all(one.is_hardly_above_chance for one in clear.values()):
+    clear = {name: alike for name, alike in measured.items() if alike.is_hardly_above_chance is not None}
+    if not clear or not all(alike.is_hardly_above_chance for alike in clear.values()):
         return []
-    ratios = ", ".join(f"{name} {with_spread(one.ratio, one.ratio_error)}" for name, one in clear.items())
+    ratios = ", ".join(f"{name} {with_spread(alike.ratio, alike.ratio_error)}" for name, alike in clear.items())
     return [
         f"friends are hardly more alike than any two users (times as alike: {ratios}); "
         "do the ids of both tables mean the same users?"

@@ -133,15 +133,15 @@ def likeness(graph: Graph, behavior: Behavior, *, most_links: int = MOST_LINKS) 
     records = np.bincount(behavior.user, minlength=graph.n_users)
     active = records > 0
     source = graph.sources()
-    counts = active[source] & active[graph.indices] & (source < graph.indices)  # from its lower end, each link once
-    source, target = source[counts], graph.indices[counts]
+    counted = active[source] & active[graph.indices] & (source < graph.indices)  # from its lower end, each link once
+    source, target = source[counted], graph.indices[counted]
     n_links = len(source)
     if not n_links:
         return Likeness(0, 0, 0, None, None, None)
     ends = np.bincount(source, minlength=graph.n_users) + np.bincount(target, minlength=graph.n_users)
     chosen = _chosen(n_links, most_links, behavior.name)
-    apart = -(-int((records[source[chosen]] + records[target[chosen]]).sum()) // MOST_RECORDS)
-    source, target = source[chosen[::apart]], target[chosen[::apart]]
+    step = -(-int((records[source[chosen]] + records[target[chosen]]).sum()) // MOST_RECORDS)
+    source, target = source[chosen[::step]], target[chosen[::step]]
     cosines = _cosines(behavior, records, source, target)
     sharing = int(np.count_nonzero(cosines))
     error = _standard_error(cosines, source, target)
@@ -181,7 +181,8 @@ def _chance(behavior: Behavior, records: NDArray[np.int64], ends: NDArray[np.int
     together, alone = np.zeros((2, behavior.n_items))
     for start in range(0, len(behavior), AT_ONCE):
         part = slice(start, start + AT_ONCE)
-        item, of_user = behavior.item[part], share[behavior.user[part]]
+        item = behavior.item[part]
+        of_user = share[behavior.user[part]]
         together += np.bincount(item, of_user, minlength=behavior.n_items)
         alone += np.bincount(item, of_user**2, minlength=behavior.n_items)
     pairs = int(ends.sum()) ** 2 - int((ends**2).sum())

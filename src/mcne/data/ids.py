@@ -95,7 +95,8 @@ class Ids(Sequence[int | str]):
     def rows(self, raw: Any) -> NDArray[np.int64]:
         """The row of each raw id; −1 where the id is unknown."""
         if self.kind == "integer":
-            known, wanted = np.asarray(self._values), np.asarray(raw)
+            known = np.asarray(self._values)
+            wanted = np.asarray(raw)
             if not len(self) or (wanted.size and wanted.dtype.kind not in "iu"):
                 return np.full(len(wanted), -1, dtype=np.int64)
             at = np.minimum(np.searchsorted(known, wanted.astype(np.int64)), len(self) - 1)

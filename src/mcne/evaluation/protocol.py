@@ -231,7 +231,8 @@ def _count(true: NDArray[np.bool_]) -> NDArray[np.int64]:
 def catalog_scores(task: Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
     """Scores of all items [n, n_items], NaN for those that the user has in an earlier part."""
     scores = _scores(task, users, None)
-    item, part = task.behavior.item, task.split.parts[task.k]
+    item = task.behavior.item
+    part = task.split.parts[task.k]
     first, last = (np.searchsorted(task.behavior.user, users, side=side).tolist() for side in ("left", "right"))
     for row, (a, b) in enumerate(zip(first, last, strict=True)):
         scores[row, item[a:b][part[a:b] < PARTS.index(task.part)]] = np.nan
