@@ -35,7 +35,7 @@ def place(what: str) -> Any:
 def raw(records: Records, times: list[int] | None = None) -> RawInteractions:
     user, item, category = np.array(records, dtype=np.int64).reshape(-1, 3).T
     timestamp = None if times is None else np.array(times, dtype=np.int64)
-    return RawInteractions(user, item, category, NAMES, timestamp, place("ratings"))
+    return RawInteractions(user, item, category, NAMES, timestamp)
 
 
 def raw_links(trust: Trust, weights: list[float] | None = None) -> RawLinks:
@@ -69,7 +69,7 @@ def times_of(dataset: SocialDataset, name: str) -> list[int]:
 
 
 def notes_of(dataset: SocialDataset) -> tuple[str, ...]:
-    return not_none(dataset.report).notes
+    return tuple(not_none(dataset.report).notes)
 
 
 def ledgers_of(dataset: SocialDataset) -> dict[str, Ledger]:
@@ -453,7 +453,7 @@ def prepared_again(offset: int, *, behaviors: list[int] | None = None, n_links: 
     once = np.flatnonzero(planted.graph.sources() < planted.graph.indices)[:n_links]
     source, target = planted.graph.sources()[once] + offset, planted.graph.indices[once] + offset
     again = Raw(
-        RawInteractions(user, item, code, {0: "Books", 1: "Movies"}, None, place("records")),
+        RawInteractions(user, item, code, {0: "Books", 1: "Movies"}, None),
         RawLinks(source, target, None, place("links")),
         behaviors=behaviors or [0, 1],
     )
@@ -496,7 +496,7 @@ def test_text_ids_take_the_same_way() -> None:
     user, item = (pa.array([f"u{number}" for number in column]) for column in (rows.user, rows.item))
     source, target = (pa.array([f"u{pair[end]}" for pair in trust]) for end in (0, 1))
     text_columns = Raw(
-        RawInteractions(user, item, rows.behavior, NAMES, None, place("ratings")),
+        RawInteractions(user, item, rows.behavior, NAMES, None),
         RawLinks(source, target, None, place("trust")),
         behaviors=[2, 1],
     )

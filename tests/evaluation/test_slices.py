@@ -14,7 +14,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import PARTS, TEST, TRAIN, VALIDATION, Split, random_split
 from mcne.errors import UsageError
 from mcne.evaluation.protocol import Evaluation, evaluate
-from mcne.evaluation.slices import SLICES, item_slices, restricted, sliced, user_slices
+from mcne.evaluation.slices import SLICES, restricted, sliced, slices_of
 
 USERS, ITEMS = SLICES[:2], SLICES[2:]
 
@@ -34,14 +34,13 @@ def test_hand_values() -> None:
     books = [(0, 0, TRAIN), (1, 0, TRAIN), (2, 0, TRAIN), (0, 1, TRAIN), (1, 1, TRAIN), (0, 2, TRAIN)]
     books += [(2, 1, TEST), (2, 3, TEST), (2, 4, TEST), (3, 0, TEST), (3, 2, TEST)]
     dataset, split = make(books)
-    slices = item_slices(dataset, split, behavior=0)
-    assert {name: np.flatnonzero(inside).tolist() for name, inside in slices.items()} == {
+    users, items = slices_of(dataset, split, behavior=0)
+    assert {name: np.flatnonzero(inside).tolist() for name, inside in items.items()} == {
         "cold_items": [3, 4],
         "head_items": [0],
         "tail_items": [1, 2],
     }
-    slices = user_slices(dataset, split, behavior=0)
-    assert {name: np.flatnonzero(inside).tolist() for name, inside in slices.items()} == {
+    assert {name: np.flatnonzero(inside).tolist() for name, inside in users.items()} == {
         "cold_users": [3],
         "warm_users": [0, 1, 2],
     }
@@ -49,8 +48,8 @@ def test_hand_values() -> None:
     scorer = Table(np.array([[0] * 5, [0] * 5, [9, 3, 2, 4, 1], [4, 5, 1, 2, 3]]))
     got = sliced(evaluate(scorer, dataset, split, protocol="full", cutoffs=(2, 3)), dataset, split)
     assert list(got) == list(SLICES)
-    users = {name: one.behaviors["Books"].users.tolist() for name, one in got.items()}
-    assert users == {"cold_users": [3], "warm_users": [2], "cold_items": [2], "head_items": [3], "tail_items": [2, 3]}
+    scored = {name: one.behaviors["Books"].users.tolist() for name, one in got.items()}
+    assert scored == {"cold_users": [3], "warm_users": [2], "cold_items": [2], "head_items": [3], "tail_items": [2, 3]}
     cold = got["cold_items"].behaviors["Books"]  # items 3 and 4 at places 0 and 3
     assert cold.counts.tolist() == [2]
     assert cold.metrics["recall@3"].tolist() == [0.5]
@@ -68,18 +67,18 @@ def test_the_head_takes_in_what_ties_with_its_last_item() -> None:
     # 21 items with records: three make the head, whose third has two records like two more
     counts = [5, 4, 2, 2, 2, *([1] * 16)]
     dataset, split = make([(user, item, TRAIN) for item, count in enumerate(counts) for user in range(count)])
-    slices = item_slices(dataset, split, behavior=0)
-    assert np.flatnonzero(slices["head_items"]).tolist() == [0, 1, 2, 3, 4]
-    assert np.count_nonzero(slices["tail_items"]) == 16
+    _, items = slices_of(dataset, split, behavior=0)
+    assert np.flatnonzero(items["head_items"]).tolist() == [0, 1, 2, 3, 4]
+    assert np.count_nonzero(items["tail_items"]) == 16
 
 
 def test_only_training_records_count() -> None:
     dataset, split = make([(0, 0, VALIDATION), (0, 1, TEST), (1, 0, TEST)])
-    slices = item_slices(dataset, split, behavior=0)
-    assert slices["cold_items"].all()
-    assert not slices["head_items"].any()
-    assert not slices["tail_items"].any()
-    assert user_slices(dataset, split, behavior=0)["cold_users"].all()
+    users, items = slices_of(dataset, split, behavior=0)
+    assert items["cold_items"].all()
+    assert not items["head_items"].any()
+    assert not items["tail_items"].any()
+    assert users["cold_users"].all()
 
 
 def by_hand(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, part: str, name: str) -> dict[int, float]:

@@ -8,7 +8,7 @@ and users whose friends were all dropped are dropped at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -42,7 +42,6 @@ class RawInteractions:
     behavior: NDArray[Any]  # [rows] small non-negative numbers
     names: Mapping[int, str]
     timestamp: NDArray[Any] | None
-    locate: Locate
 
     def __len__(self) -> int:
         return len(self.behavior)
@@ -55,9 +54,7 @@ class RawInteractions:
         if len(rows) == len(self):
             return self
         times = None if self.timestamp is None else self.timestamp[rows]
-        names = {code: self.names[code] for code in behaviors}
-        user, item = take(self.user, rows), take(self.item, rows)
-        return RawInteractions(user, item, self.behavior[rows], names, times, lambda r, c: self.locate(int(rows[r]), c))
+        return RawInteractions(take(self.user, rows), take(self.item, rows), self.behavior[rows], self.names, times)
 
 
 @dataclass(frozen=True)
@@ -115,17 +112,8 @@ class Ledger:
 class PreparationReport:
     """What became of every row that was read, and what else a person should know."""
 
-    ledgers: tuple[Ledger, ...]
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as it is kept in a dataset's provenance."""
-        return {"ledgers": [asdict(ledger) for ledger in self.ledgers], "notes": list(self.notes)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PreparationReport:
-        """Read what :meth:`to_json` wrote."""
-        return cls(tuple(Ledger(**ledger) for ledger in data["ledgers"]), tuple(data["notes"]))
+    ledgers: Sequence[Ledger]
+    notes: Sequence[str]
 
     def lines(self) -> list[str]:
         """The report as text, a line per ledger and note."""
@@ -164,19 +152,10 @@ class Rules:
             raise UsageError(unknown("self_links", self.self_links, get_args(SelfLinks)))
 
 
-@dataclass(frozen=True)
-class Assembled:
-    """The content of a dataset, and what became of every row that was read."""
-
-    users: Ids
-    graph: Graph
-    behaviors: tuple[Behavior, ...]
-    attributes: Mapping[str, Attribute]
-    report: PreparationReport
-
-
-def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
-    """The content of the dataset of the chosen behaviors, in that order.
+def assemble(
+    raw: Raw, rules: Rules, *, name: str
+) -> tuple[Ids, Graph, tuple[Behavior, ...], dict[str, Attribute], PreparationReport]:
+    """The users, graph, chosen behaviors (in that order), attributes and report of a dataset.
 
     Whether a user is kept depends on its links and on its records in ``raw.behaviors``.
     """
@@ -190,7 +169,7 @@ def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
     recorded[np.concatenate([user, *listed])] = True
     if rules.strict:
         _refuse_strange_links(source, target, links.locate, recorded)
-    graph, link_counts = _make_graph(len(ids), source, target, links.weight, rules.self_links)
+    graph, unused, repeats = _make_graph(len(ids), source, target, links.weight, rules.self_links)
     at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
     distinct = {code: _distinct(rows, at[code], user, rows.names[code]) for code in chosen}
 
@@ -205,16 +184,20 @@ def assemble(raw: Raw, rules: Rules, *, name: str) -> Assembled:
 
     built = {code: _restrict(distinct[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
-    ledgers.append(_link_ledger(link_counts, graph, friends))
+    n_links, n_kept = ((network.n_links + network.n_self_links()) // 2 for network in (graph, friends))
+    other_direction = len(source) - sum(unused.values()) - repeats - n_links
+    merged = {"repeat of the same link": repeats, "other direction of a link": other_direction}
+    unused["to a user that is dropped"] = n_links - n_kept
+    ledgers.append(Ledger("links", len(source), n_kept, merged, unused))
     if len(rows) < len(raw.interactions):
         left = len(raw.interactions) - len(rows)
         ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
     for code in chosen:
         ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
-    notes = (*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, list(built.values())))
+    behaviors = tuple(built.values())
+    notes = [*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, behaviors)]
     attributes = _align(users, listed[0], len(ids), kept) if users else {}
-    report = PreparationReport(tuple(ledgers), notes)
-    return Assembled(ids.subset(np.flatnonzero(kept)), friends, tuple(built.values()), attributes, report)
+    return ids.subset(np.flatnonzero(kept)), friends, behaviors, attributes, PreparationReport(ledgers, notes)
 
 
 def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.bool_], ids: Ids) -> list[str]:
@@ -222,7 +205,8 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.
     linked = np.zeros(len(ids), dtype=bool)
     linked[source] = True
     linked[target] = True
-    both, total = int(np.count_nonzero(linked & recorded)), int(np.count_nonzero(linked))
+    total = int(np.count_nonzero(linked))
+    both = int(np.count_nonzero(linked & recorded))
     if not total or both > total * FEW:
         return []
     return [
@@ -234,10 +218,10 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.
 def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
     """A note if friends have little in common: the ids of the two tables may mean different users."""
     measured = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
-    clear = {name: one for name, one in measured.items() if one.is_hardly_above_chance is not None}
-    if not clear or not all(one.is_hardly_above_chance for one in clear.values()):
+    clear = {name: alike for name, alike in measured.items() if alike.is_hardly_above_chance is not None}
+    if not clear or not all(alike.is_hardly_above_chance for alike in clear.values()):
         return []
-    ratios = ", ".join(f"{name} {with_spread(one.ratio, one.ratio_error)}" for name, one in clear.items())
+    ratios = ", ".join(f"{name} {with_spread(alike.ratio, alike.ratio_error)}" for name, alike in clear.items())
     return [
         f"friends are hardly more alike than any two users (times as alike: {ratios}); "
         "do the ids of both tables mean the same users?"
@@ -263,31 +247,19 @@ def _refuse_strange_links(
 
 def _make_graph(
     n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None, self_links: SelfLinks
-) -> tuple[Graph, dict[str, int]]:
-    """The undirected graph, and how many rows went where: see :func:`_link_ledger`."""
-    counts = {"read": len(source)}
-    usable = np.ones(len(source), dtype=bool)
-    if weight is not None:
-        usable &= weight > 0
-        counts["of weight 0"] = int(np.count_nonzero(~usable))
-    if self_links == "drop":
-        loops = source == target
-        counts["to oneself"] = int(np.count_nonzero(loops & usable))
-        usable &= ~loops
+) -> tuple[Graph, dict[str, int], int]:
+    """The undirected graph, the rows that are no link of it by reason, and how many of the others are repeats."""
+    is_link = np.ones(len(source), dtype=bool) if weight is None else weight > 0
+    usable = is_link & (source != target) if self_links == "drop" else is_link
+    unused = {
+        "of weight 0": int(np.count_nonzero(~is_link)),
+        "to oneself": int(np.count_nonzero(is_link & ~usable)),
+    }
     if not usable.all():
         source, target = source[usable], target[usable]
         weight = None if weight is None else weight[usable]
-    graph, counts["repeats"] = undirected(n_users, source, target, weight)
-    return graph, counts
-
-
-def _link_ledger(counts: Mapping[str, int], graph: Graph, friends: Graph) -> Ledger:
-    links, kept = ((g.n_links + g.n_self_links()) // 2 for g in (graph, friends))
-    dropped = {reason: counts.get(reason, 0) for reason in ("of weight 0", "to oneself")}
-    distinct = counts["read"] - sum(dropped.values()) - counts["repeats"]
-    merged = {"repeat of the same link": counts["repeats"], "other direction of a link": distinct - links}
-    dropped["to a user that is dropped"] = links - kept
-    return Ledger("links", counts["read"], kept, merged=merged, dropped=dropped)
+    graph, repeats = undirected(n_users, source, target, weight)
+    return graph, unused, repeats
 
 
 def _distinct(rows: RawInteractions, at: NDArray[Any], user: NDArray[Any], name: str) -> Behavior:

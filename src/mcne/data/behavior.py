@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from mcne.randomness import Stream
 
 MOST_LINKS = 100_000  # of more, one is drawn from each of this many equal stretches
 MOST_RECORDS = 1 << 28  # if the compared users have more, fewer links are compared
-AT_ONCE = 1 << 22  # links or records held in memory at a time
+AT_ONCE = 1 << 22  # records held in memory at a time
 LITTLE = 1.5  # friends less than this many times as alike as any two users are hardly alike; on Ciao it is 2.0 to 2.4
 ENOUGH = 30  # with fewer links whose users share an item, there is no verdict
 
@@ -132,44 +131,22 @@ class Likeness:
 def likeness(graph: Graph, behavior: Behavior, *, most_links: int = MOST_LINKS) -> Likeness:
     """How alike friends are in one behavior."""
     records = np.bincount(behavior.user, minlength=graph.n_users)
-    ends = _ends(graph, records > 0)
-    n_links = int(ends.sum()) // 2
+    active = records > 0
+    source = graph.sources()
+    counted = active[source] & active[graph.indices] & (source < graph.indices)  # from its lower end, each link once
+    source, target = source[counted], graph.indices[counted]
+    n_links = len(source)
     if not n_links:
         return Likeness(0, 0, 0, None, None, None)
-    source, target = _links_at(graph, records > 0, _chosen(n_links, most_links, behavior.name))
-    apart = -(-int((records[source] + records[target]).sum()) // MOST_RECORDS)
-    source, target = source[::apart], target[::apart]
+    ends = np.bincount(source, minlength=graph.n_users) + np.bincount(target, minlength=graph.n_users)
+    chosen = _chosen(n_links, most_links, behavior.name)
+    step = -(-int((records[source[chosen]] + records[target[chosen]]).sum()) // MOST_RECORDS)
+    source, target = source[chosen[::step]], target[chosen[::step]]
     cosines = _cosines(behavior, records, source, target)
     sharing = int(np.count_nonzero(cosines))
     error = _standard_error(cosines, source, target)
     chance = _chance(behavior, records, ends)
     return Likeness(n_links, len(cosines), sharing, float(cosines.mean()), chance, error)
-
-
-def _parts(starts: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Stretches of rows of a compressed layout, each with about ``AT_ONCE`` entries."""
-    cuts = np.searchsorted(starts, np.arange(0, int(starts[-1]), AT_ONCE))
-    yield from itertools.pairwise(np.unique([*cuts, len(starts) - 1]).tolist())
-
-
-def _links(graph: Graph, active: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Both directions of the links that count, by source and then by target, a part of the graph at a time."""
-    for first, end in _parts(graph.indptr):
-        degrees = np.diff(graph.indptr[first : end + 1])
-        source = np.repeat(np.arange(first, end, dtype=np.int32), degrees)
-        target = graph.indices[graph.indptr[first] : graph.indptr[end]]
-        counts = active[source] & active[target] & (source != target)
-        yield source[counts], target[counts]
-
-
-def _ends(graph: Graph, active: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Of each user, the links that count."""
-    ends = np.zeros(graph.n_users, dtype=np.int64)
-    for source, _ in _links(graph, active):
-        if len(source):
-            here = np.bincount(source - source[0])
-            ends[source[0] : source[0] + len(here)] = here
-    return ends
 
 
 def _chosen(n_links: int, most_links: int, name: str) -> NDArray[np.int64]:
@@ -180,32 +157,16 @@ def _chosen(n_links: int, most_links: int, name: str) -> NDArray[np.int64]:
     return (places * (n_links / most_links)).astype(np.int64)
 
 
-def _links_at(
-    graph: Graph, active: NDArray[np.bool_], chosen: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The ends of the chosen links, among those that count, each from its lower end."""
-    parts = []
-    seen = 0
-    for source, target in _links(graph, active):
-        once = np.flatnonzero(source < target)
-        low, high = np.searchsorted(chosen, [seen, seen + len(once)])
-        here = once[chosen[low:high] - seen]
-        parts.append((source[here], target[here]))
-        seen += len(once)
-    sources, targets = zip(*parts, strict=True)
-    return np.concatenate(sources), np.concatenate(targets)
-
-
 def _cosines(
     behavior: Behavior, records: NDArray[np.int64], source: NDArray[np.int32], target: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """Of each pair of users, items of both over the root of the product of the items of each."""
     ones = np.ones(len(behavior), dtype=np.int8)
     touched = sparse.csr_array((ones, behavior.item, offsets(records)), (len(records), behavior.n_items))
-    common = [
-        touched[source[first:end]].multiply(touched[target[first:end]]).sum(axis=1)
-        for first, end in _parts(offsets(records[source] + records[target]))
-    ]
+    starts = offsets(records[source] + records[target])
+    cuts = np.searchsorted(starts, np.arange(0, int(starts[-1]), AT_ONCE))
+    parts = itertools.pairwise(np.unique([*cuts, len(source)]).tolist())  # about AT_ONCE records in each
+    common = [touched[source[start:end]].multiply(touched[target[start:end]]).sum(axis=1) for start, end in parts]
     cosines: NDArray[np.float64] = np.concatenate(common) / np.sqrt(records[source] * records[target])
     return cosines
 
@@ -220,7 +181,8 @@ def _chance(behavior: Behavior, records: NDArray[np.int64], ends: NDArray[np.int
     together, alone = np.zeros((2, behavior.n_items))
     for start in range(0, len(behavior), AT_ONCE):
         part = slice(start, start + AT_ONCE)
-        item, of_user = behavior.item[part], share[behavior.user[part]]
+        item = behavior.item[part]
+        of_user = share[behavior.user[part]]
         together += np.bincount(item, of_user, minlength=behavior.n_items)
         alone += np.bincount(item, of_user**2, minlength=behavior.n_items)
     pairs = int(ends.sum()) ** 2 - int((ends**2).sum())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.assemble import PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
+from mcne.data.assemble import Ledger, PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids
@@ -94,9 +94,9 @@ class SocialDataset:
     @classmethod
     def from_raw(cls, raw: Raw, rules: Rules, *, name: str) -> SocialDataset:
         """A dataset from the columns that a reader leaves: every reader ends here."""
-        parts = assemble(raw, rules, name=name)
-        provenance = {**raw.provenance, "filter": asdict(rules.user_filter), "report": parts.report.to_json()}
-        return cls(name, parts.users, parts.graph, parts.behaviors, parts.attributes, provenance)
+        users, graph, behaviors, attributes, report = assemble(raw, rules, name=name)
+        provenance = {**raw.provenance, "filter": asdict(rules.user_filter), "report": asdict(report)}
+        return cls(name, users, graph, behaviors, attributes, provenance)
 
     @property
     def n_users(self) -> int:
@@ -118,7 +118,9 @@ class SocialDataset:
     def report(self) -> PreparationReport | None:
         """What became of every row read when the dataset was prepared."""
         kept = self.provenance.get("report")
-        return None if kept is None else PreparationReport.from_json(kept)
+        if kept is None:
+            return None
+        return PreparationReport(tuple(Ledger(**ledger) for ledger in kept["ledgers"]), tuple(kept["notes"]))
 
     def only(self, behavior: int) -> SocialDataset:
         """The same users and network with one of the behaviors."""

@@ -148,8 +148,7 @@ def undirected(
 ) -> tuple[Graph, int]:
     """The graph of these pairs, and how many of them repeat an earlier pair in the same direction.
 
-    Of differing weights of one link the largest counts: so listing a link once, twice or in both directions
-    means the same.
+    Of differing weights of one link the largest counts: listing it once, twice or in both directions is the same.
     """
     keys = np.minimum(source, target).astype(np.int64)
     keys *= n_users

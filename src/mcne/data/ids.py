@@ -41,27 +41,22 @@ CANONICAL_INTEGER = _canonical_integer(str(2**63 - 1))
 class Ids(Sequence[int | str]):
     """Sorted unique raw ids, all integers or all text. ``ids[row]`` is the raw id, ``ids.row(raw)`` the row."""
 
-    def __init__(self, values: NDArray[np.integer[Any]] | Iterable[str] | pa.LargeStringArray) -> None:
-        self._integers: NDArray[np.int64] | None = None
-        self._text: Any = None  # a pa.LargeStringArray
+    def __init__(self, values: NDArray[np.integer[Any]] | Iterable[str] | pa.Int64Array | pa.LargeStringArray) -> None:
+        self._values: Any = values  # a pa.Int64Array or pa.LargeStringArray
         if isinstance(values, np.ndarray):
-            self._integers = np.asarray(values, dtype=np.int64).view()
-            self._integers.flags.writeable = False
-            ordered = bool(np.all(self._integers[1:] > self._integers[:-1]))
-        else:
-            text = values if isinstance(values, pa.LargeStringArray) else pa.array(values, WIDE_TEXT)
-            self._text = text
-            ordered = bool(pc.all(pc.greater(text[1:], text[:-1])).as_py()) if len(text) > 1 else True
-        if not ordered:
+            self._values = pa.array(values.astype(np.int64, copy=False))
+        elif not isinstance(values, pa.Int64Array | pa.LargeStringArray):
+            self._values = pa.array(values, WIDE_TEXT)
+        if not pc.all(pc.greater(self._values[1:], self._values[:-1]), min_count=0).as_py():
             raise ValueError("ids must be sorted and unique")
 
     @property
     def kind(self) -> str:
         """``"integer"`` or ``"text"``."""
-        return "integer" if self._integers is not None else "text"
+        return "integer" if pa.types.is_integer(self._values.type) else "text"
 
     def __len__(self) -> int:
-        return len(self._integers) if self._integers is not None else len(self._text)
+        return len(self._values)
 
     @overload
     def __getitem__(self, row: int) -> int | str: ...
@@ -74,17 +69,14 @@ class Ids(Sequence[int | str]):
             return self.take(np.arange(len(self))[row])
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)} ids")
-        return int(self._integers[row]) if self._integers is not None else str(self._text[int(row)])
+        raw: int | str = self._values[int(row)].as_py()
+        return raw
 
     def __iter__(self) -> Iterator[int | str]:
-        yield from self.take(np.arange(len(self)))
+        return iter(self._values.to_pylist())
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ids) or self.kind != other.kind:
-            return False
-        if self._integers is not None:
-            return np.array_equal(self._integers, other._integers)  # type: ignore[arg-type]
-        return bool(self._text.equals(other._text))
+        return isinstance(other, Ids) and bool(self._values.equals(other._values))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -98,20 +90,19 @@ class Ids(Sequence[int | str]):
 
     def arrow(self, rows: NDArray[np.integer[Any]] | None = None) -> pa.Array:
         """The raw ids (of these rows) as an Arrow array."""
-        if self._integers is not None:
-            return pa.array(self._integers if rows is None else self._integers[rows])
-        return self._text if rows is None else self._text.take(pa.array(rows))
+        return self._values if rows is None else self._values.take(pa.array(rows))
 
     def rows(self, raw: Any) -> NDArray[np.int64]:
         """The row of each raw id; −1 where the id is unknown."""
-        if self._integers is not None:
+        if self.kind == "integer":
+            known = np.asarray(self._values)
             wanted = np.asarray(raw)
             if not len(self) or (wanted.size and wanted.dtype.kind not in "iu"):
                 return np.full(len(wanted), -1, dtype=np.int64)
-            at = np.minimum(np.searchsorted(self._integers, wanted.astype(np.int64)), len(self) - 1)
-            return np.where(self._integers[at] == wanted, at, -1).astype(np.int64)
+            at = np.minimum(np.searchsorted(known, wanted.astype(np.int64)), len(self) - 1)
+            return np.where(known[at] == wanted, at, -1).astype(np.int64)
         values = raw if isinstance(raw, pa.Array | pa.ChunkedArray) else pa.array(list(map(str, raw)))
-        rows = pc.index_in(values.cast(WIDE_TEXT), value_set=self._text)
+        rows = pc.index_in(values.cast(WIDE_TEXT), value_set=self._values)
         return np.asarray(pc.fill_null(rows, -1)).astype(np.int64)
 
     def row(self, raw: int | str, *, what: str = "id") -> int:
@@ -131,13 +122,13 @@ class Ids(Sequence[int | str]):
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """The ids of these rows, which must be increasing."""
-        return Ids(self._integers[rows]) if self._integers is not None else Ids(self.arrow(rows))
+        return Ids(self.arrow(rows))
 
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
         """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
-        if self._integers is not None:
-            return {name: self._integers}
-        whole = self.arrow(np.arange(len(self))) if self._text.offset else self._text
+        if self.kind == "integer":
+            return {name: np.asarray(self._values)}
+        whole = self.arrow(np.arange(len(self))) if self._values.offset else self._values
         _, offsets, data = whole.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64)[: len(self) + 1] if len(self) else np.zeros(1, np.int64)
         text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]] if data else np.zeros(0, np.uint8)
@@ -162,28 +153,19 @@ def encode(*columns: IdColumn) -> tuple[Ids, list[NDArray[np.int32]]]:
         low = min((int(column.min()) for column in columns if len(column)), default=0)
         high = max((int(column.max()) for column in columns if len(column)), default=-1)
         if high - low < max(DENSE_RANGE, 4 * sum(map(len, columns))):
-            return _encode_dense(columns, low, high)
-    return _encode_hashed(columns)
-
-
-def _encode_dense(columns: Sequence[IdColumn], low: int, high: int) -> tuple[Ids, list[NDArray[np.int32]]]:
-    present = np.zeros(high - low + 1, dtype=bool)
-    shifted = [column.astype(np.int64, copy=False) - low if low else column for column in columns]
-    for column in shifted:
-        present[column] = True
-    rows = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return Ids(np.flatnonzero(present) + low), [rows[column] for column in shifted]
-
-
-def _encode_hashed(columns: Sequence[IdColumn]) -> tuple[Ids, list[NDArray[np.int32]]]:
-    each = [in_use(coded(column)) for column in columns]
-    kind = pa.int64() if pa.types.is_integer(each[0].dictionary.type) else WIDE_TEXT
-    values = [column.dictionary.cast(kind) for column in each]
+            present = np.zeros(high - low + 1, dtype=bool)
+            shifted = [column.astype(np.int64, copy=False) - low if low else column for column in columns]
+            for column in shifted:
+                present[column] = True
+            rows = np.cumsum(present, dtype=np.int32) - np.int32(1)
+            return Ids(np.flatnonzero(present) + low), [rows[column] for column in shifted]
+    coded_columns = [in_use(coded(column)) for column in columns]
+    kind = pa.int64() if pa.types.is_integer(coded_columns[0].dictionary.type) else WIDE_TEXT
+    values = [column.dictionary.cast(kind) for column in coded_columns]
     distinct = pc.unique(pa.concat_arrays(values))
     distinct = distinct.take(pc.sort_indices(distinct))
-    rows = [np.asarray(pc.index_in(own, value_set=distinct)).astype(np.int32) for own in values]
-    ids = Ids(np.asarray(distinct)) if pa.types.is_integer(distinct.type) else Ids(distinct)
-    return ids, [own[np.asarray(column.indices)] for own, column in zip(rows, each, strict=True)]
+    numbers = [np.asarray(pc.index_in(own, value_set=distinct)).astype(np.int32) for own in values]
+    return Ids(distinct), [own[np.asarray(column.indices)] for own, column in zip(numbers, coded_columns, strict=True)]
 
 
 def coded(column: IdColumn) -> pa.DictionaryArray:

@@ -41,10 +41,6 @@ class _Variable(NamedTuple):
     dims: tuple[int, ...]
     at: int
 
-    @property
-    def is_numeric(self) -> bool:
-        return self.flags & 0xFF in NUMERIC_CLASSES and not self.flags & IS_COMPLEX
-
 
 def read_matrix(path: Path, key: str) -> NDArray[Any]:
     """The numeric matrix ``key`` of a MATLAB 5 file, in the type its values are stored in."""
@@ -122,11 +118,14 @@ def _header(element: bytes, order: str) -> dict[str, _Variable]:
 def _part(element: bytes, at: int, order: str) -> tuple[int, bytes, int]:
     """The kind and bytes of the sub-element at ``at``, and where the next one starts."""
     (kind,) = struct.unpack_from(order + "I", element, at)
-    size, start = kind >> 16, at + 4  # up to four bytes are packed into the tag itself
-    if size:
-        kind, end = kind & 0xFFFF, at + 8
+    size = kind >> 16
+    if size:  # up to four bytes are packed into the tag itself
+        kind &= 0xFFFF
+        start = at + 4
+        end = at + 8
     else:
-        (size,), start = struct.unpack_from(order + "I", element, at + 4), at + 8
+        (size,) = struct.unpack_from(order + "I", element, at + 4)
+        start = at + 8
         end = start + size + -size % 8
     if start + size > min(len(element), end):
         raise struct.error(f"{size:,} bytes announced at byte {at:,} of {len(element):,}")
@@ -135,8 +134,10 @@ def _part(element: bytes, at: int, order: str) -> tuple[int, bytes, int]:
 
 def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
     """The values of a numeric table, if it is one and they are as many as its header says."""
-    if not variable.is_numeric:
-        what = f"{'complex, ' if variable.flags & IS_COMPLEX else ''}class {variable.flags & 0xFF}"
+    its_class = variable.flags & 0xFF
+    is_complex = variable.flags & IS_COMPLEX
+    if its_class not in NUMERIC_CLASSES or is_complex:
+        what = f"{'complex, ' if is_complex else ''}class {its_class}"
         raise DataError(f"{path}: {name!r} is not a plain numeric matrix ({what}); ids must be numbers")
     if len(variable.dims) != 2:
         raise DataError(f"{path}: {name!r} has {len(variable.dims)} dimensions; rows and columns are expected")

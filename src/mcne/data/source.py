@@ -13,8 +13,9 @@ import sys
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +43,8 @@ class RawTable:
     data: pa.Table
     is_text: bool
     locate: Locate
-    tokens: frozenset[str] = frozenset()  # columns declared to be text whatever they look like
-    notes: tuple[str, ...] = ()  # what a person should know of how it was read
+    tokens: Collection[str] = ()  # columns that RecBole's header declares to be names even if they look like numbers
+    notes: Sequence[str] = ()  # what a person should know of how it was read
 
     def __contains__(self, column: str) -> bool:
         return column in self.data.column_names
@@ -73,7 +74,7 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
 
 
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
-    suffix = _suffix(path)
+    suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
         raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
     if not path.is_file():
@@ -89,19 +90,11 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTab
             reason = " ".join(str(error).split())
             raise DataError(f"{path}: not a readable parquet file ({reason}); write it again") from error
         return _typed(frame, str(path), wanted, columns)
-    text = open_text(path)
-    names = _resolve(str(path), text.names, wanted, columns)
-    data, notes = _trim(_code_text(text.read(names)), path)
-
-    def locate(row: int, column: str) -> str:
-        return text.locate(row, names.get(column, column))
-
-    return RawTable(str(path), data, True, locate, text.tokens, tuple(notes))
-
-
-def _suffix(path: Path) -> str:
-    """The suffix that tells the kind of a file, that of compression left out."""
-    return next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
+    text = TextFile(path, suffix)
+    own = _resolve(str(path), text.names, wanted, columns)
+    data, notes = _trim(_code_text(text.read(own)), path)
+    tokens = {name for name, written in zip(text.names, text.header, strict=True) if written.endswith(":token")}
+    return RawTable(str(path), data, True, lambda row, column: text.locate(row, own.get(column, column)), tokens, notes)
 
 
 def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
@@ -181,26 +174,26 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
     return names
 
 
-@dataclass(frozen=True)
 class TextFile:
     """A delimited text file with a header line."""
 
-    path: Path
-    delimiter: str
-    header: tuple[str, ...]  # as written in the file
-    header_lines: int  # lines down to the header's last, blank ones included
-    quoted: bool
-
-    @property
-    def names(self) -> list[str]:
-        """The column names; of RecBole's ``name:type`` the name."""
-        return [name if self.quoted else name.partition(":")[0] for name in self.header]
-
-    @property
-    def tokens(self) -> frozenset[str]:
-        """The columns that RecBole's header declares to be names, even where they look like numbers."""
-        declared = zip(self.names, self.header, strict=True)
-        return frozenset(name for name, written in declared if written.endswith(":token"))
+    def __init__(self, path: Path, suffix: str) -> None:
+        self.path = path
+        self.delimiter = DELIMITERS[suffix]
+        self.is_quoted = suffix not in ATOMIC_SUFFIXES
+        try:  # blank lines count for nothing, above the header too
+            _, self._header_end, header = next(self._rows(), (0, 0, []))
+        except (OSError, EOFError, zlib.error, csv.Error) as error:
+            reason = f"{path}: {getattr(error, 'strerror', None) or error}"
+            raise DataError(f"{reason}; a text file, or one packed by gzip and named .gz, is expected") from error
+        self.header = [name.strip() for name in header]  # as written in the file
+        self.names = [name if self.is_quoted else name.partition(":")[0] for name in self.header]  # not RecBole's types
+        _refuse_undecoded(self.delimiter.join(self.header), f"{path}, line {self._header_end}")
+        if not any(self.header):
+            raise DataError(f"{path}: empty; a header line with the column names is expected")
+        twice = sorted({name for name in self.header if self.header.count(name) > 1})
+        if twice:
+            raise DataError(f"{path}, line 1: there are two columns {twice[0]!r}; rename one")
 
     def read(self, names: Mapping[str, str]) -> pa.Table:
         """Columns under their standard names, which map to the file's. Empty fields are empty text, not missing."""
@@ -208,9 +201,9 @@ class TextFile:
         written = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in header.items()}
         with self.path.open("rb") as file:  # Arrow, not told of line breaks inside fields, may cut the file there
             chunks = iter(lambda: file.read(BLOCK), b"")
-            may_break = self.quoted and (self.path.suffix == ".gz" or any(b'"' in chunk for chunk in chunks))
-        read = pa_csv.ReadOptions(block_size=BLOCK, skip_rows=self.header_lines, column_names=list(self.header))
-        quote = '"' if self.quoted else False
+            may_break = self.is_quoted and (self.path.suffix == ".gz" or any(b'"' in chunk for chunk in chunks))
+        read = pa_csv.ReadOptions(block_size=BLOCK, skip_rows=self._header_end, column_names=self.header)
+        quote = '"' if self.is_quoted else False
         parse = pa_csv.ParseOptions(delimiter=self.delimiter, quote_char=quote, newlines_in_values=may_break)
         convert = pa_csv.ConvertOptions(
             column_types=written, include_columns=list(written), null_values=[], strings_can_be_null=False
@@ -226,22 +219,26 @@ class TextFile:
     def locate(self, row: int, column: str) -> str:
         """``file, line 7, column 'x', value '…'`` for a row counted without the header and blank lines."""
         at = self.header[self.names.index(column)] if column in self.names else column
-        for number, (line, fields) in enumerate(self._rows()):
-            if number == row:
-                value = fields[self.header.index(at)] if at in self.header else ""
-                return f"{self.path}, line {line}, column {at!r}, value {value!r}"
+        for line, _, fields in islice(self._rows(), row + 1, None):
+            value = fields[self.header.index(at)] if at in self.header else ""
+            return f"{self.path}, line {line}, column {at!r}, value {value!r}"
         return f"{self.path}, row {row + 1}, column {at!r}"
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """First line and fields of every row below the header."""
+    def _rows(self) -> Iterator[tuple[int, int, list[str]]]:
+        """First line, last line and fields of the header and every row below it.
+
+        Undecodable bytes come as lone surrogates, so that what is wrong can be shown with its place.
+        """
         limit = csv.field_size_limit(sys.maxsize)  # Arrow has none either
+        opened = gzip.open if self.path.suffix == ".gz" else open
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
         try:
-            with _open(self.path) as file:
-                reader = _reader(file, self.delimiter, self.quoted)
+            with opened(self.path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+                reader = csv.reader(file, delimiter=self.delimiter, quoting=quoting)
                 first = 1
                 for fields in reader:
-                    if fields and first > self.header_lines:
-                        yield first, fields
+                    if fields:
+                        yield first, reader.line_num, fields
                     first = reader.line_num + 1
         finally:
             csv.field_size_limit(limit)
@@ -250,7 +247,7 @@ class TextFile:
         """Say on which line the file is wrong."""
         line = 0
         try:
-            for line, fields in self._rows():
+            for line, _, fields in islice(self._rows(), 1, None):
                 if len(fields) != len(self.header):
                     raise DataError(
                         f"{self.path}, line {line}: {len(fields)} fields where the header has {len(self.header)} "
@@ -264,41 +261,9 @@ class TextFile:
         raise DataError(f"{self.path}: {f'{error}; get or write the file again' if line else NO_ROWS}") from error
 
 
-def open_text(path: Path) -> TextFile:
-    """Look at the header of a delimited text file."""
-    delimiter = DELIMITERS[_suffix(path)]
-    quoted = _suffix(path) not in ATOMIC_SUFFIXES
-    try:
-        with _open(path) as file:
-            reader = _reader(file, delimiter, quoted)
-            header: list[str] = next(filter(None, reader), [])  # blank lines count for nothing, above it too
-    except (OSError, EOFError, zlib.error, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: {reason}; a text file, or one packed by gzip and named .gz, is expected") from error
-    names = tuple(name.strip() for name in header)
-    _refuse_undecoded(delimiter.join(names), f"{path}, line {reader.line_num}")
-    if not any(names):
-        raise DataError(f"{path}: empty; a header line with the column names is expected")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{path}, line 1: there are two columns {twice[0]!r}; rename one")
-    return TextFile(path, delimiter, names, reader.line_num, quoted)
-
-
-def _open(path: Path) -> TextIO:
-    """Undecodable bytes come as lone surrogates: only the walk over the lines can say where they stand."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
 def _refuse_undecoded(text: str, place: str) -> None:
     raw = text.encode("utf-8", "surrogateescape")
     try:
         raw.decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{place}, value {raw[:80]!r}: not UTF-8 text; save the file as UTF-8") from error
-
-
-def _reader(file: TextIO, delimiter: str, quoted: bool) -> Any:
-    return csv.reader(file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)

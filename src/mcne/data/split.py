@@ -24,6 +24,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives, draw_negatives
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.files import Json
 from mcne.randomness import Stream
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Split:
     """
 
     parts: tuple[NDArray[np.uint8], ...]
-    negatives: Mapping[str, Mapping[str, tuple[Negatives, ...]]]
+    negatives: Mapping[str, Mapping[str, Sequence[Negatives]]]
     dataset_fingerprint: str
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ class Split:
         split.__dict__["fingerprint"] = saved.fingerprint
         return split
 
-    def _meta(self) -> dict[str, Any]:
+    def _meta(self) -> Json:
         return {"dataset": self.dataset_fingerprint, "settings": dict(self.settings)}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -202,47 +203,31 @@ def _torn(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:
 
 
 def _finish(
-    dataset: SocialDataset,
-    parts: Sequence[NDArray[np.uint8]],
-    seed: int,
-    settings: dict[str, Any],
-    notes: Sequence[str] = (),
+    dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], seed: int, settings: Json, notes: Sequence[str] = ()
 ) -> Split:
     """Draw the negatives, and note what a person should know about the split."""
-    negatives = {
-        PARTS[p]: {
-            kind: tuple(_negatives(dataset, k, parts[k], p, kind, seed) for k in range(len(parts)))
-            for kind in NEGATIVE_KINDS
-        }
-        for p in (VALIDATION, TEST)
-    }
+    negatives: dict[str, dict[str, list[Negatives]]] = {p: {kind: [] for kind in NEGATIVE_KINDS} for p in PARTS[1:]}
     remarks = list(notes)
-    for k, behavior in enumerate(dataset.behaviors):
-        empty = [name for p, name in enumerate(PARTS) if not np.any(parts[k] == p)]
+    for behavior, part in zip(dataset.behaviors, parts, strict=True):
+        empty = [name for p, name in enumerate(PARTS) if not np.any(part == p)]
         remarks += [f"{behavior.name}: no interactions in {' and '.join(empty)}"] if empty else []
-        for part, kinds in negatives.items():
-            for kind, drawn in kinds.items():
-                n_short = drawn[k].n_short
-                sizes = (drawn[k].items >= 0).sum(axis=1)
-                if n_short:
+        trained = np.bincount(behavior.item[part == TRAIN], minlength=behavior.n_items)
+        weights = {"uniform": np.ones_like(trained), "popular": trained}
+        for p in (VALIDATION, TEST):
+            users = np.flatnonzero(np.bincount(behavior.user[part == p], minlength=dataset.n_users)).astype(np.int32)
+            known = part <= p  # nothing is drawn that the user has in this part or an earlier one
+            seen = behavior.user[known], behavior.item[known]
+            for kind in NEGATIVE_KINDS:
+                stream = Stream(seed, "negatives", PARTS[p], kind, behavior.name)
+                drawn = draw_negatives(users, *seen, weights=weights[kind], stream=stream)
+                negatives[PARTS[p]][kind].append(drawn)
+                if drawn.n_short:
+                    sizes = (drawn.items >= 0).sum(axis=1)
                     remarks.append(
-                        f"{behavior.name}: {n_short:,} of {len(sizes):,} users have fewer than {COUNT} {kind} "
-                        f"negatives in {part}, as few as {sizes.min()}: no more can be drawn for them"
+                        f"{behavior.name}: {drawn.n_short:,} of {len(sizes):,} users have fewer than {COUNT} {kind} "
+                        f"negatives in {PARTS[p]}, as few as {sizes.min()}: no more can be drawn for them"
                     )
     return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(remarks))
-
-
-def _negatives(dataset: SocialDataset, k: int, part: NDArray[np.uint8], scored: int, kind: str, seed: int) -> Negatives:
-    """The negatives of one part: nothing that the user has in this part or an earlier one."""
-    behavior = dataset.behaviors[k]
-    known = part <= scored
-    if kind == "popular":
-        weights = np.bincount(behavior.item[part == TRAIN], minlength=behavior.n_items)
-    else:
-        weights = np.ones(behavior.n_items, dtype=np.int64)
-    users = np.flatnonzero(np.bincount(behavior.user[part == scored], minlength=dataset.n_users)).astype(np.int32)
-    stream = Stream(seed, "negatives", PARTS[scored], kind, behavior.name)
-    return draw_negatives(users, behavior.user[known], behavior.item[known], weights=weights, stream=stream)
 
 
 def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8]]:

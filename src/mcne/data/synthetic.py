@@ -1,10 +1,9 @@
 """A synthetic social network with planted tastes: a test bed where what can be learned is known.
 
 Two behaviors of a family share a factor and each behavior has one of its own; users and items have a level of each
-factor. Records prefer items that match the user, friendships prefer users who match in one behavior, and both
-are heavy-tailed; attributes, if asked for, tell of a user's levels. Only the sizes depend on the number of users, and
-10,000,000 users fit a small machine: behaviors are generated one after the other, users in chunks, each purpose from a
-stream of its own, so that chunks leave no trace in the result. ``docs/synthetic.md`` describes what is planted.
+factor. Records prefer items that match the user, friendships users who match in one behavior; both are heavy-tailed.
+Attributes, if asked for, tell of a user's levels. ``docs/synthetic.md`` says more. Behaviors are generated one by one
+and users in chunks, so that 10,000,000 users fit a small machine; streams by purpose leave no trace of the chunks.
 
 The planted truth is an artifact of its own, never part of the dataset, so that no method can see it. Written as one-hot
 vectors, side by side, levels are the *known dimensions* of the network: the mask of a behavior covers the dimensions of
@@ -53,6 +52,8 @@ USERS_AT_ONCE = 1 << 18
 STUBS_AT_ONCE = 1 << 22
 
 Numbers = int | NDArray[np.int64]
+Pools = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""Catalog rows [4 × items], pool after pool as :func:`pool_number` counts them, and where each starts [pools + 1]."""
 
 
 @dataclass(frozen=True)
@@ -113,23 +114,10 @@ def draw_rank(size: NDArray[np.int64], chance: NDArray[np.float64], *, head: int
 def rank_chances(size: int, *, head: int) -> NDArray[np.float64]:
     """How often each popularity rank of a pool is drawn: P(r) = ln((h + r + 1) / (h + r)) / ln((h + size) / h).
 
-    Zipf's law with Mandelbrot's flat head: about 1 / (h + r), where the plain law (h = 1) gives the first item
-    of a small pool a sixth of everything.
+    Zipf's law with Mandelbrot's flat head h; the plain law, h = 1, gives the first of few items a sixth of everything.
     """
     edges = np.log(head + np.arange(size + 1, dtype=np.float64))
     return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
-
-
-@dataclass(frozen=True, eq=False)
-class Pools:
-    """Items in overlapping pools, each pool from its most to its least popular item."""
-
-    members: NDArray[np.int32]  # [4 × items] catalog rows, pool after pool
-    start: NDArray[np.int64]  # [pools + 1]
-
-    def of(self, pool: int) -> NDArray[np.int32]:
-        """The items of one pool."""
-        return self.members[self.start[pool] : self.start[pool + 1]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +135,7 @@ class Catalog:
         return len(self.ranking)
 
     def pools(self) -> Pools:
-        """The pools that records are drawn from, numbered by :func:`pool_number`."""
+        """The pools that records are drawn from, each from its most to its least popular item."""
         family, own = self.levels[self.ranking].astype(np.int64).T
         members = []
         sizes = np.zeros(self.n_levels**2 + 2 * self.n_levels + 1, dtype=np.int64)
@@ -155,7 +143,7 @@ class Catalog:
             pool = pool_number(kind, family, own, n_levels=self.n_levels)
             members.append(self.ranking[np.argsort(pool, kind="stable")])
             sizes += np.bincount(pool, minlength=len(sizes))
-        return Pools(np.concatenate(members), np.concatenate([[0], np.cumsum(sizes)]))
+        return np.concatenate(members), np.concatenate([[0], np.cumsum(sizes)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,13 +190,14 @@ class Planted:
         No ranker that knows only the past can beat this one on average. Ask for some users at a time.
         """
         catalog = self.catalogs[behavior]
-        pools = catalog.pools()
+        items, start = catalog.pools()
         distinct, row = np.unique(self.tastes(behavior)[users], return_inverse=True)
         chances = np.zeros((len(distinct), len(catalog)))
         for k, taste in enumerate(distinct):
             family, own = divmod(int(taste), self.n_levels)
             for kind, share in enumerate(self.shares):
-                members = pools.of(int(pool_number(kind, family, own, n_levels=self.n_levels)))
+                pool = int(pool_number(kind, family, own, n_levels=self.n_levels))
+                members = items[start[pool] : start[pool + 1]]
                 chances[k, members] += share * rank_chances(len(members), head=self.head)
         return chances[row]
 
@@ -249,8 +238,7 @@ def generate(config: SyntheticConfig) -> tuple[SocialDataset, Planted]:
 def heavy_tailed(stream: Stream, size: int, *, mean: float) -> NDArray[np.int32]:
     """Whole numbers of this mean whose density falls as 1/x² over a range of 1 to ``SPREAD``.
 
-    The inverse of the distribution takes a division and its mean a closed form. Rounding is up or down by chance,
-    which keeps the mean.
+    The distribution's inverse is a division and its mean a closed form; rounding up or down by chance keeps the mean.
     """
     low = mean * (1 - 1 / SPREAD) / math.log(SPREAD)
     exact = low / (1 - stream.uniform(size) * (1 - 1 / SPREAD))
@@ -301,39 +289,27 @@ def _befriend(config: SyntheticConfig, tastes: Sequence[NDArray[np.int16]]) -> G
         part[:] = np.searchsorted(bounds, chances.uniform(len(part)), side="right")
     target = source.copy()
     anyone = np.zeros(config.users, dtype=np.int16)
-    for k, taste in enumerate([*tastes, anyone]):
-        _tie(target, source, circle, k, stubs=stubs, taste=taste, stream=Stream(config.seed, "synthetic", "ties", k))
+    for k, taste in enumerate([*tastes, anyone]):  # tied to a stub of another user of the same taste, uniformly
+        stream = Stream(config.seed, "synthetic", "ties", k)
+        order = np.argsort(taste, kind="stable")
+        owner = np.repeat(order.astype(np.int32), stubs[order])  # [stubs] taste by taste, so a user's are together
+        first = np.empty(config.users, dtype=np.int64)
+        first[order] = np.cumsum(stubs[order], dtype=np.int64) - stubs[order]
+        total = np.bincount(taste, weights=stubs).astype(np.int64)
+        taste_start = offsets(total)
+        for chunk in range(0, len(source), STUBS_AT_ONCE):
+            mine = chunk + np.flatnonzero(circle[chunk : chunk + STUBS_AT_ONCE] == k)
+            user = source[mine]
+            others = total[taste[user]] - stubs[user]
+            at = taste_start[taste[user]] + stream.integers(others, len(mine))
+            at += np.where((at >= first[user]) & (others > 0), stubs[user], 0)  # over one's own; alone: oneself
+            target[mine] = owner[at]
+        del order, owner, first  # which are large, as is the circle
     del circle
     met = source != target
     if not met.all():
         source, target = source[met], target[met]
     return undirected(config.users, source, target)[0]
-
-
-def _tie(
-    target: NDArray[np.int32],
-    source: NDArray[np.int32],
-    circle: NDArray[np.int8],
-    k: int,
-    *,
-    stubs: NDArray[np.int32],
-    taste: NDArray[np.int16],
-    stream: Stream,
-) -> None:
-    """Fill the other end of every stub of circle ``k``: a stub of another user of the same taste, uniformly."""
-    order = np.argsort(taste, kind="stable")
-    owner = np.repeat(order.astype(np.int32), stubs[order])  # [stubs] taste by taste, so a user's are together
-    first = np.empty(len(stubs), dtype=np.int64)
-    first[order] = np.cumsum(stubs[order], dtype=np.int64) - stubs[order]
-    total = np.bincount(taste, weights=stubs).astype(np.int64)
-    start = offsets(total)
-    for chunk in range(0, len(source), STUBS_AT_ONCE):
-        mine = chunk + np.flatnonzero(circle[chunk : chunk + STUBS_AT_ONCE] == k)
-        user = source[mine]
-        others = total[taste[user]] - stubs[user]
-        at = start[taste[user]] + stream.integers(others, len(mine))
-        at += np.where((at >= first[user]) & (others > 0), stubs[user], 0)  # over one's own; alone: oneself
-        target[mine] = owner[at]
 
 
 def _behavior(config: SyntheticConfig, planted: Planted, k: int, awake: NDArray[np.bool_]) -> Behavior:
@@ -369,9 +345,9 @@ def _draw_items(
     kind = np.searchsorted(bounds, kinds.uniform(len(taste)), side="right")
     family, own = np.divmod(taste.astype(np.int64), n_levels)
     pool = pool_number(kind, family, own, n_levels=n_levels)
-    size = pools.start[pool + 1] - pools.start[pool]
-    rank = draw_rank(size, ranks.uniform(len(taste)), head=POPULARITY_HEAD)
-    return np.asarray(pools.members[pools.start[pool] + rank])
+    items, start = pools
+    rank = draw_rank(start[pool + 1] - start[pool], ranks.uniform(len(taste)), head=POPULARITY_HEAD)
+    return np.asarray(items[start[pool] + rank])
 
 
 def _attribute(config: SyntheticConfig, planted: Planted, n: int) -> Attribute:

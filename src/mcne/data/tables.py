@@ -26,8 +26,6 @@ from mcne.files import sha256_of_file
 
 MISSING = ("", "nan", "NaN", None)
 IdType = Literal["auto", "integer", "text"]
-LINK_COLUMNS = Wanted(["source_id", "target_id"], ["weight"])
-USER_COLUMNS = Wanted(["user_id"], others=True)
 STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
 NOT_A_NUMBER = "^[+-]?(0[0-9xX]|[0-9]{16})"
 """Text that looks like a number but is none: leading zeros, more digits than a float keeps, hexadecimal."""
@@ -61,9 +59,10 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
         raise UsageError(
             f"{acts.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
         )
-    ties = None if links is None else read_table(links, "links", LINK_COLUMNS, reading.columns)
-    people = None if users is None else read_table(users, "users", USER_COLUMNS, reading.columns)
-
+    wanted = Wanted(["source_id", "target_id"], ["weight"])
+    ties = None if links is None else read_table(links, "links", wanted, reading.columns)
+    wanted = Wanted(["user_id"], others=True)
+    people = None if users is None else read_table(users, "users", wanted, reading.columns)
     tables = [(acts, "user_id")]
     tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
     tables += [(people, "user_id")] if people else []
@@ -77,7 +76,7 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
         notes += _mixed(table, column, reading.id_type)
     paths = [source for source in (interactions, links, users) if isinstance(source, str | Path)]
     return Raw(
-        RawInteractions(user, item, codes, labels, _times(acts), acts.locate),
+        RawInteractions(user, item, codes, labels, _times(acts)),
         RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
         RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
         behaviors=main,

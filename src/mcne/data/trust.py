@@ -102,15 +102,10 @@ def prepare(
     highest = {USER: LARGEST, ITEM: LARGEST, CATEGORY: len(study.categories)}
     _check_columns(raw / ratings_file, rating, highest | ({TIME: LARGEST} if timestamps else {}))
     _check_columns(raw / "trustnetwork.mat", trust, {0: LARGEST, 1: LARGEST})
-    interactions = RawInteractions(
-        _whole(rating[:, USER]),
-        _whole(rating[:, ITEM]),
-        _whole(rating[:, CATEGORY]),
-        dict(enumerate(study.categories, start=1)),
-        rating[:, TIME].astype(np.int64) if timestamps else None,
-        lambda row, column: f"{raw / ratings_file}, row {row + 1}, column {column!r}",
-    )
-    source, target = (_whole(trust[:, end]) for end in (0, 1))
+    user, item, category = (rating[:, column].astype(np.int64, copy=False) for column in (USER, ITEM, CATEGORY))
+    times = rating[:, TIME].astype(np.int64) if timestamps else None
+    interactions = RawInteractions(user, item, category, dict(enumerate(study.categories, start=1)), times)
+    source, target = (trust[:, end].astype(np.int64, copy=False) for end in (0, 1))
     notes = []
     twice = _listed_twice(study, rating)
     if aligned and twice is None:
@@ -184,7 +179,3 @@ def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) 
                 f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} in all); "
                 f"whole numbers from 1{f' to {limit}' if limit < LARGEST else ''} are expected"
             )
-
-
-def _whole(column: NDArray[Any]) -> NDArray[np.int64]:
-    return column.astype(np.int64, copy=False)

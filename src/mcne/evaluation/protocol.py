@@ -6,7 +6,7 @@ scores; items of a user that are equal get different places. So a constant score
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,8 +114,7 @@ def evaluate(
     for k, behavior in enumerate(dataset.behaviors):
         task = Task(scorer, behavior, k, split, part, protocol)
         user, item = split.of(behavior, k, PARTS.index(part))
-        users, counts = np.unique(user, return_counts=True)
-        above, equal = _compare(task, users, item=item, counts=counts, last=max(cutoffs))
+        above, equal = _compare(task, user, item, last=max(cutoffs))
         ties = Stream(seed, "ties", part, protocol, behavior.name)
         ranks = above + _places_in_ties(user, above, equal=equal, stream=ties)
         results[behavior.name] = measure(user, item, ranks=ranks, cutoffs=cutoffs)
@@ -184,20 +183,28 @@ def measure(
 
 
 def _compare(
-    task: Task, users: NDArray[np.int32], *, item: NDArray[np.int32], counts: NDArray[np.int64], last: int
+    task: Task, user: NDArray[np.int32], item: NDArray[np.int32], *, last: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How many candidates score above each scored item, and how many equally (itself included): [t] and [t].
 
     Equal ones are counted only where fewer than ``last`` are above: other items are beyond every cutoff, tied or not.
     """
     above, equal = np.ones((2, len(item)), dtype=np.int64)
+    users, counts = np.unique(user, return_counts=True)
     starts = offsets(counts)
-    for rows in _chunks(task, counts):
-        place = np.arange(counts[rows[0]])  # [m], the most items of a user in this chunk
+    order = np.argsort(-counts, kind="stable")  # users with the most items first
+    is_full = task.protocol == "full"
+    done = 0
+    while done < len(order):
+        most = int(counts[order[done]])  # items of a user in this chunk
+        width = task.behavior.n_items if is_full else COUNT + most
+        rows = order[done : done + max(1, (FULL_AT_ONCE if is_full else SAMPLED_AT_ONCE) // width)]
+        done += len(rows)
+        place = np.arange(most)  # [m]
         inside = place < counts[rows, None]  # [n, m]
         pair = np.where(inside, starts[rows, None] + place, 0)
         own = np.where(inside, item[pair], -1)
-        if task.protocol == "full":
+        if is_full:
             scores = catalog_scores(task, users[rows])
             column = own
         else:
@@ -221,22 +228,11 @@ def _count(true: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.asarray(np.bitwise_count(np.packbits(true, axis=1)).sum(axis=1, dtype=np.int64))
 
 
-def _chunks(task: Task, counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Rows of ``counts``, those with the most items first, in chunks of bounded size."""
-    order = np.argsort(-counts, kind="stable")
-    full = task.protocol == "full"
-    start = 0
-    while start < len(order):
-        width = task.behavior.n_items if full else COUNT + int(counts[order[start]])
-        size = max(1, (FULL_AT_ONCE if full else SAMPLED_AT_ONCE) // width)
-        yield order[start : start + size]
-        start += size
-
-
 def catalog_scores(task: Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
     """Scores of all items [n, n_items], NaN for those that the user has in an earlier part."""
     scores = _scores(task, users, None)
-    item, part = task.behavior.item, task.split.parts[task.k]
+    item = task.behavior.item
+    part = task.split.parts[task.k]
     first, last = (np.searchsorted(task.behavior.user, users, side=side).tolist() for side in ("left", "right"))
     for row, (a, b) in enumerate(zip(first, last, strict=True)):
         scores[row, item[a:b][part[a:b] < PARTS.index(task.part)]] = np.nan

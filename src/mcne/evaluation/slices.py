@@ -1,9 +1,8 @@
 """The same evaluation on parts of what was scored: users without history, and cold, head and tail items.
 
 A slice keeps some of the scored pairs and measures them at the places they had in the whole ranking. A user counts in a
-slice of items if it has one scored item there at least; its Recall is the share of *those* items that are found, and
-NDCG's ideal is a list that starts with those items. A perfect ranking can therefore stay below 1 on a slice, where the
-user's items outside the slice stand above those inside.
+slice of items if it has a scored item there; its Recall is the share of *those* items that are found, and NDCG's ideal
+list starts with them. So even a perfect ranking is below 1 where the user's items outside the slice stand above them.
 
 ``cold_users`` and ``cold_items`` have no training record in the behavior at hand, ``warm_users`` have one at least.
 ``head_items`` are the 10 % most popular of the items with a training record, with all that tie with the last of them
@@ -35,10 +34,9 @@ def sliced(evaluation: Evaluation, dataset: SocialDataset, split: Split) -> dict
         result = evaluation.behaviors[behavior.name]
         if not np.array_equal(np.repeat(result.users, result.counts), user) or not np.array_equal(result.items, item):
             raise UsageError(f"behavior {behavior.name!r}: an evaluation on another split; slice it with its own")
-        for name, inside in user_slices(dataset, split, behavior=k).items():
-            chosen[name][behavior.name] = inside[user]
-        for name, inside in item_slices(dataset, split, behavior=k).items():
-            chosen[name][behavior.name] = inside[item]
+        users, items = slices_of(dataset, split, behavior=k)
+        for name in SLICES:
+            chosen[name][behavior.name] = users[name][user] if name in users else items[name][item]
     return {name: restricted(evaluation, pairs) for name, pairs in chosen.items()}
 
 
@@ -52,20 +50,17 @@ def restricted(evaluation: Evaluation, chosen: Mapping[str, NDArray[np.bool_]]) 
     return Evaluation(evaluation.part, evaluation.protocol, evaluation.seed, evaluation.cutoffs, results)
 
 
-def user_slices(dataset: SocialDataset, split: Split, *, behavior: int) -> dict[str, NDArray[np.bool_]]:
-    """Which users [n_users] are in each slice of users, in one behavior."""
-    user, _ = split.of(dataset.behaviors[behavior], behavior, TRAIN)
-    warm = np.bincount(user, minlength=dataset.n_users) > 0
-    return {"cold_users": ~warm, "warm_users": warm}
-
-
-def item_slices(dataset: SocialDataset, split: Split, *, behavior: int) -> dict[str, NDArray[np.bool_]]:
-    """Which items [n_items] are in each slice of items of one behavior."""
+def slices_of(
+    dataset: SocialDataset, split: Split, *, behavior: int
+) -> tuple[dict[str, NDArray[np.bool_]], dict[str, NDArray[np.bool_]]]:
+    """Which users [n_users] are in each slice of users, and which items [n_items] in each of items, in one behavior."""
     catalog = dataset.behaviors[behavior]
-    _, item = split.of(catalog, behavior, TRAIN)
+    user, item = split.of(catalog, behavior, TRAIN)
+    is_warm = np.bincount(user, minlength=dataset.n_users) > 0
     records = np.bincount(item, minlength=catalog.n_items)
-    warm = records > 0
-    most = -np.sort(-records[warm])
+    is_trained = records > 0
+    most = -np.sort(-records[is_trained])
     last = -(-len(most) // HEAD) - 1  # the place of the last head item; −1 where nothing was trained on
-    head = records >= most[last] if len(most) else warm
-    return {"cold_items": ~warm, "head_items": head, "tail_items": warm & ~head}
+    head = records >= most[last] if len(most) else is_trained
+    users = {"cold_users": ~is_warm, "warm_users": is_warm}
+    return users, {"cold_items": ~is_trained, "head_items": head, "tail_items": is_trained & ~head}
