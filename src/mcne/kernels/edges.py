@@ -75,9 +75,9 @@ def aggregate_all(
         return
     from mcne.kernels.numba import edges as on_cpu
 
-    arrays = [each.contiguous().numpy() for each in tensors]
+    arrays = tuple(each.contiguous().numpy() for each in tensors)
     out = messages.numpy()
-    in_blocks(len(here), lambda start, stop, _: on_cpu.aggregate_all(*arrays, out, start, stop))
+    in_blocks(len(here), lambda start, stop, _: on_cpu.aggregate_all(arrays, out, start, stop))
 
 
 def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:

@@ -65,8 +65,8 @@ def update_rows(
 
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
-        numbers = [kind(number) for number in (*BETAS, 1 - keep, 1 - keep_second, scale, rate, EPSILON)]
-        in_blocks(len(rows), lambda start, stop, _: adam(*arrays, *numbers, start, stop), numbers=gradient.numel())
+        numbers = tuple(kind(number) for number in (*BETAS, 1 - keep, 1 - keep_second, scale, rate, EPSILON))
+        in_blocks(len(rows), lambda start, stop, _: adam(*arrays, numbers, start, stop), numbers=gradient.numel())
         return
     m = first.index_select(0, rows).lerp_(gradient, 1 - keep)
     v = second.index_select(0, rows).mul_(keep_second).addcmul_(gradient, gradient, value=1 - keep_second)
