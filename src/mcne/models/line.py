@@ -26,7 +26,7 @@ from mcne.models.skip_gram import NetworkTaught, logistic_loss
 from mcne.models.tables import take, to_device
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.links import LinkSampler
+from mcne.sampling.neighbors import LinkSampler
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from mcne.kernels.products import products
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.ranking import DotEmbedder, DotRanking, Ranked, TableLearner, step_loss
 from mcne.models.tables import partly_detached, take, to_device
-from mcne.sampling.links import Noise
+from mcne.sampling.neighbors import Noise
 
 if TYPE_CHECKING:
     from mcne.models.line import LINEConfig
