@@ -28,17 +28,11 @@ LINK_NUMBERS_AT_ONCE, LINK_NUMBERS_PER_WARP = 2048, 1024
 
 
 @triton.jit
-def _attention(
-    near,  # [m, B, T]
-    own,  # [B, T] the receiver's row of the other half
-    scores,  # [T]
-    j,  # [E] senders of some edges to the receiver
-    is_edge,  # [E]
-    row_near: tl.constexpr,
-    n_b: tl.constexpr,
-    n_t: tl.constexpr,
-):
-    """Eq. 4–5 along edges to one receiver, [E, B], still to be divided by the sum of a row."""
+def _attention(near, own, scores, j, is_edge, row_near: tl.constexpr, n_b: tl.constexpr, n_t: tl.constexpr):
+    """Eq. 4–5 along edges from senders ``j`` [E] to one receiver, [E, B], still to be divided by the sum of a row.
+
+    ``near`` [m, B, T], ``own`` [B, T] is the receiver's row of the other half, ``scores`` [T].
+    """
     b, t = tl.arange(0, block(n_b)), tl.arange(0, block(n_t))
     is_t = t < n_t
     logits = tl.full((j.shape[0], block(n_b)), float("-inf"), tl.float32)

@@ -2,6 +2,9 @@
 
 How many distinct ones there are is never known to the host: all sizes are those of the most that there can be, and
 what is not used is filled up.
+
+Legend: L keys, which are below ``none``; ``ordered`` they come from the places ``order``, and those of a row are from
+``start`` to before ``stop``. Numbers ``other_…`` are those of a second kind of keys, which come after the first kind.
 """
 
 from __future__ import annotations
@@ -40,18 +43,8 @@ class Distinct:
 
 
 @triton.jit(do_not_specialize=SIZES)
-def _place(
-    keys,  # [L₀ + L₁] keys of the one kind, and then of the other
-    ordered,  # [L₀ + L₁] out: those of each kind in order
-    order,  # [L₀ + L₁] out: where they come from, counted from the first of their kind
-    length,  # L₀
-    other_length,  # L₁
-    none,
-    other_none,
-    block_i: tl.constexpr,
-    block: tl.constexpr,
-):
-    """Count the keys of its kind that come before each."""
+def _place(keys, ordered, order, length, other_length, none, other_none, block_i: tl.constexpr, block: tl.constexpr):
+    """Count the keys of its kind that come before each; ``order`` counts from the first of a kind."""
     part, n_first = tl.program_id(0), tl.cdiv(length, block_i)
     if part >= n_first:
         part, keys, ordered, order = part - n_first, keys + length, ordered + length, order + length
@@ -117,18 +110,8 @@ def _begins(ordered, begins, length, none, block: tl.constexpr):
 
 
 @triton.jit
-def _assign(
-    ordered,  # [L] keys in order
-    order,  # [L] where they come from
-    counted,  # [L] how many different ones there are up to each
-    distinct_keys,
-    rows,
-    start,
-    stop,
-    length,
-    none,
-    block: tl.constexpr,
-):
+def _assign(ordered, order, counted, distinct_keys, rows, start, stop, length, none, block: tl.constexpr):
+    """All that :class:`Distinct` says; ``counted`` [L] are the different keys up to each."""
     i = tl.program_id(0) * block + tl.arange(0, block)
     is_here = i < length
     key = tl.load(ordered + i, mask=is_here, other=none)
@@ -143,19 +126,11 @@ def _assign(
 
 
 @triton.jit
-def _bound(
-    ordered,  # [L] keys in order, counted from ``base``
-    order,  # [L] where they come from, counted from ``first``
-    places,  # [L] out
-    start,  # [rows] out
-    stop,  # [rows] out
-    length,
-    base,
-    first,
-    none,
-    block: tl.constexpr,
-):
-    """Where the keys of each row begin and end, and where each comes from; keys are their rows."""
+def _bound(ordered, order, places, start, stop, length, base, first, none, block: tl.constexpr):
+    """Where the keys of each row begin and end, and the ``places`` [L] where each comes from.
+
+    Keys are their rows and more by ``base``, what they come from is counted from ``first``.
+    """
     i = tl.program_id(0) * block + tl.arange(0, block)
     is_here = i < length
     key = tl.load(ordered + i, mask=is_here, other=0).to(tl.int32) - base

@@ -164,14 +164,8 @@ class MessageLayer(torch.autograd.Function):
 
 
 @triton.jit
-def _halves(
-    project,  # [T, 2D]
-    masks,  # [B, D]
-    first,  # [B, T, D] out
-    second,  # [B, T, D] out
-    n_t: tl.constexpr,
-    n_d: tl.constexpr,
-):
+def _halves(project, masks, first, second, n_t: tl.constexpr, n_d: tl.constexpr):
+    """Write both halves, each [B, T, D]."""
     row, d = tl.program_id(0), tl.arange(0, block(n_d))
     is_d, at = d < n_d, row % n_t * 2 * n_d + d
     mask = tl.load(masks + row // n_t * n_d + d, mask=is_d, other=0.0)
@@ -283,15 +277,8 @@ class MaskedHalves(torch.autograd.Function):
 
 
 @triton.jit
-def _backward_to_receivers(
-    gradient,  # [n, D]
-    order,
-    start,
-    stop,
-    of_vectors,  # [m, D] out
-    n_edges,
-    n_d: tl.constexpr,
-):
+def _backward_to_receivers(gradient, order, start, stop, of_vectors, n_edges, n_d: tl.constexpr):
+    """Write ``of_vectors`` [m, D], given the ``gradient`` of the receivers [n, D]."""
     j = tl.program_id(0).to(tl.int64)
     d = tl.arange(0, block(n_d))
     last = tl.load(stop + j)
@@ -316,21 +303,14 @@ class Receivers(torch.autograd.Function):
         groups, (m, n_d) = ctx.groups, ctx.shape
         of_vectors = gradients[0].new_empty(m, n_d)
         _backward_to_receivers[(m,)](
-            *(gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors),
-            *(ctx.n_edges, n_d),
+            gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors, ctx.n_edges, n_d
         )
         return of_vectors, None, None, None
 
 
 @triton.jit
-def _mean(
-    vectors,  # [m, D]
-    sender,  # [n, S]
-    has_neighbors,  # [n]
-    messages,  # [n, D] out
-    n_s: tl.constexpr,
-    n_d: tl.constexpr,
-):
+def _mean(vectors, sender, has_neighbors, messages, n_s: tl.constexpr, n_d: tl.constexpr):
+    """Write ``messages`` [n, D]: the mean of ``vectors`` [m, D] by ``sender`` [n, S], zeros where nobody is heard."""
     r = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, block(n_s)), tl.arange(0, block(n_d))
     is_d, is_s = d < n_d, s < n_s

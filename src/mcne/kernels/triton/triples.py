@@ -4,7 +4,9 @@ Scores take one kernel. The gradient takes one for each triple's user, and then 
 users, items and masks. Nothing is added to by two programs.
 
 Legend: n users, m items, T triples (b of each behavior, one behavior after the other), N negatives each, C behaviors,
-D width.
+D width. ``users`` [n, D] and ``items`` [m, D], ``masks`` [C, D] and ``bias`` [m] or None, ``user`` [T] and ``item``
+[T, 1 + N] rows of theirs; ``steps`` [T, 1 + N] are the gradients of scores in the mean of their behavior, ``of_own``
+[T, D] those of u|c, and ``order`` has the places of a row from its ``start`` to before its ``stop``.
 """
 
 from __future__ import annotations
@@ -28,19 +30,8 @@ COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
 
 
 @triton.jit
-def _score(
-    users,  # [n, D]
-    masks,  # [C, D] or None
-    items,  # [m, D]
-    bias,  # [m] or None
-    user,  # [T]
-    item,  # [T, 1 + N]
-    steps,  # [T, 1 + N] out: the gradient of each score in the mean of its behavior
-    parts,  # [T, 2] out: what a triple adds to the loss of its behavior, and to its L2
-    per_behavior,  # b
-    n_n: tl.constexpr,
-    n_d: tl.constexpr,
-):
+def _score(users, masks, items, bias, user, item, steps, parts, per_behavior, n_n: tl.constexpr, n_d: tl.constexpr):
+    """Write ``steps``, and ``parts`` [T, 2]: what a triple adds to the loss of its behavior, and to its L2."""
     i = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, block(n_n)), tl.arange(0, block(n_d))
     is_n, is_d = s < n_n, d < n_d
@@ -70,15 +61,8 @@ def _score(
 
 
 @triton.jit
-def _total(
-    parts,
-    ranking,  # [C] out: the loss of each behavior
-    decay,  # [] out: the mean of their L2
-    n_behaviors,
-    per_behavior,
-    block_b: tl.constexpr,
-    block_i: tl.constexpr,
-):
+def _total(parts, ranking, decay, n_behaviors, per_behavior, block_b: tl.constexpr, block_i: tl.constexpr):
+    """Write the loss of each behavior to ``ranking`` [C], and the mean of their L2 to ``decay`` []."""
     c, i = tl.arange(0, block_b), tl.arange(0, block_i)
     losses, squares = tl.zeros((block_b,), tl.float32), tl.zeros((block_b,), tl.float32)
     for some in range(0, per_behavior, block_i):
@@ -122,17 +106,8 @@ def _of_triples(
 
 
 @triton.jit
-def _of_users(
-    masks,
-    of_own,
-    order,  # [T] triples by user
-    start,  # [n]
-    stop,  # [n]
-    of_users,  # [n, D] out
-    per_behavior,
-    n_d: tl.constexpr,
-    block_i: tl.constexpr,
-):
+def _of_users(masks, of_own, order, start, stop, of_users, per_behavior, n_d: tl.constexpr, block_i: tl.constexpr):
+    """Write ``of_users`` [n, D]; the places are triples."""
     row = tl.program_id(0).to(tl.int64)
     i, d = tl.arange(0, block_i), tl.arange(0, block(n_d))
     is_d = d < n_d
@@ -162,8 +137,8 @@ def _of_items(
     of_ranking,
     of_decay,
     order,  # [T · (1 + N)] scores by item
-    start,  # [m]
-    stop,  # [m]
+    start,
+    stop,
     of_items,  # [m, D] out
     of_bias,  # [m] out, or None
     n_behaviors,
