@@ -408,8 +408,7 @@ def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
     turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
     row_kernels.adam_all(
-        *([each] for each in (moved, *moments, gradient.to(GPU))),
-        steps=[torch.tensor(1.0, device=GPU)],
+        [(moved, *moments, gradient.to(GPU), torch.tensor(1.0, device=GPU))],
         turned=turned,
         learning_rate=0.1,
     )

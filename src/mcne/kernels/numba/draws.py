@@ -46,7 +46,8 @@ def sort_buckets(keys: Array, shift: Any, first: Array, ordered: Array, places: 
         first[key >> shift] += 1
         ordered[at], places[at] = key, place
     for i in range(1, len(keys)):
-        key, place, at = ordered[i], places[i], i
+        key, place = ordered[i], places[i]
+        at = i
         while at > 0 and ordered[at - 1] > key:
             ordered[at], places[at] = ordered[at - 1], places[at - 1]
             at -= 1

@@ -76,8 +76,8 @@ class MessageLayer(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """By receiver first and then by sender."""
         vectors, masks, project, score, combine, halves, joined, near, here, weights = ctx.saved_tensors
-        links, gradient, depth = ctx.links, gradients[0], vectors.shape[1]
-        of_joined, of_combine = product(gradient, combine), product(gradient.T, joined)
+        links, depth = ctx.links, vectors.shape[1]
+        of_joined, of_combine = product(gradients[0], combine), product(gradients[0].T, joined)
         of_logits, of_here, of_near, of_vectors = (torch.empty_like(each) for each in (weights, here, near, vectors))
         of_score, of_masks = score.new_zeros(BLOCKS, len(score)), masks.new_zeros(BLOCKS, *masks.shape)
         projected = (near.numpy(), here.numpy(), score.numpy())
@@ -94,18 +94,20 @@ class MessageLayer(torch.autograd.Function):
             backward_of_near(projected, logits, edges, to_near, start, stop)
 
         in_blocks(len(here), by_receiver)
-        of_halves, of_own, flat = torch.empty_like(halves), of_joined[:, depth:], of_here.flatten(1)
+        of_halves = torch.empty_like(halves)
+        flat = of_here.flatten(1)
         product(flat.T, joined[:, depth:], out=of_halves[1])
-        add_product(of_own, flat, halves[1])
+        add_product(of_joined[:, depth:], flat, halves[1])
         edges, receivers = (grouped(each, len(vectors)) for each in (links[0], ctx.receiver))
         in_blocks(len(vectors), by_sender)
         flat = of_near.flatten(1)
         product(flat.T, vectors, out=of_halves[0])
         add_product(of_vectors, flat, halves[0])
-        of_project, of_all_masks = torch.zeros_like(project), sum_rows(of_masks)
+        of_project = torch.zeros_like(project)
+        of_all_masks = sum_rows(of_masks)
         of_both = of_halves.view(2, len(masks), len(score), depth)
-        out = (of_project.numpy(), of_all_masks.numpy())
-        backward_of_halves(project.numpy(), masks.numpy(), of_both.numpy(), *out)
+        weights_and_gradients = (project, masks, of_both, of_project, of_all_masks)
+        backward_of_halves(*(each.numpy() for each in weights_and_gradients))
         return of_vectors, of_all_masks, of_project, sum_rows(of_score), of_combine, None
 
 
@@ -134,7 +136,8 @@ def attend(projected: Arrays, links: Arrays, weights: Array, start: int, stop: i
             for s in range(sender.shape[1]):
                 theirs, weight = near[sender[r, s]], weights[r, s]
                 for c in range(len(weight)):
-                    their, own, logit = theirs[c], here[r, c], zero
+                    their, own = theirs[c], here[r, c]
+                    logit = zero
                     for q in range(len(own)):
                         logit += score[q] * max(their[q] + own[q], zero)
                     weight[c] = logit
@@ -176,13 +179,15 @@ def aggregate_all(arrays: Arrays, messages: Array, start: int, stop: int) -> Non
     The weights of an edge are written out again: as a function that both call, the forward pass takes a seventh longer.
     """
     vectors, near, here, score, masks, first, sender, share = arrays
-    n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], vectors.dtype.type(0)
+    (_, n_behaviors, width), depth = here.shape, vectors.shape[1]
+    zero = vectors.dtype.type(0)
     weight = np.empty(n_behaviors, vectors.dtype)
     for r in range(start, stop):
         for at in range(first[r], first[r + 1]):
             theirs, sent, message = near[sender[at]], vectors[sender[at]], messages[r]
             for c in range(n_behaviors):
-                their, own, logit = theirs[c], here[r, c], zero
+                their, own = theirs[c], here[r, c]
+                logit = zero
                 for q in range(width):
                     logit += score[q] * max(their[q] + own[q], zero)
                 weight[c] = logit
@@ -196,7 +201,8 @@ def aggregate_all(arrays: Arrays, messages: Array, start: int, stop: int) -> Non
 @compiled
 def softmax(values: Array) -> None:
     """In place, [B]."""
-    top, total = values[0], values.dtype.type(0)
+    top = values[0]
+    total = values.dtype.type(0)
     for c in range(1, len(values)):
         top = max(top, values[c])
     for c in range(len(values)):
@@ -225,7 +231,8 @@ def four_at(values: Array, places: Any, n: int) -> Any:
 def backward_of_logits(sent: Arrays, links: Arrays, weights: Array, of_logits: Array, start: int, stop: int) -> None:
     """By receiver."""
     (of_joined, vectors, masks), (sender, has_neighbors) = sent, links
-    (n_behaviors, depth), n_edges, zero = masks.shape, sender.shape[1], vectors.dtype.type(0)
+    (n_behaviors, depth), n_edges = masks.shape, sender.shape[1]
+    zero = vectors.dtype.type(0)
     scale = vectors.dtype.type(1 / n_edges)
     masked = np.empty((n_behaviors, depth), vectors.dtype)
     of_weights = np.empty((n_edges + 3, n_behaviors), vectors.dtype)
@@ -242,7 +249,8 @@ def backward_of_logits(sent: Arrays, links: Arrays, weights: Array, of_logits: A
             j = four(sender[r], s)
             x, y, z, w = vectors[j[0]], vectors[j[1]], vectors[j[2]], vectors[j[3]]
             for c in range(n_behaviors):
-                row, first, second, third, fourth = masked[c], zero, zero, zero, zero
+                row = masked[c]
+                first, second, third, fourth = zero, zero, zero, zero
                 for k in range(depth):
                     first += row[k] * x[k]
                     second += row[k] * y[k]
@@ -251,7 +259,8 @@ def backward_of_logits(sent: Arrays, links: Arrays, weights: Array, of_logits: A
                 of_weights[s, c], of_weights[s + 1, c] = first, second
                 of_weights[s + 2, c], of_weights[s + 3, c] = third, fourth
         for s in range(n_edges):
-            of_weight, weight, of_logit, mean = of_weights[s], weights[r, s], of_logits[r, s], zero
+            of_weight, weight, of_logit = of_weights[s], weights[r, s], of_logits[r, s]
+            mean = zero
             for c in range(n_behaviors):
                 mean += of_weight[c] * weight[c]
             for c in range(n_behaviors):
@@ -304,11 +313,13 @@ def backward_of_vectors(
         totals[:] = 0  # Σ_r a_rc g_r
         own_edges = edges[first[j] : first[j + 1]]
         for i in range(0, len(own_edges), 4):
-            e, n_left = four(own_edges, i), len(own_edges) - i
+            e = four(own_edges, i)
+            n_left = len(own_edges) - i
             x, y = of_joined[e[0] // n_edges, :depth], of_joined[e[1] // n_edges, :depth]
             z, w = of_joined[e[2] // n_edges, :depth], of_joined[e[3] // n_edges, :depth]
             for c in range(n_behaviors):
-                a, total = four_at(weight_of_edge[:, c], e, n_left), totals[c]
+                a = four_at(weight_of_edge[:, c], e, n_left)
+                total = totals[c]
                 for k in range(depth):
                     total[k] += a[0] * x[k] + a[1] * y[k] + a[2] * z[k] + a[3] * w[k]
         of_vectors[j] = 0
@@ -332,15 +343,18 @@ def backward_of_near(
     """By sender."""
     (near, here, score), (first, edges) = projected, by_edge
     _, n_edges, n_behaviors = of_logits.shape
-    logit_of_edge, zero = of_logits.reshape(-1, n_behaviors), near.dtype.type(0)
+    logit_of_edge = of_logits.reshape(-1, n_behaviors)
+    zero = near.dtype.type(0)
     for j in range(start, stop):
         of_near[j] = 0
         own_edges = edges[first[j] : first[j + 1]]
         for i in range(0, len(own_edges), 4):
-            e, n_left = four(own_edges, i), len(own_edges) - i
+            e = four(own_edges, i)
+            n_left = len(own_edges) - i
             x, y, z, w = here[e[0] // n_edges], here[e[1] // n_edges], here[e[2] // n_edges], here[e[3] // n_edges]
             for c in range(n_behaviors):
-                a, own, of_own = four_at(logit_of_edge[:, c], e, n_left), near[j, c], of_near[j, c]
+                a = four_at(logit_of_edge[:, c], e, n_left)
+                own, of_own = near[j, c], of_near[j, c]
                 h0, h1, h2, h3 = x[c], y[c], z[c], w[c]
                 for q in range(len(own)):
                     first_two = (a[0] if own[q] + h0[q] > 0 else zero) + (a[1] if own[q] + h1[q] > 0 else zero)

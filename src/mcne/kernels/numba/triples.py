@@ -37,7 +37,8 @@ def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: A
     width, per_triple = users.shape[1], item.shape[1]
     each = users.dtype.type(1 / (len(item) * (per_triple - 1)))
     own, of_own = np.empty(width, users.dtype), np.empty(width, users.dtype)  # copies, so that loops vectorize
-    has_bias, loss, product = len(bias) > 0, 0.0, 1.0
+    has_bias = len(bias) > 0
+    loss, product = 0.0, 1.0
     for u in range(start, stop):
         own[:] = users[u]
         of_own[:] = zero
@@ -49,7 +50,8 @@ def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: A
                 for k in range(width):
                     score += own[k] * other[k]
                 step[s] = score
-            above, pull = step[0], zero
+            above = step[0]
+            pull = zero
             for s in range(1, per_triple):
                 difference = step[s] - above
                 decayed = np.exp(-abs(difference))

@@ -45,7 +45,8 @@ class Distinct:
 @triton.jit(do_not_specialize=SIZES)
 def _place(keys, ordered, order, length, other_length, none, other_none, block_i: tl.constexpr, block: tl.constexpr):
     """Count the keys of its kind that come before each; ``order`` counts from the first of a kind."""
-    part, n_first = tl.program_id(0), tl.cdiv(length, block_i)
+    part = tl.program_id(0)
+    n_first = tl.cdiv(length, block_i)
     if part >= n_first:
         part, keys, ordered, order = part - n_first, keys + length, ordered + length, order + length
         length, none = other_length, other_none
@@ -147,7 +148,8 @@ def distinct(keys: Tensor, *, most: int, none: int) -> Distinct:
     if max(len(keys), most) <= FEW:
         return distinct_few(keys, (len(keys), 0), most=(most, 0), none=(none, 0))[0]
     ordered, order = torch.sort(keys, stable=True)
-    begins, rows = keys.new_empty(len(keys), dtype=torch.int32), torch.empty_like(order)
+    begins = keys.new_empty(len(keys), dtype=torch.int32)
+    rows = torch.empty_like(order)
     distinct_keys = torch.full((most,), NOBODY, dtype=torch.int64, device=keys.device)
     start, stop = torch.zeros(2, most, dtype=torch.int32, device=keys.device)
     grid = (triton.cdiv(len(keys), AT_ONCE),)
@@ -161,7 +163,8 @@ def distinct_few(
     keys: Tensor, lengths: tuple[int, int], *, most: tuple[int, int], none: tuple[int, int]
 ) -> tuple[Distinct, Distinct]:
     """The same of two kinds of keys, the one after the other, up to ``FEW`` of each, in two launches."""
-    ordered, order, rows = torch.empty_like(keys), *keys.new_empty(2, len(keys), dtype=torch.int64)
+    ordered = torch.empty_like(keys)
+    order, rows = keys.new_empty(2, len(keys), dtype=torch.int64)
     distinct_keys = keys.new_empty(sum(most), dtype=torch.int64)
     start, stop = keys.new_empty(2, sum(most), dtype=torch.int32)
     grid = (sum(triton.cdiv(length, PLACED_AT_ONCE) for length in lengths),)

@@ -158,7 +158,8 @@ def _of_items(
         is_here = some + i < last
         score = tl.load(order + some + i, mask=is_here, other=0)
         triple = score // (n_n + 1)
-        behavior, both = triple // per_behavior, is_here[:, None] & is_d[None, :]
+        behavior = triple // per_behavior
+        both = is_here[:, None] & is_d[None, :]
         step = tl.load(steps + score, mask=is_here, other=0.0) * tl.load(of_ranking + behavior)
         who = tl.load(user + triple, mask=is_here, other=0)
         own = tl.load(users + who[:, None] * n_d + d[None, :], mask=both, other=0.0)
@@ -211,11 +212,13 @@ class Rank(torch.autograd.Function):
         """See the function."""
         users, items = users.contiguous(), items.contiguous()
         masks = None if masks is None else masks.contiguous()
-        (n_triples, per_triple), n_d, each = triples.item.shape, users.shape[1], triples.per_behavior
+        (n_triples, per_triple), n_d = triples.item.shape, users.shape[1]
+        each = triples.per_behavior
         n_n, n_behaviors = per_triple - 1, n_triples // each
         steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
         _score[(n_triples,)](*(users, masks, items, bias, triples.user, triples.item, steps, parts, each, n_n, n_d))
-        ranking, decay, wide = users.new_empty(n_behaviors), users.new_empty(()), block(n_behaviors)
+        ranking, decay = users.new_empty(n_behaviors), users.new_empty(())
+        wide = block(n_behaviors)
         _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
         ctx.save_for_backward(users, masks, items, bias, steps)
         ctx.triples = triples
@@ -225,7 +228,8 @@ class Rank(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """See the function."""
         users, masks, items, bias, steps = ctx.saved_tensors
-        triples, n_n, n_d = ctx.triples, steps.shape[1] - 1, users.shape[1]
+        triples = ctx.triples
+        n_n, n_d = steps.shape[1] - 1, users.shape[1]
         user, item, by_user, by_item = triples.user, triples.item, triples.by_user, triples.by_item
         upstream = [each.contiguous() for each in gradients]
         counts = (len(user) // triples.per_behavior, triples.per_behavior)
