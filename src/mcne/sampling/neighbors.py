@@ -1,9 +1,8 @@
-"""Drawn from a network: the neighborhoods of a step, links, and users as noise beside them.
+"""What is drawn from a network: neighborhoods of a step, links, and users as noise beside them.
 
-Neighborhoods are fixed-size samples, each distinct user computed once per layer.
-
-In training every user that a layer needs draws its neighbors with replacement, once per step and layer and not once
-per path that leads to it (reading 11). Inference takes all neighbors.
+Neighborhoods are fixed-size samples, each distinct user computed once per layer. In training every user that a layer
+needs draws its neighbors with replacement, once per step and layer and not once per path that leads to it (reading 11).
+Inference takes all neighbors.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 How many distinct ones there are is never known to the host: all sizes are those of the most that there can be, and
 what is not used is filled up.
 
-Legend: L keys, which are below ``none``; ``ordered`` they come from the places ``order``, and those of a row are from
-``start`` to before ``stop``. Numbers ``other_…`` are those of a second kind of keys, which come after the first kind.
+Legend: L keys below ``none``. Put in order they are ``ordered``, and ``order`` is where each of them comes from; those
+of a row are from ``start`` to before ``stop``. What is ``other_…`` is of a second kind of keys, after the first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Distinct:
 
 @triton.jit(do_not_specialize=SIZES)
 def _place(keys, ordered, order, length, other_length, none, other_none, block_i: tl.constexpr, block: tl.constexpr):
-    """Count the keys of its kind that come before each; ``order`` counts from the first of a kind."""
+    """Count the keys of its kind that come before each; ``order`` is counted from the first of each kind."""
     part = tl.program_id(0)
     n_first = tl.cdiv(length, block_i)
     if part >= n_first:
@@ -130,7 +130,7 @@ def _assign(ordered, order, counted, distinct_keys, rows, start, stop, length, n
 def _bound(ordered, order, places, start, stop, length, base, first, none, block: tl.constexpr):
     """Where the keys of each row begin and end, and the ``places`` [L] where each comes from.
 
-    Keys are their rows and more by ``base``, what they come from is counted from ``first``.
+    A key is its row plus ``base``; where it comes from is counted from ``first``.
     """
     i = tl.program_id(0) * block + tl.arange(0, block)
     is_here = i < length

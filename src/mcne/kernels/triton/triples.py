@@ -4,9 +4,9 @@ Scores take one kernel. The gradient takes one for each triple's user, and then 
 users, items and masks. Nothing is added to by two programs.
 
 Legend: n users, m items, T triples (b of each behavior, one behavior after the other), N negatives each, C behaviors,
-D width. ``users`` [n, D] and ``items`` [m, D], ``masks`` [C, D] and ``bias`` [m] or None, ``user`` [T] and ``item``
-[T, 1 + N] rows of theirs; ``steps`` [T, 1 + N] are the gradients of scores in the mean of their behavior, ``of_own``
-[T, D] those of u|c, and ``order`` has the places of a row from its ``start`` to before its ``stop``.
+D width. ``users`` are [n, D] and ``items`` [m, D], ``masks`` [C, D] and ``bias`` [m] or None. ``user`` [T] and
+``item`` [T, 1 + N], the positive first, are rows of these. ``steps`` [T, 1 + N] are the gradients of scores in the mean
+of their behavior, ``of_own`` [T, D] those of u|c. ``order`` has the places of a row from ``start`` to before ``stop``.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _of_triples(
 
 @triton.jit
 def _of_users(masks, of_own, order, start, stop, of_users, per_behavior, n_d: tl.constexpr, block_i: tl.constexpr):
-    """Write ``of_users`` [n, D]; the places are triples."""
+    """Write ``of_users`` [n, D]; places in ``order`` are triples."""
     row = tl.program_id(0).to(tl.int64)
     i, d = tl.arange(0, block_i), tl.arange(0, block(n_d))
     is_d = d < n_d
