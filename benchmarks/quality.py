@@ -19,8 +19,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.evaluation.protocol import Evaluation, evaluate
 from mcne.evaluation.significance import averaged, compare
+from mcne.kernels import backend
 
-COMPILERS = {"cpu": "numba", "cuda": "triton"}
 SETTINGS = {"l2": 0.005, "learning_rate": 0.001, "patience": 15}
 
 
@@ -28,14 +28,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a prepared dataset")
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--device", choices=COMPILERS, default="cuda")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--jobs", type=int, default=5, help="trainings side by side")
     parser.add_argument("--epochs", type=int, help="at most so many")
     asked = parser.parse_args()
     found = {}
-    for path, without in (("compiled", None), ("plain", COMPILERS[asked.device])):
-        pool = ProcessPoolExecutor(asked.jobs, get_context("spawn"), initializer=_hide, initargs=(without,))
-        with pool:
+    for path, initializer in (("compiled", None), ("plain", _compile_nothing)):
+        with ProcessPoolExecutor(asked.jobs, get_context("spawn"), initializer=initializer) as pool:
             waiting = [pool.submit(_trained, asked.data, n, asked.device, asked.epochs) for n in range(asked.splits)]
             found[path] = [each.result() for each in waiting]
         for metric in ("recall@5", "ndcg@5"):
@@ -48,11 +47,11 @@ def main() -> None:
         print(f"compiled better by {100 * told.difference:+.2f} {metric}, 95 % interval {interval}, p {told.p:.4f}")
 
 
-def _hide(module: str | None) -> None:
-    """Make a compiler's package one that cannot be imported, in a process that has imported nothing of it yet."""
-    if module is not None:
-        sys.modules[module] = None  # type: ignore[assignment] # which is how Python says so
-        warnings.filterwarnings("ignore", message="training on")
+def _compile_nothing() -> None:
+    """Leave steps to operations of PyTorch, in a process that has imported nothing of Triton yet."""
+    backend.ON_CPU = "torch"
+    sys.modules["triton"] = None  # type: ignore[assignment] # which is how Python says that it cannot be imported
+    warnings.filterwarnings("ignore", message="training on")
 
 
 def _trained(data: Path, n: int, device: str, epochs: int | None) -> Evaluation:

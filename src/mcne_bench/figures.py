@@ -275,8 +275,8 @@ def _compared(seconds: Mapping[str, float], other: str) -> Taken:
 
 @contextmanager
 def plain_operations() -> Iterator[None]:
-    """Steps run in operations of PyTorch, as they do where numba is missing."""
-    with patch.object(backend, "has_numba", lambda: False):
+    """Steps run in operations of PyTorch instead of compiled functions."""
+    with patch.object(backend, "ON_CPU", "torch"):
         yield
 
 

@@ -86,32 +86,6 @@ def test_a_fork_has_threads_of_its_own() -> None:
 
 # what slows training down
 
-WITHOUT_NUMBA = """
-import sys, warnings
-sys.modules["numba"] = None
-import torch
-from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.models.mcne import MCNE, MCNEConfig
-from mcne.models.contract import TrainingData
-dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
-data = TrainingData.of(dataset, random_split(dataset, seed=0))
-config = MCNEConfig(widths=(4, 4, 4), neighbor_samples=(3, 3), attention_width=4)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    model = MCNE(data, config, seed=0, device=torch.device("cpu"))
-    for step in range(2):
-        model.update(model.loss(model.prepare(0, step)))
-    model.scorer()
-print(*(warning.message for warning in caught), sep="\\n")
-"""
-
-
-def test_without_numba_a_whole_training_says_so_once() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=True)
-    (line,) = done.stdout.splitlines()
-    assert line.startswith("training on the CPU is several times slower without numba (")
-
 
 @pytest.fixture
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -63,7 +62,7 @@ def plain(
 def plainly_aggregate_all(
     vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, *links: Tensor
 ) -> Tensor:
-    """What receivers get from all neighbors in operations of PyTorch, where numba is missing."""
+    """What receivers get from all neighbors in operations of PyTorch, where nothing compiled may do it."""
     layer = MessageLayer(1, 1, attention_width=1, message="neighbor", stream=Stream(0, "layer"))
     layer.score = torch.nn.Parameter(score)
     messages = vectors.new_zeros(len(here), vectors.shape[1])
@@ -230,18 +229,13 @@ def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
     assert found[0] == found[1] == found[2] == found[3]
 
 
-def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_of_pytorch_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     (vectors, masks, project, score, combine), at = layer_inputs(SHAPES["small"], torch.float32)
-    monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setattr(backend, "_warned", set())
-    backend.has_numba.cache_clear()
-    try:
-        with pytest.warns(UserWarning, match="slower without numba"):
-            ours = layer(vectors, masks, project, score, combine, **at)
-        assert torch.equal(layer(vectors, masks, project, score, combine, **at), ours)
-        torch.testing.assert_close(plain_layer(vectors, masks, project, score, combine, **at), ours)
-    finally:
-        backend.has_numba.cache_clear()
+    monkeypatch.setattr(backend, "ON_CPU", "torch")
+    assert at["hop"].backend == "torch"
+    ours = layer(vectors, masks, project, score, combine, **at)
+    assert torch.equal(layer(vectors, masks, project, score, combine, **at), ours)
+    torch.testing.assert_close(plain_layer(vectors, masks, project, score, combine, **at), ours)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -265,19 +259,21 @@ def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
     first = torch.cat([torch.zeros(1, dtype=torch.int64), degree.cumsum(0)])
     sender = torch.randint(50, (int(degree.sum()),), generator=random)
     share = torch.rand(len(sender), generator=random, dtype=dtype)
-    given = [each.detach() for each in (vectors, near, here, score, masks, first, sender, share)]
+    vectors, near, here, score, masks = (each.detach() for each in (vectors, near, here, score, masks))
+    links = (first, sender, share)
     assert not degree.all()
     found = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
         found.append(torch.zeros(20, 7, dtype=dtype))
-        aggregate_all(*(*given, found[-1]))
+        aggregate_all(vectors, near, here, score, masks, links, found[-1])
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
-    monkeypatch.setattr(backend, "has_numba", lambda: False)
+    monkeypatch.setattr(backend, "ON_CPU", "torch")
     monkeypatch.setattr("mcne.models.inference.LINKS_AT_ONCE", 7)
-    torch.testing.assert_close(found[0], plainly_aggregate_all(*given), rtol=tolerance, atol=tolerance)
+    plainly = plainly_aggregate_all(vectors, near, here, score, masks, *links)
+    torch.testing.assert_close(found[0], plainly, rtol=tolerance, atol=tolerance)
     assert not found[0][degree == 0].any()
     gate = masks.mean(dim=0)
-    even = plainly_aggregate_all(*given[:3], torch.zeros_like(score), *given[4:])
+    even = plainly_aggregate_all(vectors, near, here, torch.zeros_like(score), masks, *links)
     torch.testing.assert_close(even, shared_sum(vectors, first, sender, share) * gate, rtol=tolerance, atol=tolerance)

@@ -243,7 +243,7 @@ def test_messages_of_all_neighbors(
     sender, share = torch.randint(m, (n_links,), generator=random), torch.rand(n_links, generator=random)
     before = torch.randn(n, n_d, generator=random)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "has_numba", lambda: False)
+        patch.setattr(backend, "ON_CPU", "torch")
         exact = plainly_aggregate_all(*(each.double() for each in tensors), first, sender, share.double())
         exact += before.double()
     found = []
@@ -365,14 +365,13 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
 
 
 @given(st.lists(st.integers(0, 5)))
-def test_places_are_grouped_alike_with_and_without_numba(keys: list[int]) -> None:
+def test_places_are_grouped_in_a_stable_order(keys: list[int]) -> None:
     array = np.array(keys, np.int64)
-    found = [group_places(array, 6)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcne.kernels.rows.has_numba", lambda: False)
-        found.append(group_places(array, 6))
-    for ours, plainly in zip(*found, strict=True):
-        assert ours.tolist() == plainly.tolist()
+    order, start, stop = group_places(array, 6)
+    ends = np.cumsum(np.bincount(array, minlength=6))
+    assert order.tolist() == np.argsort(array, kind="stable").tolist()
+    assert start.tolist() == [0, *ends[:-1]]
+    assert stop.tolist() == ends.tolist()
 
 
 # --- rows ---
@@ -409,8 +408,7 @@ def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
     turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
     row_kernels.adam_all(
-        *([each] for each in (moved, *moments, gradient.to(GPU))),
-        steps=[torch.tensor(1.0, device=GPU)],
+        [(moved, *moments, gradient.to(GPU), torch.tensor(1.0, device=GPU))],
         turned=turned,
         learning_rate=0.1,
     )

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
 
 from mcne.kernels import backend
 from mcne.kernels.rows import update_rows
-
-
-@pytest.fixture
-def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    yield
-    backend.has_numba.cache_clear()
 
 
 def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
@@ -33,14 +24,10 @@ def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("width", [1, 7, 64])
-@pytest.mark.usefixtures("without_numba")
 def test_compiled_is_plain(dtype: torch.dtype, tolerance: float, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = moved(dtype, width)
-    monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setattr(backend, "_warned", set())
-    backend.has_numba.cache_clear()
-    with pytest.warns(UserWarning, match="slower without numba"):
-        wanted = moved(dtype, width)
+    monkeypatch.setattr(backend, "ON_CPU", "torch")
+    wanted = moved(dtype, width)
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 

@@ -76,12 +76,12 @@ def test_some_senders_after_the_other_give_the_bytes_of_all(size: int, graph: Gr
     score, masks = torch.randn(4, generator=random), torch.rand(3, 8, generator=random)
     links = graph_links(graph, weighted=True, device=CPU)(0, USERS)
     whole, pieces = torch.zeros(2, USERS, 8)
-    aggregate_all(vectors, near, here, score, masks, links.first, links.sender, links.share, whole)
+    aggregate_all(vectors, near, here, score, masks, (links.first, links.sender, links.share), whole)
     for start in range(0, USERS, size):
         stop = min(start + size, USERS)
         some = links.sent_by(start, stop)
         along = (some.first, some.sender, some.share)
-        aggregate_all(vectors[start:stop], near[start:stop], here, score, masks, *along, pieces)
+        aggregate_all(vectors[start:stop], near[start:stop], here, score, masks, along, pieces)
     assert torch.equal(pieces, whole)
 
 

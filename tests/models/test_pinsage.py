@@ -19,7 +19,7 @@ from mcne.models.contract import TrainingData
 from mcne.models.node_ranking import joint_graph
 from mcne.models.pinsage import Convolve, PinSage, PinSageConfig, PinSageNetwork, VisitHop, margin_loss
 from mcne.randomness import Stream
-from mcne.sampling.visits import most_visited
+from mcne.sampling.walks import most_visited
 
 CPU = torch.device("cpu")
 CONFIG = PinSageConfig(

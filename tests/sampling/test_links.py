@@ -8,7 +8,7 @@ from scipy import stats
 
 from mcne.data.graph import Graph, undirected
 from mcne.randomness import Stream
-from mcne.sampling.links import LinkSampler, Noise
+from mcne.sampling.neighbors import LinkSampler, Noise
 
 
 def make_graph(*, weighted: bool) -> Graph:

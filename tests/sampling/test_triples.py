@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from collections import Counter
 from typing import Any
@@ -20,7 +19,6 @@ from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, supplied_split
 from mcne.models.contract import TrainingData
 from mcne.randomness import Stream
-from mcne.sampling import triples
 from mcne.sampling.triples import BLOCK, Positives, Triples, TripleSampler, Unseen, stable_order
 
 SEEN = [
@@ -274,20 +272,17 @@ def test_the_kth_unseen_item_is_that_of_a_list(case: tuple[list[set[int]], int])
     assert drawn.tolist() == expected
 
 
-def without_numba(function: Any) -> Any:
-    raise ImportError
-
-
 @given(seen_items())
-def test_without_numba_the_draws_are_the_same(case: tuple[list[set[int]], int]) -> None:
+def test_draws_are_those_of_a_search_among_all_users(case: tuple[list[set[int]], int]) -> None:
     seen, n_items = case
     users, positives = np.arange(len(seen)), np.zeros(len(seen), int)
     unseen = unseen_of(seen, n_items)
-    compiled = unseen.draw(users, positives, count=9, stream=Stream(1, "test"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcne.sampling.triples._compiled", without_numba)
-        plain = unseen.draw(users, positives, count=9, stream=Stream(1, "test"))
-    assert compiled.tolist() == plain.tolist()
+    drawn = unseen.draw(users, positives, count=9, stream=Stream(1, "test"))
+    n_unseen = n_items - np.diff(unseen.indptr)[:, None]
+    k = Stream(1, "test").integers(n_unseen, (len(seen), 9))
+    keys = np.repeat(users, np.diff(unseen.indptr)) * (n_items + 1) + unseen.gaps  # never decreasing
+    below = np.searchsorted(keys, users[:, None] * (n_items + 1) + k, side="right") - unseen.indptr[:-1, None]
+    assert drawn.tolist() == np.where(n_unseen > 0, k + below, positives[:, None]).tolist()
 
 
 def test_draws_are_uniform_and_independent_per_user_and_column() -> None:
@@ -396,12 +391,6 @@ def test_equal_and_extreme_keys(listed: list[int]) -> None:
     assert stable_order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
-def test_without_numba_the_shuffles_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = Positives([5000], batch_size=5000, seed=1).rows(0, 0, 0)
-    monkeypatch.setitem(sys.modules, "mcne.kernels.compilation", None)
-    triples._compiled.cache_clear()
-    with pytest.raises(ImportError):
-        triples._compiled(triples._sort_buckets)
-    plain = Positives([5000], batch_size=5000, seed=1).rows(0, 0, 0)
-    assert np.array_equal(compiled, plain)
-    assert compiled.tolist() == Stream(1, "positives", 0, 0, 0).permutation(5000).tolist()
+def test_a_long_shuffle_is_a_permutation_of_its_stream() -> None:
+    shuffled = Positives([5000], batch_size=5000, seed=1).rows(0, 0, 0)
+    assert shuffled.tolist() == Stream(1, "positives", 0, 0, 0).permutation(5000).tolist()

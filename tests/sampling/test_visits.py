@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mcne.data.graph import Graph, undirected
-from mcne.sampling.visits import NODES_AT_ONCE, Visited, most_visited
+from mcne.sampling.walks import NODES_AT_ONCE, Visited, most_visited
 
 
 def graph_of(n: int, links: list[tuple[int, int]]) -> Graph:

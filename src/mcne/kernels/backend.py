@@ -29,6 +29,9 @@ LITTLE = 1 << 17
 MOST_NUMBERS = 1 << 14
 """Of a receiver's edges or a triple's items on a GPU: more do not fit the registers of a program."""
 
+ON_CPU: Backend = "numba"
+"""Tests and benchmarks put ``"torch"`` here, for the plain operations that compiled functions are compared with."""
+
 _warned: set[str] = set()
 _warning = Lock()
 
@@ -40,7 +43,7 @@ def backend_for(device: torch.device, *, fits: bool = True) -> Backend:
     """
     if fits and is_gpu(device) and torch.get_default_dtype() == torch.float32 and _has_triton(device.type):
         return "triton"
-    return "numba" if device.type == "cpu" and has_numba() else "torch"
+    return ON_CPU if device.type == "cpu" else "torch"
 
 
 def fits_gpu(rows: int, width: int) -> bool:
@@ -56,17 +59,6 @@ def block(size: int) -> int:
 def is_gpu(device: torch.device) -> bool:
     """Whether kernels for NVIDIA GPUs can run on a device."""
     return device.type == "cuda"
-
-
-@functools.cache
-def has_numba() -> bool:
-    """Whether numba can be imported; if not, warn once."""
-    try:
-        importlib.import_module("numba")
-    except ImportError as error:
-        warn_once("numba", f"training on the CPU is several times slower without numba ({error})")
-        return False
-    return True
 
 
 @functools.cache

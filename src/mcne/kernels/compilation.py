@@ -20,23 +20,19 @@ class CompileClock:
     def __init__(self) -> None:
         self.is_kept = True  # whether later processes can load what was compiled
         self._lock = Lock()
-        self._under_way = 0
-        self._began = 0.0
+        self._under_way: list[float] = []  # since when
         self._spans: list[tuple[float, float]] = []
 
     def start(self) -> None:
         """Something is being compiled from now on."""
         with self._lock:
-            if not self._under_way:
-                self._began = time.perf_counter()
-            self._under_way += 1
+            self._under_way.append(time.perf_counter())
 
     def stop(self) -> None:
         """It is compiled, or has failed; ignored if its start was missed."""
         with self._lock:
-            if self._under_way == 1:
-                self._spans.append((self._began, time.perf_counter()))
-            self._under_way = max(0, self._under_way - 1)
+            if self._under_way:
+                self._spans.append((self._under_way.pop(), time.perf_counter()))
 
     def add(self, seconds: float) -> None:
         """A compilation of this length has just ended."""
@@ -47,8 +43,9 @@ class CompileClock:
     def since(self, moment: float) -> float:
         """Seconds of compiling after a moment of :func:`time.perf_counter`, including what is under way."""
         with self._lock:
-            spans = self._spans + ([(self._began, time.perf_counter())] if self._under_way else [])
-        seconds, counted_to = 0.0, moment
+            spans = self._spans + [(start, time.perf_counter()) for start in self._under_way]
+        seconds = 0.0
+        counted_to = moment
         for start, stop in sorted(spans):
             if stop > counted_to:
                 seconds += stop - max(start, counted_to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -50,24 +51,16 @@ def aggregate(
 
 
 def aggregate_all(
-    vectors: Tensor,
-    near: Tensor,
-    here: Tensor,
-    score: Tensor,
-    masks: Tensor,
-    first: Tensor,
-    sender: Tensor,
-    share: Tensor,
-    messages: Tensor,
+    vectors: Tensor, near: Tensor, here: Tensor, score: Tensor, masks: Tensor, links: Sequence[Tensor], messages: Tensor
 ) -> None:
     """Add to ``messages`` [n, d] what n receivers get from all their neighbors, by compiled kernels; without gradient.
 
-    Links are ordered by receiver: those of one begin at ``first`` [n + 1] and have a ``sender`` and a ``share`` [E].
+    ``links`` are ordered by receiver: where those of one begin, [n + 1], their senders, [E], and their shares, [E].
     ``vectors`` [m, d], ``near`` [m, B, t] and ``here`` [n, B, t] are both halves of the attention, ``score`` [t],
     ``masks`` [B, d]. The CPU adds link by link: links in several calls give the bytes of all at once. A GPU takes
     several at a time. The same in operations of PyTorch is in :mod:`mcne.models.inference`.
     """
-    tensors = (vectors, near, here, score, masks, first, sender, share)
+    tensors = (vectors, near, here, score, masks, *links)
     if backend_for(vectors.device) == "triton":
         from mcne.kernels.triton import edges as on_gpu
 
@@ -75,9 +68,9 @@ def aggregate_all(
         return
     from mcne.kernels.numba import edges as on_cpu
 
-    arrays = [each.contiguous().numpy() for each in tensors]
+    arrays = tuple(each.contiguous().numpy() for each in tensors)
     out = messages.numpy()
-    in_blocks(len(here), lambda start, stop, _: on_cpu.aggregate_all(*arrays, out, start, stop))
+    in_blocks(len(here), lambda start, stop, _: on_cpu.aggregate_all(arrays, out, start, stop))
 
 
 def receivers_of(vectors: Tensor, hop: TensorHop) -> Tensor:

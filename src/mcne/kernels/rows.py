@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.kernels.backend import backend_for, has_numba, in_blocks
+from mcne.kernels.backend import backend_for, in_blocks
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
-
-NUMBERS_AT_ONCE = 1 << 18
-"""On a CPU rows are updated a piece at a time, so that what is between two operations stays in cache."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +29,10 @@ class Groups:
 
 def group_places(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The groups of ``keys`` below ``n_keys``, whose places are those of the flattened keys: order, start and stop."""
-    if has_numba():
-        from mcne.kernels.numba.rows import grouped
+    from mcne.kernels.numba.rows import grouped
 
-        first, order = grouped(keys, n_keys)
-        return order, first[:-1], first[1:]
-    ends = np.cumsum(np.bincount(keys.ravel(), minlength=n_keys))
-    return np.argsort(keys, axis=None, kind="stable"), np.concatenate([[0], ends[:-1]]), ends
+    first, order = grouped(keys, n_keys)
+    return order, first[:-1], first[1:]
 
 
 def take_rows(table: Tensor, rows: Tensor) -> Tensor:
@@ -72,14 +65,12 @@ def update_rows(
 
         arrays = [each.numpy() for each in (table, first, second, rows, gradient.contiguous())]
         kind = arrays[0].dtype.type
-        numbers = [kind(number) for number in (*BETAS, 1 - keep, 1 - keep_second, scale, rate, EPSILON)]
-        in_blocks(len(rows), lambda start, stop, _: adam(*arrays, *numbers, start, stop), numbers=gradient.numel())
+        numbers = tuple(kind(number) for number in (*BETAS, 1 - keep, 1 - keep_second, scale, rate, EPSILON))
+        in_blocks(len(rows), lambda start, stop, _: adam(*arrays, numbers, start, stop), numbers=gradient.numel())
         return
-    size = max(1, NUMBERS_AT_ONCE // gradient.shape[1]) if gradient.device.type == "cpu" else len(gradient)
-    for some, values in zip(torch.split(rows, size), torch.split(gradient, size), strict=True):
-        m = first.index_select(0, some).lerp_(values, 1 - keep)
-        v = second.index_select(0, some).mul_(keep_second).addcmul_(values, values, value=1 - keep_second)
-        first.index_copy_(0, some, m)
-        second.index_copy_(0, some, v)
-        change = m.div_(v.sqrt_().div_(scale).add_(EPSILON)).mul_(rate)
-        table.index_add_(0, some, change, alpha=-1)
+    m = first.index_select(0, rows).lerp_(gradient, 1 - keep)
+    v = second.index_select(0, rows).mul_(keep_second).addcmul_(gradient, gradient, value=1 - keep_second)
+    first.index_copy_(0, rows, m)
+    second.index_copy_(0, rows, v)
+    change = m.div_(v.sqrt_().div_(scale).add_(EPSILON)).mul_(rate)
+    table.index_add_(0, rows, change, alpha=-1)

@@ -152,7 +152,7 @@ def add_messages(
     assert layer.score is not None
     if backend_for(sent.device) != "torch":
         along = (links.first, links.sender, links.share)
-        aggregate_all(sent, near, here, layer.score, gates, *along, messages)
+        aggregate_all(sent, near, here, layer.score, gates, along, messages)
         return
     of_receiver = torch.arange(len(here), device=here.device).repeat_interleave(links.first.diff())  # [E]
     for some in torch.split(torch.arange(len(of_receiver), device=here.device), LINKS_AT_ONCE):

@@ -25,7 +25,7 @@ from mcne.models.skip_gram import NetworkTaught, logistic_loss
 from mcne.models.tables import take
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-from mcne.sampling.links import LinkSampler, Noise
+from mcne.sampling.neighbors import LinkSampler, Noise
 
 
 @dataclass(frozen=True)

@@ -174,14 +174,12 @@ class DenseAdam(torch.optim.Adam):
         from mcne.kernels.triton.rows import adam_all
 
         memories = [self._memory(parameter) for parameter, _ in learning]
-        steps = [memory["step"] for memory in memories]
-        torch._foreach_add_(steps, 1)
+        torch._foreach_add_([memory["step"] for memory in memories], 1)
         adam_all(
-            [parameter.detach() for parameter, _ in learning],
-            [memory["exp_avg"] for memory in memories],
-            [memory["exp_avg_sq"] for memory in memories],
-            [gradient.contiguous() for _, gradient in learning],
-            steps=steps,
+            [
+                (parameter.detach(), memory["exp_avg"], memory["exp_avg_sq"], gradient.contiguous(), memory["step"])
+                for (parameter, gradient), memory in zip(learning, memories, strict=True)
+            ],
             turned=self._turned[: sum(parameter.grad is not None for parameter in self._bounded)],
             learning_rate=self.learning_rate,
         )

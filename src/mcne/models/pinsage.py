@@ -28,7 +28,7 @@ from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.settings import Amount, Count, Rate, Share
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
-from mcne.sampling.visits import Visited, WeightedHop, most_visited
+from mcne.sampling.walks import Visited, WeightedHop, most_visited
 
 TABLE_STD = 0.1
 """Of the free vectors. The first layer divides by their length, so this is how slowly steps turn them."""
@@ -66,7 +66,7 @@ class PinSageConfig:
 
 @dataclass(frozen=True)
 class VisitHop:
-    """A layer's edges on the device: see :class:`mcne.sampling.visits.WeightedHop`."""
+    """A layer's edges on the device: see :class:`mcne.sampling.walks.WeightedHop`."""
 
     receiver: Tensor  # [n]
     sender: Tensor  # [n, T]

@@ -10,22 +10,16 @@ from numpy.typing import NDArray
 SPARSE = 64
 """With fewer than one number in so many drawn, what is drawn is sorted instead of marked."""
 
-Rows = list[NDArray[np.int64]]
 
+def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """Of numbers below ``size`` the distinct ones, increasing, and the rows of each array of ``drawn`` among them.
 
-def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
-    """Of numbers below ``size`` the distinct ones, increasing, and the rows of each array of ``drawn`` among them."""
-    return by_sorting(*drawn) if SPARSE * sum(map(np.size, drawn)) < size else by_marking(size, *drawn)
-
-
-def by_sorting(*drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
-    """In time and memory of what is drawn."""
-    numbers = np.unique(np.concatenate([each.ravel() for each in drawn])).astype(np.int64)
-    return numbers, [np.searchsorted(numbers, each) for each in drawn]
-
-
-def by_marking(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], Rows]:
-    """In time and memory of ``size``, yet several times as fast where much of it is drawn."""
+    Sorting takes time and memory of what is drawn, marking those of ``size``, yet it is several times as fast where
+    much of it is drawn.
+    """
+    if SPARSE * sum(map(np.size, drawn)) < size:
+        numbers = np.unique(np.concatenate([each.ravel() for each in drawn])).astype(np.int64)
+        return numbers, [np.searchsorted(numbers, each) for each in drawn]
     is_drawn = np.zeros(size, dtype=bool)
     for each in drawn:
         is_drawn[each] = True

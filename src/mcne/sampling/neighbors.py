@@ -1,7 +1,8 @@
-"""Neighborhoods of a step: fixed-size samples, each distinct user computed once per layer.
+"""What is drawn from a network: neighborhoods of a step, links, and users as noise beside them.
 
-In training every user that a layer needs draws its neighbors with replacement, once per step and layer and not once
-per path that leads to it (reading 11). Inference takes all neighbors.
+Neighborhoods are fixed-size samples, each distinct user computed once per layer. In training every user that a layer
+needs draws its neighbors with replacement, once per step and layer and not once per path that leads to it (reading 11).
+Inference takes all neighbors.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
+
+POWER = 0.75
+"""Noise is drawn in proportion to degree^0.75, as word2vec does with words (Mikolov et al., NIPS 2013)."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +87,40 @@ def cumulative_shares(graph: Graph) -> NDArray[np.float64]:
     """Running sums of the weights up to each link, [links + 1], those of every user scaled to 1 so that none are lost
     beside larger ones."""
     return np.concatenate([[0.0], np.cumsum(graph.shares(weighted=True))])
+
+
+class LinkSampler:
+    """Draws links with replacement, in either direction; ``weighted`` in proportion to their weights."""
+
+    def __init__(self, graph: Graph, *, weighted: bool = False) -> None:
+        self._sources = graph.sources()
+        self._targets = graph.indices
+        self._cumulative = None
+        if weighted and graph.weights is not None:
+            self._cumulative = np.cumsum(graph.weights, dtype=np.float64)
+
+    def draw(self, count: int, stream: Stream) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The users at both ends of ``count`` links, [count] each; none of a network without links."""
+        last = len(self._targets) - 1
+        chance = stream.uniform(count if last >= 0 else 0)
+        if self._cumulative is None:
+            link = (chance * (last + 1)).astype(np.int64)
+        else:
+            link = np.searchsorted(self._cumulative, chance * self._cumulative[last:], side="right").clip(max=last)
+        return self._sources[link], self._targets[link]
+
+
+class Noise:
+    """Draws users of a graph; ``weighted`` counts a link by its weight. Users without links are never drawn."""
+
+    def __init__(self, graph: Graph, *, weighted: bool = False) -> None:
+        weights = graph.weights if weighted else None
+        degrees = np.bincount(graph.sources(), weights, minlength=graph.n_users)
+        self._cumulative = np.cumsum(degrees**POWER)
+        self._last = int(np.flatnonzero(degrees)[-1]) if graph.n_links else 0
+
+    def draw(self, shape: int | tuple[int, ...], stream: Stream) -> NDArray[np.int64]:
+        """Users with replacement; any rows where nobody has a link."""
+        target = stream.uniform(shape) * self._cumulative[-1]
+        drawn: NDArray[np.int64] = np.searchsorted(self._cumulative, target, side="right").astype(np.int64)
+        return drawn.clip(max=self._last)

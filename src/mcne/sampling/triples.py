@@ -6,9 +6,9 @@ An epoch is as long as the longest behavior takes; shorter behaviors are shuffle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from mcne.data.graph import offsets
 from mcne.randomness import Stream
 from mcne.sampling.distinct import distinct
-
-Function = Callable[..., Any]
 
 BLOCK = 1024
 """Shorter cycles share a stream up to this many pairs: a stream for each would take longer than the step."""
@@ -124,7 +122,6 @@ class Unseen:
         within = np.arange(len(user)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
         gaps = item.astype(np.int64) - within  # unseen items below each seen one; never decreases within a user
         self.gaps = gaps.astype(item.dtype, copy=False)  # half the memory, read all over it
-        self._user = user
 
     def draw(self, users: NDArray[Any], positives: NDArray[Any], *, count: int, stream: Stream) -> NDArray[np.int64]:
         """``count`` items per user, with replacement, [n, count].
@@ -132,37 +129,20 @@ class Unseen:
         A user who has touched every item gets its positive back: such a triple ranks nothing, so only the
         regularization of its loss moves anything.
         """
+        from mcne.kernels.numba.draws import bisect
+
         low, high = self.indptr[users], self.indptr[users + 1]
         unseen = self.n_items - (high - low)
         k = stream.integers(unseen[:, None], (len(users), count))
-        return np.where(unseen[:, None] > 0, k + self._seen_below(users, low, high, k), positives[:, None])
-
-    def _seen_below(
-        self, users: NDArray[Any], low: NDArray[np.int64], high: NDArray[np.int64], k: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """How many seen items are below each user's k-th unseen one, [n, count]."""
-        try:
-            bisect = _compiled(_bisect)
-        except ImportError:
-            wanted = users.astype(np.int64)[:, None] * (self.n_items + 1) + k
-            return np.searchsorted(self._keys, wanted, side="right").astype(np.int64) - low[:, None]
-        below = np.empty(k.shape, np.int64)
-        bisect(self.gaps, low, high, np.ascontiguousarray(k), below)
-        return below
-
-    @cached_property
-    def _keys(self) -> NDArray[np.int64]:
-        """The gaps of all users in one line, [pairs], which never decreases."""
-        keys: NDArray[np.int64] = self._user.astype(np.int64) * (self.n_items + 1) + self.gaps
-        return keys
+        seen_below = np.empty(k.shape, np.int64)
+        bisect(self.gaps, low, high, np.ascontiguousarray(k), seen_below)
+        return np.where(unseen[:, None] > 0, k + seen_below, positives[:, None])
 
 
 def stable_order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """``np.argsort(keys, kind="stable")``, with numba several times as fast for keys that are uniform over 64 bits."""
-    try:
-        sort_buckets = _compiled(_sort_buckets)
-    except ImportError:
-        return np.argsort(keys, kind="stable")
+    """``np.argsort(keys, kind="stable")``, several times as fast for keys that are uniform over 64 bits."""
+    from mcne.kernels.numba.draws import sort_buckets
+
     bits = max(1, (len(keys) // KEYS_PER_BUCKET).bit_length())
     places = np.empty(len(keys), np.int64)
     sort_buckets(keys, np.uint64(64 - bits), np.zeros((1 << bits) + 1, np.int64), np.empty_like(keys), places)
@@ -172,55 +152,3 @@ def stable_order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
 def _cycles(size: int) -> int:
     """How many cycles of a behavior are shuffled together."""
     return max(1, BLOCK // size)
-
-
-@cache
-def _compiled(function: Function) -> Function:
-    """The function compiled for the CPU, once; ``ImportError`` without numba, which is imported on first use."""
-    from mcne.kernels.compilation import compiled
-
-    return compiled(function)
-
-
-def _bisect(
-    gaps: NDArray[Any],  # [pairs] unseen items below each seen one, never decreasing within a user
-    low: NDArray[Any],  # [n] where a user's pairs begin
-    high: NDArray[Any],  # [n] and end
-    k: NDArray[Any],  # [n, count]
-    below: NDArray[Any],  # [n, count] out: seen items below the k-th unseen one
-) -> None:
-    """Bisection in each user's own pairs, of all ``count`` side by side: no step of one waits for another."""
-    for i in range(len(k)):
-        below[i] = 0
-        left = high[i] - low[i]
-        while left > 0:
-            half = (left + 1) // 2
-            for s in range(k.shape[1]):
-                is_below = gaps[low[i] + below[i, s] + half - 1] <= k[i, s]
-                below[i, s] += half if is_below else 0  # a select, not a branch: the CPU could not predict it
-            left -= half
-
-
-def _sort_buckets(
-    keys: NDArray[Any],  # [n]
-    shift: Any,  # of a key to its bucket
-    first: NDArray[Any],  # [buckets + 1] zeros
-    ordered: NDArray[Any],  # [n] out: the keys
-    places: NDArray[Any],  # [n] out: and where they were
-) -> None:
-    """Bucket the keys by their highest bits, then sort by insertion: a bucket holds only a few."""
-    for key in keys:
-        first[(key >> shift) + 1] += 1
-    for j in range(1, len(first)):
-        first[j] += first[j - 1]
-    for place in range(len(keys)):
-        key = keys[place]
-        at = first[key >> shift]
-        first[key >> shift] += 1
-        ordered[at], places[at] = key, place
-    for i in range(1, len(keys)):
-        key, place, at = ordered[i], places[i], i
-        while at > 0 and ordered[at - 1] > key:
-            ordered[at], places[at] = ordered[at - 1], places[at - 1]
-            at -= 1
-        ordered[at], places[at] = key, place

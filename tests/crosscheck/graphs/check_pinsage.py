@@ -56,7 +56,7 @@ from mcne.data.graph import Graph, undirected
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.node_ranking import joint_graph
 from mcne.models.pinsage import PinSage, PinSageConfig
-from mcne.sampling.visits import most_visited
+from mcne.sampling.walks import most_visited
 
 SCRIPT = Path(__file__).resolve().with_name("in_librecommender.py")
 ONE_STEP = 1e-5

@@ -9,7 +9,15 @@ Edges are added four at a time, so that what they are added to is read and writt
 missing to the last four is the last once more, times 0. All that kernels write to comes from PyTorch, which aligns it
 to 64 bytes: where NumPy begins it, vectors of a processor's full width lie across two lines of its cache.
 
-Legend: m vectors of width d below, n receivers among them, S edges to each, B behaviors, t attention width.
+Legend: m vectors of width d below, n receivers among them, S edges to each, B behaviors, t attention width. Kernels
+take, alone or several as a tuple:
+
+- ``vectors`` [m, d] and ``masks`` [B, d]; both halves of the attention, ``near`` [m, B, t] and ``here`` [n, B, t], and
+  its ``score`` [t]
+- ``sender`` [n, S] and ``has_neighbors`` [n]: receivers without any get zeros
+- ``weights`` [n, S, B], a of Eq. 4; their ``logits`` before the softmax; ``joined`` [n, 2d], ``[h_N, u]`` of Eq. 6
+- by sender: ``edges`` [n · S], and ``receivers`` [n] as places among these; those of one begin at ``first`` [m + 1]
+- ``of_…``: the gradient of what it names, in the same shape
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ from mcne.kernels.numba.rows import grouped
 from mcne.kernels.products import add_product, product, sum_rows
 
 Array = NDArray[Any]
+Arrays = tuple[Array, ...]
 
 
 class MessageLayer(torch.autograd.Function):
@@ -40,35 +49,35 @@ class MessageLayer(torch.autograd.Function):
         """``vectors`` [m, d], ``masks`` [B, d], ``project`` [t, 2d], ``score`` [t], ``combine`` [o, 2d] → [n, o]."""
         vectors, masks, project, score = (each.detach().contiguous() for each in (vectors, masks, project, score))
         (n, n_edges), (n_behaviors, depth), width = hop.sender.shape, masks.shape, len(score)
-        halves = vectors.new_empty(2, n_behaviors, width, depth)
-        mask_halves(project.numpy(), masks.numpy(), halves.numpy())
+        halves = vectors.new_empty(2, n_behaviors, width, depth)  # see mcne.kernels.edges.masked_halves
+        torch.mul(masks[:, None], project.view(width, 2, depth).transpose(0, 1)[:, None], out=halves)
         halves = halves.flatten(1, 2)
-        joined = vectors.new_empty(n, 2 * depth)  # [h_N, u] of Eq. 6
+        joined = vectors.new_empty(n, 2 * depth)
         own = torch.index_select(vectors, 0, hop.receiver, out=joined[:, depth:])
         near = product(vectors, halves[0].T).view(-1, n_behaviors, width)
         here = product(own, halves[1].T).view(-1, n_behaviors, width)
         weights = vectors.new_empty(n, n_edges, n_behaviors)
-        hop_arrays = [each.contiguous().numpy() for each in (hop.receiver, hop.sender, hop.has_neighbors)]
-        _, sender, has_neighbors = hop_arrays
+        receiver, *hop_arrays = (each.contiguous().numpy() for each in (hop.receiver, hop.sender, hop.has_neighbors))
+        links = tuple(hop_arrays)
         projected = (near.numpy(), here.numpy(), score.numpy())
+        sent = (vectors.numpy(), masks.numpy())
         shares, messages = weights.numpy(), joined.numpy()
-        scale = messages.dtype.type(1 / n_edges)
 
         def by_receiver(start: int, stop: int, _: int) -> None:
-            attend(*projected, sender, has_neighbors, shares, start, stop)
-            send(vectors.numpy(), masks.numpy(), sender, has_neighbors, shares, scale, messages, start, stop)
+            attend(projected, links, shares, start, stop)
+            send(sent, links, shares, messages, start, stop)
 
         in_blocks(n, by_receiver)
         ctx.save_for_backward(vectors, masks, project, score, combine, halves, joined, near, here, weights)
-        ctx.hop, ctx.scale = hop_arrays, scale
+        ctx.receiver, ctx.links = receiver, links
         return product(joined, combine.T)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """By receiver first and then by sender."""
         vectors, masks, project, score, combine, halves, joined, near, here, weights = ctx.saved_tensors
-        (receiver, sender, has_neighbors), scale, gradient, depth = ctx.hop, ctx.scale, gradients[0], vectors.shape[1]
-        of_joined, of_combine = product(gradient, combine), product(gradient.T, joined)
+        links, depth = ctx.links, vectors.shape[1]
+        of_joined, of_combine = product(gradients[0], combine), product(gradients[0].T, joined)
         of_logits, of_here, of_near, of_vectors = (torch.empty_like(each) for each in (weights, here, near, vectors))
         of_score, of_masks = score.new_zeros(BLOCKS, len(score)), masks.new_zeros(BLOCKS, *masks.shape)
         projected = (near.numpy(), here.numpy(), score.numpy())
@@ -77,56 +86,34 @@ class MessageLayer(torch.autograd.Function):
         to_here, to_near, to_vectors = of_here.numpy(), of_near.numpy(), of_vectors.numpy()
 
         def by_receiver(start: int, stop: int, block: int) -> None:
-            backward_of_logits(*sent, sender, has_neighbors, shares, scale, logits, start, stop)
-            backward_of_here(*projected, sender, has_neighbors, logits, to_here, scores[block], start, stop)
+            backward_of_logits(sent, links, shares, logits, start, stop)
+            backward_of_here(projected, links, logits, to_here, scores[block], start, stop)
 
         def by_sender(start: int, stop: int, block: int) -> None:
-            places = (*edges, *receivers)
-            backward_of_vectors(*sent, shares, scale, *places, to_vectors, mask_sums[block], start, stop)
-            backward_of_near(*projected, logits, *edges, to_near, start, stop)
+            backward_of_vectors(sent, shares, edges, receivers, (to_vectors, mask_sums[block]), start, stop)
+            backward_of_near(projected, logits, edges, to_near, start, stop)
 
         in_blocks(len(here), by_receiver)
-        of_halves, of_own, flat = torch.empty_like(halves), of_joined[:, depth:], of_here.flatten(1)
+        of_halves = torch.empty_like(halves)
+        flat = of_here.flatten(1)
         product(flat.T, joined[:, depth:], out=of_halves[1])
-        add_product(of_own, flat, halves[1])
-        edges, receivers = (grouped(each, len(vectors)) for each in (sender, receiver))
+        add_product(of_joined[:, depth:], flat, halves[1])
+        edges, receivers = (grouped(each, len(vectors)) for each in (links[0], ctx.receiver))
         in_blocks(len(vectors), by_sender)
         flat = of_near.flatten(1)
         product(flat.T, vectors, out=of_halves[0])
         add_product(of_vectors, flat, halves[0])
-        of_project, of_all_masks = torch.zeros_like(project), sum_rows(of_masks)
+        of_project = torch.zeros_like(project)
+        of_all_masks = sum_rows(of_masks)
         of_both = of_halves.view(2, len(masks), len(score), depth)
-        out = (of_project.numpy(), of_all_masks.numpy())
-        backward_of_halves(project.numpy(), masks.numpy(), of_both.numpy(), *out)
+        weights_and_gradients = (project, masks, of_both, of_project, of_all_masks)
+        backward_of_halves(*(each.numpy() for each in weights_and_gradients))
         return of_vectors, of_all_masks, of_project, sum_rows(of_score), of_combine, None
 
 
 @compiled
-def mask_halves(
-    project: Array,  # [t, 2d]
-    masks: Array,  # [B, d]
-    both: Array,  # [2, B, t, d] out
-) -> None:
-    """See :func:`mcne.kernels.edges.masked_halves`."""
-    n_behaviors, depth = masks.shape
-    for h in range(2):
-        for c in range(n_behaviors):
-            mask = masks[c]
-            for q in range(len(project)):
-                row, out = project[q, h * depth : (h + 1) * depth], both[h, c, q]
-                for k in range(depth):
-                    out[k] = mask[k] * row[k]
-
-
-@compiled
-def backward_of_halves(
-    project: Array,
-    masks: Array,
-    of_both: Array,  # [2, B, t, d]
-    of_project: Array,  # [t, 2d] added to
-    of_masks: Array,  # [B, d] added to
-) -> None:
-    """The gradients of ``project`` and ``masks``, given that of both halves."""
+def backward_of_halves(project: Array, masks: Array, of_both: Array, of_project: Array, of_masks: Array) -> None:
+    """Add to the gradients of ``project`` [t, 2d] and ``masks``, given that of both halves [2, B, t, d]."""
     n_behaviors, depth = masks.shape
     for h in range(2):
         for q in range(len(project)):
@@ -139,17 +126,9 @@ def backward_of_halves(
 
 
 @compiled
-def attend(
-    near: Array,  # [m, B, t]
-    here: Array,  # [n, B, t]
-    score: Array,  # [t]
-    sender: Array,  # [n, S]
-    has_neighbors: Array,  # [n]
-    weights: Array,  # [n, S, B] out: a of Eq. 4
-    start: int,
-    stop: int,
-) -> None:
-    """Eq. 4–5; zeros for a receiver without neighbors."""
+def attend(projected: Arrays, links: Arrays, weights: Array, start: int, stop: int) -> None:
+    """Eq. 4–5: write ``weights``."""
+    (near, here, score), (sender, has_neighbors) = projected, links
     zero = near.dtype.type(0)  # a plain 0 would make double precision of what it is added to
     for r in range(start, stop):
         weights[r] = 0
@@ -157,7 +136,8 @@ def attend(
             for s in range(sender.shape[1]):
                 theirs, weight = near[sender[r, s]], weights[r, s]
                 for c in range(len(weight)):
-                    their, own, logit = theirs[c], here[r, c], zero
+                    their, own = theirs[c], here[r, c]
+                    logit = zero
                     for q in range(len(own)):
                         logit += score[q] * max(their[q] + own[q], zero)
                     weight[c] = logit
@@ -166,19 +146,11 @@ def attend(
 
 
 @compiled
-def send(
-    vectors: Array,  # [m, d]
-    masks: Array,  # [B, d]
-    sender: Array,
-    has_neighbors: Array,
-    weights: Array,
-    scale: Any,  # 1 / S
-    joined: Array,  # [n, 2d] out: the first half, what receivers get
-    start: int,
-    stop: int,
-) -> None:
-    """Eq. 3 and the mean of Eq. 6; zeros for a receiver without neighbors."""
-    n_behaviors, depth = masks.shape
+def send(sent: Arrays, links: Arrays, weights: Array, joined: Array, start: int, stop: int) -> None:
+    """Eq. 3 and the mean of Eq. 6: write what receivers get to the first half of ``joined``."""
+    (vectors, masks), (sender, has_neighbors) = sent, links
+    (n_behaviors, depth), n_edges = masks.shape, sender.shape[1]
+    scale = vectors.dtype.type(1 / n_edges)
     totals = np.empty((n_behaviors, depth), vectors.dtype)  # Σ_s a_sc u_s
     for r in range(start, stop):
         message = joined[r, :depth]
@@ -186,11 +158,12 @@ def send(
         if not has_neighbors[r]:
             continue
         totals[:] = 0
-        for s in range(0, sender.shape[1], 4):
+        for s in range(0, n_edges, 4):
             j = four(sender[r], s)
             x, y, z, w = vectors[j[0]], vectors[j[1]], vectors[j[2]], vectors[j[3]]
             for c in range(n_behaviors):
-                a, total = four_of(weights[r, :, c], s), totals[c]
+                a = four_at(weights[r, :, c], (s, s + 1, s + 2, s + 3), n_edges - s)
+                total = totals[c]
                 for k in range(depth):
                     total[k] += a[0] * x[k] + a[1] * y[k] + a[2] * z[k] + a[3] * w[k]
         for c in range(n_behaviors):
@@ -200,30 +173,21 @@ def send(
 
 
 @compiled
-def aggregate_all(
-    vectors: Array,
-    near: Array,
-    here: Array,
-    score: Array,
-    masks: Array,
-    first: Array,  # [n + 1] where the links of a receiver begin
-    sender: Array,  # [E]
-    share: Array,  # [E]
-    messages: Array,  # [n, d] added to
-    start: int,
-    stop: int,
-) -> None:
-    """The same of all neighbors, each by its share; nothing is kept.
+def aggregate_all(arrays: Arrays, messages: Array, start: int, stop: int) -> None:
+    """The same of all neighbors, each by its share; nothing is kept. See :func:`mcne.kernels.edges.aggregate_all`.
 
     The weights of an edge are written out again: as a function that both call, the forward pass takes a seventh longer.
     """
-    n_behaviors, width, depth, zero = here.shape[1], here.shape[2], vectors.shape[1], vectors.dtype.type(0)
+    vectors, near, here, score, masks, first, sender, share = arrays
+    (_, n_behaviors, width), depth = here.shape, vectors.shape[1]
+    zero = vectors.dtype.type(0)
     weight = np.empty(n_behaviors, vectors.dtype)
     for r in range(start, stop):
         for at in range(first[r], first[r + 1]):
             theirs, sent, message = near[sender[at]], vectors[sender[at]], messages[r]
             for c in range(n_behaviors):
-                their, own, logit = theirs[c], here[r, c], zero
+                their, own = theirs[c], here[r, c]
+                logit = zero
                 for q in range(width):
                     logit += score[q] * max(their[q] + own[q], zero)
                 weight[c] = logit
@@ -237,7 +201,8 @@ def aggregate_all(
 @compiled
 def softmax(values: Array) -> None:
     """In place, [B]."""
-    top, total = values[0], values.dtype.type(0)
+    top = values[0]
+    total = values.dtype.type(0)
     for c in range(1, len(values)):
         top = max(top, values[c])
     for c in range(len(values)):
@@ -255,29 +220,20 @@ def four(values: Array, s: int) -> Any:
 
 
 @compiled
-def four_of(values: Array, s: int) -> Any:
-    """Four numbers from ``s`` on, 0 where there are fewer."""
-    n, zero = len(values), values.dtype.type(0)
-    second = values[s + 1] if s + 1 < n else zero
-    third = values[s + 2] if s + 2 < n else zero
-    return values[s], second, third, values[s + 3] if s + 3 < n else zero
+def four_at(values: Array, places: Any, n: int) -> Any:
+    """Four numbers at ``places``, 0 after the first ``n``."""
+    zero = values.dtype.type(0)
+    second, third = values[places[1]] if n > 1 else zero, values[places[2]] if n > 2 else zero
+    return values[places[0]], second, third, values[places[3]] if n > 3 else zero
 
 
 @compiled
-def backward_of_logits(
-    of_joined: Array,  # [n, 2d] the gradient of what receivers get, and then that of their own vectors
-    vectors: Array,
-    masks: Array,
-    sender: Array,
-    has_neighbors: Array,
-    weights: Array,
-    scale: Any,
-    of_logits: Array,  # [n, S, B] out: the gradient before the softmax
-    start: int,
-    stop: int,
-) -> None:
+def backward_of_logits(sent: Arrays, links: Arrays, weights: Array, of_logits: Array, start: int, stop: int) -> None:
     """By receiver."""
-    (n_behaviors, depth), n_edges, zero = masks.shape, sender.shape[1], vectors.dtype.type(0)
+    (of_joined, vectors, masks), (sender, has_neighbors) = sent, links
+    (n_behaviors, depth), n_edges = masks.shape, sender.shape[1]
+    zero = vectors.dtype.type(0)
+    scale = vectors.dtype.type(1 / n_edges)
     masked = np.empty((n_behaviors, depth), vectors.dtype)
     of_weights = np.empty((n_edges + 3, n_behaviors), vectors.dtype)
     for r in range(start, stop):
@@ -293,7 +249,8 @@ def backward_of_logits(
             j = four(sender[r], s)
             x, y, z, w = vectors[j[0]], vectors[j[1]], vectors[j[2]], vectors[j[3]]
             for c in range(n_behaviors):
-                row, first, second, third, fourth = masked[c], zero, zero, zero, zero
+                row = masked[c]
+                first, second, third, fourth = zero, zero, zero, zero
                 for k in range(depth):
                     first += row[k] * x[k]
                     second += row[k] * y[k]
@@ -302,7 +259,8 @@ def backward_of_logits(
                 of_weights[s, c], of_weights[s + 1, c] = first, second
                 of_weights[s + 2, c], of_weights[s + 3, c] = third, fourth
         for s in range(n_edges):
-            of_weight, weight, of_logit, mean = of_weights[s], weights[r, s], of_logits[r, s], zero
+            of_weight, weight, of_logit = of_weights[s], weights[r, s], of_logits[r, s]
+            mean = zero
             for c in range(n_behaviors):
                 mean += of_weight[c] * weight[c]
             for c in range(n_behaviors):
@@ -311,27 +269,21 @@ def backward_of_logits(
 
 @compiled
 def backward_of_here(
-    near: Array,
-    here: Array,
-    score: Array,
-    sender: Array,
-    has_neighbors: Array,
-    of_logits: Array,
-    of_here: Array,  # [n, B, t] out
-    of_score: Array,  # [t] added to
-    start: int,
-    stop: int,
+    projected: Arrays, links: Arrays, of_logits: Array, of_here: Array, of_score: Array, start: int, stop: int
 ) -> None:
-    """By receiver."""
+    """By receiver; ``of_score`` is added to."""
+    (near, here, score), (sender, has_neighbors) = projected, links
+    n_edges = sender.shape[1]
     zero = near.dtype.type(0)
     for r in range(start, stop):
         of_here[r] = 0
         if not has_neighbors[r]:
             continue
-        for s in range(0, sender.shape[1], 4):
+        for s in range(0, n_edges, 4):
             j = four(sender[r], s)
             for c in range(here.shape[1]):
-                a, own, of_own = four_of(of_logits[r, :, c], s), here[r, c], of_here[r, c]
+                a = four_at(of_logits[r, :, c], (s, s + 1, s + 2, s + 3), n_edges - s)
+                own, of_own = here[r, c], of_here[r, c]
                 x, y, z, w = near[j[0], c], near[j[1], c], near[j[2], c], near[j[3], c]
                 for q in range(len(own)):
                     first, second = max(x[q] + own[q], zero), max(y[q] + own[q], zero)
@@ -343,37 +295,31 @@ def backward_of_here(
                         + (a[2] if third > 0 else zero)
                         + (a[3] if fourth > 0 else zero)
                     )
-        times_score(of_here[r], score)
+        of_here[r] *= score
 
 
 @compiled
 def backward_of_vectors(
-    of_joined: Array,
-    vectors: Array,
-    masks: Array,
-    weights: Array,
-    scale: Any,
-    first: Array,  # [m + 1] where the edges of a sender begin
-    edges: Array,  # [n · S] edges by sender
-    first_own: Array,  # [m + 1] where the places of a sender among the receivers begin
-    receivers: Array,  # [n] places among the receivers, by sender
-    of_vectors: Array,  # [m, d] out
-    of_masks: Array,  # [B, d] added to
-    start: int,
-    stop: int,
+    sent: Arrays, weights: Array, by_edge: Arrays, by_receiver: Arrays, out: Arrays, start: int, stop: int
 ) -> None:
-    """By sender, who may also receive."""
+    """By sender, who may also receive; of ``out``, ``of_vectors`` is written and ``of_masks`` added to."""
+    (of_joined, vectors, masks), (of_vectors, of_masks) = sent, out
+    (first, edges), (first_own, receivers) = by_edge, by_receiver
     (n_behaviors, depth), n_edges = masks.shape, weights.shape[1]
-    by_edge, totals = weights.reshape(-1, n_behaviors), np.empty((n_behaviors, depth), vectors.dtype)
+    scale = vectors.dtype.type(1 / n_edges)
+    weight_of_edge = weights.reshape(-1, n_behaviors)
+    totals = np.empty((n_behaviors, depth), vectors.dtype)
     for j in range(start, stop):
         totals[:] = 0  # Σ_r a_rc g_r
         own_edges = edges[first[j] : first[j + 1]]
         for i in range(0, len(own_edges), 4):
-            e, n_left = four(own_edges, i), len(own_edges) - i
+            e = four(own_edges, i)
+            n_left = len(own_edges) - i
             x, y = of_joined[e[0] // n_edges, :depth], of_joined[e[1] // n_edges, :depth]
             z, w = of_joined[e[2] // n_edges, :depth], of_joined[e[3] // n_edges, :depth]
             for c in range(n_behaviors):
-                a, total = four_at(by_edge[:, c], e, n_left), totals[c]
+                a = four_at(weight_of_edge[:, c], e, n_left)
+                total = totals[c]
                 for k in range(depth):
                     total[k] += a[0] * x[k] + a[1] * y[k] + a[2] * z[k] + a[3] * w[k]
         of_vectors[j] = 0
@@ -392,46 +338,26 @@ def backward_of_vectors(
 
 @compiled
 def backward_of_near(
-    near: Array,
-    here: Array,
-    score: Array,
-    of_logits: Array,
-    first: Array,
-    edges: Array,
-    of_near: Array,  # [m, B, t] out
-    start: int,
-    stop: int,
+    projected: Arrays, of_logits: Array, by_edge: Arrays, of_near: Array, start: int, stop: int
 ) -> None:
     """By sender."""
+    (near, here, score), (first, edges) = projected, by_edge
     _, n_edges, n_behaviors = of_logits.shape
-    by_edge, zero = of_logits.reshape(-1, n_behaviors), near.dtype.type(0)
+    logit_of_edge = of_logits.reshape(-1, n_behaviors)
+    zero = near.dtype.type(0)
     for j in range(start, stop):
         of_near[j] = 0
         own_edges = edges[first[j] : first[j + 1]]
         for i in range(0, len(own_edges), 4):
-            e, n_left = four(own_edges, i), len(own_edges) - i
+            e = four(own_edges, i)
+            n_left = len(own_edges) - i
             x, y, z, w = here[e[0] // n_edges], here[e[1] // n_edges], here[e[2] // n_edges], here[e[3] // n_edges]
             for c in range(n_behaviors):
-                a, own, of_own = four_at(by_edge[:, c], e, n_left), near[j, c], of_near[j, c]
+                a = four_at(logit_of_edge[:, c], e, n_left)
+                own, of_own = near[j, c], of_near[j, c]
                 h0, h1, h2, h3 = x[c], y[c], z[c], w[c]
                 for q in range(len(own)):
                     first_two = (a[0] if own[q] + h0[q] > 0 else zero) + (a[1] if own[q] + h1[q] > 0 else zero)
                     last_two = (a[2] if own[q] + h2[q] > 0 else zero) + (a[3] if own[q] + h3[q] > 0 else zero)
                     of_own[q] += first_two + last_two
-        times_score(of_near[j], score)
-
-
-@compiled
-def four_at(values: Array, places: Any, n: int) -> Any:
-    """Four numbers at ``places``, 0 after the first ``n``."""
-    zero = values.dtype.type(0)
-    second, third = values[places[1]] if n > 1 else zero, values[places[2]] if n > 2 else zero
-    return values[places[0]], second, third, values[places[3]] if n > 3 else zero
-
-
-@compiled
-def times_score(rows: Array, score: Array) -> None:
-    """In place, [B, t]."""
-    for c in range(len(rows)):
-        for q in range(len(score)):
-            rows[c, q] *= score[q]
+        of_near[j] *= score

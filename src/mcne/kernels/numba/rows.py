@@ -14,22 +14,14 @@ Array = NDArray[Any]
 
 @compiled
 def adam(
-    table: Array,  # [n, d]
-    first: Array,  # [n, d] both moments
-    second: Array,  # [n, d]
-    rows: Array,  # [r] distinct
-    gradient: Array,  # [r, d]
-    keep: Any,  # β₁ and β₂
-    keep_second: Any,
-    new: Any,  # 1 − β₁ and 1 − β₂, which single precision could not subtract
-    new_second: Any,
-    scale: Any,  # √(1 − β₂ᵗ)
-    rate: Any,  # of learning, over 1 − β₁ᵗ
-    epsilon: Any,
-    start: int,
-    stop: int,
+    table: Array, first: Array, second: Array, rows: Array, gradient: Array, numbers: Any, start: int, stop: int
 ) -> None:
-    """Update the rows from ``start`` to ``stop`` of ``rows``, in place."""
+    """Move a ``table`` [n, d] and both its moments, in place, from ``start`` to ``stop`` of the distinct ``rows`` [r].
+
+    ``numbers`` are β₁ and β₂, 1 − β₁ and 1 − β₂ (which single precision could not subtract), √(1 − β₂ᵗ), the learning
+    rate over 1 − β₁ᵗ, and ε.
+    """
+    keep, keep_second, new, new_second, scale, rate, epsilon = numbers
     for i in range(start, stop):
         values, m, v, own = table[rows[i]], first[rows[i]], second[rows[i]], gradient[i]  # [d], which vectorizes
         for k in range(len(own)):

@@ -2,6 +2,9 @@
 
 Triples come ordered by user, so that what belongs to them is read and written from front to back. Every gradient is
 summed up by one thread, in the order of the triples, and written once.
+
+Legend: b triples with N negatives each, ``users`` [n, d], ``items`` [m, d] and their ``bias`` [m, 1], or [0, 1] for
+none; ``item`` [b, 1 + N] are rows of items, the positive first, and ``steps`` the gradient of each score.
 """
 
 from __future__ import annotations
@@ -18,29 +21,24 @@ from mcne.kernels.compilation import compiled
 from mcne.kernels.numba.rows import grouped
 
 Array = NDArray[Any]
+Arrays = tuple[Array, ...]
 
 LARGE = 1e300
 """Where a product of numbers up to 2 ends, lest it overflow, and its logarithm is taken."""
 
 
 @compiled
-def by_user(
-    users: Array,  # [n, d]
-    items: Array,  # [m, d]
-    bias: Array,  # [m], or none
-    item: Array,  # [b, 1 + N] rows of items, the positive first
-    first: Array,  # [n + 1] where the triples of a user begin
-    steps: Array,  # [b, 1 + N] out: the gradient of each score
-    of_users: Array,  # [n, d] out: the gradient of the mean over all triples
-    start: int,
-    stop: int,
-) -> Any:
-    """Eq. 7 of the users from ``start`` to ``stop``: the sum of ``−ln σ(s_p − s_n)``."""
+def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: Array, start: int, stop: int) -> Any:
+    """Eq. 7 of the users from ``start`` to ``stop``, whose triples begin at ``first`` [n + 1]: the sum of
+    ``−ln σ(s_p − s_n)``. Writes ``steps``, and ``of_users`` [n, d], the gradient of the mean over all triples.
+    """
+    users, items, bias = tables
     zero, one = users.dtype.type(0), users.dtype.type(1)
     width, per_triple = users.shape[1], item.shape[1]
     each = users.dtype.type(1 / (len(item) * (per_triple - 1)))
     own, of_own = np.empty(width, users.dtype), np.empty(width, users.dtype)  # copies, so that loops vectorize
-    has_bias, loss, product = len(bias) > 0, 0.0, 1.0
+    has_bias = len(bias) > 0
+    loss, product = 0.0, 1.0
     for u in range(start, stop):
         own[:] = users[u]
         of_own[:] = zero
@@ -48,11 +46,12 @@ def by_user(
             step = steps[i]
             for s in range(per_triple):  # scores first: none of these reads waits for another
                 other = items[item[i, s]]
-                score = bias[item[i, s]] if has_bias else zero
+                score = bias[item[i, s], 0] if has_bias else zero
                 for k in range(width):
                     score += own[k] * other[k]
                 step[s] = score
-            above, pull = step[0], zero
+            above = step[0]
+            pull = zero
             for s in range(1, per_triple):
                 difference = step[s] - above
                 decayed = np.exp(-abs(difference))
@@ -73,18 +72,12 @@ def by_user(
 
 
 @compiled
-def by_item(
-    users: Array,
-    steps: Array,  # [b · (1 + N)]
-    first: Array,  # [m + 1] where the scores of an item begin
-    scores: Array,  # [b · (1 + N)] scores by item
-    owner: Array,  # [b · (1 + N)] and their users
-    of_items: Array,  # [m, d] out
-    of_bias: Array,  # [m] out, or none
-    start: int,
-    stop: int,
-) -> None:
-    """What the triples add to the gradients of the items from ``start`` to ``stop``."""
+def by_item(users: Array, steps: Array, places: Arrays, of_items: Array, of_bias: Array, start: int, stop: int) -> None:
+    """Write what the triples add to the gradients of the items from ``start`` to ``stop``.
+
+    ``places`` are where the scores of an item begin, [m + 1], the scores by item, [b · (1 + N)], and their users.
+    """
+    first, scores, owner = places
     of_own = np.empty(users.shape[1], users.dtype)  # a copy, so that loops vectorize
     for j in range(start, stop):
         of_own[:] = 0
@@ -96,7 +89,7 @@ def by_item(
                 of_own[k] += step * other[k]
         of_items[j] = of_own
         if len(of_bias):
-            of_bias[j] = total
+            of_bias[j, 0] = total
 
 
 @compiled
@@ -121,35 +114,35 @@ def add_decay(out: Array, gradient: Array, rows: Array, share: Array, ranking: A
 
 
 class Rank(torch.autograd.Function):
-    """:func:`mcne.kernels.triples.rank`, both numbers in one tensor; ``bias`` [m, 1], or [0, 1] for none."""
+    """:func:`mcne.kernels.triples.rank`, both numbers in one tensor."""
 
     @staticmethod
     def forward(
         ctx: Any, users: Tensor, items: Tensor, bias: Tensor, user: Tensor, positive: Tensor, negative: Tensor
     ) -> Tensor:
         """See the function."""
-        tables = [each.detach().contiguous().numpy() for each in (users, items)]
-        numbers, kind = bias.detach().reshape(-1).numpy(), tables[0].dtype  # [m], or none
+        tables = tuple(each.detach().contiguous().numpy() for each in (users, items, bias))
+        of_tables = tuple(np.empty_like(table) for table in tables)
+        kind = tables[0].dtype
         first, order = grouped(user.contiguous().numpy(), len(users))  # by user, as the kernels want them
         item = torch.cat([positive[:, None], negative], dim=1).index_select(0, torch.from_numpy(order)).numpy()
         first_of_item, scores = grouped(item, len(items))
         owner = np.repeat(np.arange(len(users)), item.shape[1] * np.diff(first))[scores]
-        of_tables, of_numbers = [np.empty_like(table) for table in tables], np.empty_like(numbers)
-        steps, losses = np.empty(item.shape, kind), np.zeros(BLOCKS)
+        steps = np.empty(item.shape, kind)
+        losses = np.zeros(BLOCKS)
 
         def rank_users(start: int, stop: int, block: int) -> None:
-            losses[block] = by_user(*tables, numbers, item, first, steps, of_tables[0], start, stop)
+            losses[block] = by_user(tables, item, first, steps, of_tables[0], start, stop)
 
-        by_score = (tables[0], steps.reshape(-1), first_of_item, scores, owner, of_tables[1], of_numbers)
+        by_score = (tables[0], steps.reshape(-1), (first_of_item, scores, owner), *of_tables[1:])
         numbers_read = item.size * users.shape[1]
         in_blocks(len(users), rank_users, numbers=numbers_read)
         in_blocks(len(items), lambda start, stop, _: by_item(*by_score, start, stop), numbers=numbers_read)
         liked, drawn = np.bincount(item[:, 0], minlength=len(items)), np.diff(first_of_item)
         user_share = (np.diff(first) / len(item)).astype(kind)
         share = ((liked + (drawn - liked) / negative.shape[1]) / len(item)).astype(kind)
-        ctx.tables = [*tables, numbers[:, None]]
-        ctx.of_tables = [*of_tables, of_numbers[:, None]]
-        ctx.shares = [user_share, share, share[: len(numbers)]]
+        ctx.tables, ctx.of_tables = tables, of_tables
+        ctx.shares = [user_share, share, share[: len(bias)]]
         total = sum(decay(table, each) for table, each in zip(ctx.tables, ctx.shares, strict=True))
         return torch.tensor([losses.sum() / negative.numel(), total], dtype=users.dtype)
 

@@ -28,17 +28,11 @@ LINK_NUMBERS_AT_ONCE, LINK_NUMBERS_PER_WARP = 2048, 1024
 
 
 @triton.jit
-def _attention(
-    near,  # [m, B, T]
-    own,  # [B, T] the receiver's row of the other half
-    scores,  # [T]
-    j,  # [E] senders of some edges to the receiver
-    is_edge,  # [E]
-    row_near: tl.constexpr,
-    n_b: tl.constexpr,
-    n_t: tl.constexpr,
-):
-    """Eq. 4–5 along edges to one receiver, [E, B], still to be divided by the sum of a row."""
+def _attention(near, own, scores, j, is_edge, row_near: tl.constexpr, n_b: tl.constexpr, n_t: tl.constexpr):
+    """Eq. 4–5 along edges from senders ``j`` [E] to one receiver, [E, B], still to be divided by the sum of a row.
+
+    ``near`` [m, B, T], ``own`` [B, T] is the receiver's row of the other half, ``scores`` [T].
+    """
     b, t = tl.arange(0, block(n_b)), tl.arange(0, block(n_t))
     is_t = t < n_t
     logits = tl.full((j.shape[0], block(n_b)), float("-inf"), tl.float32)
@@ -113,7 +107,8 @@ def backward_of_logits(
     is_d, is_s = d < n_d, s < n_s
     if tl.load(has_neighbors + r):
         j = tl.load(sender + r * n_s + s, mask=is_s, other=0).to(tl.int64)
-        edge, is_kept = (r * n_s + s)[:, None] * n_b + b[None, :], is_s[:, None] & (b < n_b)[None, :]
+        edge = (r * n_s + s)[:, None] * n_b + b[None, :]
+        is_kept = is_s[:, None] & (b < n_b)[None, :]
         each = tl.load(gradient + r * row_gradient + d, mask=is_d, other=0.0) / n_s  # [D]
         sent = tl.load(vectors + j[:, None] * n_d + d[None, :], mask=is_s[:, None] & is_d[None, :], other=0.0)
         sent *= each[None, :]
@@ -147,7 +142,8 @@ def backward_by_receiver(
     piece = tl.program_id(0).to(tl.int64)
     s, t = tl.arange(0, block(n_s)), tl.arange(0, block(n_t))
     is_t, is_s = t < n_t, s < n_s
-    scores, total = tl.load(score + t, mask=is_t, other=0.0), tl.zeros((block(n_t),), tl.float32)
+    scores = tl.load(score + t, mask=is_t, other=0.0)
+    total = tl.zeros((block(n_t),), tl.float32)
     for r in range(piece, n, tl.num_programs(0)):
         is_receiving = tl.load(has_neighbors + r)
         is_edge = is_s & is_receiving
@@ -198,9 +194,8 @@ def backward_by_sender(
     some, last = tl.load(start + j), tl.load(stop + j)
     n_parts: tl.constexpr = (n_d + block_c - 1) // block_c
     if part < n_parts:
-        e, d = tl.arange(0, block_e), part * block_c + tl.arange(0, block_c)
-        is_d, b = d < n_d, tl.arange(0, block(n_b))
-        is_b = (b < n_b)[None, :]
+        e, d, b = tl.arange(0, block_e), part * block_c + tl.arange(0, block_c), tl.arange(0, block(n_b))
+        is_d, is_b = d < n_d, (b < n_b)[None, :]
         own = tl.load(order + last - 1, mask=last > some, other=0).to(tl.int64) - n_edges  # the receiver, or below 0
         total = tl.zeros((block_c,), tl.float32)
         edge = tl.load(order + some + e, mask=some + e < last, other=n_edges).to(tl.int64)

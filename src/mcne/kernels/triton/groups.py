@@ -2,6 +2,9 @@
 
 How many distinct ones there are is never known to the host: all sizes are those of the most that there can be, and
 what is not used is filled up.
+
+Legend: L keys below ``none``. Put in order they are ``ordered``, and ``order`` is where each of them comes from; those
+of a row are from ``start`` to before ``stop``. What is ``other_…`` is of a second kind of keys, after the first.
 """
 
 from __future__ import annotations
@@ -40,19 +43,10 @@ class Distinct:
 
 
 @triton.jit(do_not_specialize=SIZES)
-def _place(
-    keys,  # [L₀ + L₁] keys of the one kind, and then of the other
-    ordered,  # [L₀ + L₁] out: those of each kind in order
-    order,  # [L₀ + L₁] out: where they come from, counted from the first of their kind
-    length,  # L₀
-    other_length,  # L₁
-    none,
-    other_none,
-    block_i: tl.constexpr,
-    block: tl.constexpr,
-):
-    """Count the keys of its kind that come before each."""
-    part, n_first = tl.program_id(0), tl.cdiv(length, block_i)
+def _place(keys, ordered, order, length, other_length, none, other_none, block_i: tl.constexpr, block: tl.constexpr):
+    """Count the keys of its kind that come before each; ``order`` is counted from the first of each kind."""
+    part = tl.program_id(0)
+    n_first = tl.cdiv(length, block_i)
     if part >= n_first:
         part, keys, ordered, order = part - n_first, keys + length, ordered + length, order + length
         length, none = other_length, other_none
@@ -117,18 +111,8 @@ def _begins(ordered, begins, length, none, block: tl.constexpr):
 
 
 @triton.jit
-def _assign(
-    ordered,  # [L] keys in order
-    order,  # [L] where they come from
-    counted,  # [L] how many different ones there are up to each
-    distinct_keys,
-    rows,
-    start,
-    stop,
-    length,
-    none,
-    block: tl.constexpr,
-):
+def _assign(ordered, order, counted, distinct_keys, rows, start, stop, length, none, block: tl.constexpr):
+    """All that :class:`Distinct` says; ``counted`` [L] are the different keys up to each."""
     i = tl.program_id(0) * block + tl.arange(0, block)
     is_here = i < length
     key = tl.load(ordered + i, mask=is_here, other=none)
@@ -143,19 +127,11 @@ def _assign(
 
 
 @triton.jit
-def _bound(
-    ordered,  # [L] keys in order, counted from ``base``
-    order,  # [L] where they come from, counted from ``first``
-    places,  # [L] out
-    start,  # [rows] out
-    stop,  # [rows] out
-    length,
-    base,
-    first,
-    none,
-    block: tl.constexpr,
-):
-    """Where the keys of each row begin and end, and where each comes from; keys are their rows."""
+def _bound(ordered, order, places, start, stop, length, base, first, none, block: tl.constexpr):
+    """Where the keys of each row begin and end, and the ``places`` [L] where each comes from.
+
+    A key is its row plus ``base``; where it comes from is counted from ``first``.
+    """
     i = tl.program_id(0) * block + tl.arange(0, block)
     is_here = i < length
     key = tl.load(ordered + i, mask=is_here, other=0).to(tl.int32) - base
@@ -172,7 +148,8 @@ def distinct(keys: Tensor, *, most: int, none: int) -> Distinct:
     if max(len(keys), most) <= FEW:
         return distinct_few(keys, (len(keys), 0), most=(most, 0), none=(none, 0))[0]
     ordered, order = torch.sort(keys, stable=True)
-    begins, rows = keys.new_empty(len(keys), dtype=torch.int32), torch.empty_like(order)
+    begins = keys.new_empty(len(keys), dtype=torch.int32)
+    rows = torch.empty_like(order)
     distinct_keys = torch.full((most,), NOBODY, dtype=torch.int64, device=keys.device)
     start, stop = torch.zeros(2, most, dtype=torch.int32, device=keys.device)
     grid = (triton.cdiv(len(keys), AT_ONCE),)
@@ -186,7 +163,8 @@ def distinct_few(
     keys: Tensor, lengths: tuple[int, int], *, most: tuple[int, int], none: tuple[int, int]
 ) -> tuple[Distinct, Distinct]:
     """The same of two kinds of keys, the one after the other, up to ``FEW`` of each, in two launches."""
-    ordered, order, rows = torch.empty_like(keys), *keys.new_empty(2, len(keys), dtype=torch.int64)
+    ordered = torch.empty_like(keys)
+    order, rows = keys.new_empty(2, len(keys), dtype=torch.int64)
     distinct_keys = keys.new_empty(sum(most), dtype=torch.int64)
     start, stop = keys.new_empty(2, sum(most), dtype=torch.int32)
     grid = (sum(triton.cdiv(length, PLACED_AT_ONCE) for length in lengths),)

@@ -119,7 +119,8 @@ class MessageLayer(torch.autograd.Function):
         vectors, masks, project, score, combine = (
             each.contiguous() for each in (vectors, masks, project, score, combine)
         )
-        n_d, weights = vectors.shape[1], halves(project, masks)  # [2, B · T, D]
+        n_d = vectors.shape[1]
+        weights = halves(project, masks)  # [2, B · T, D]
         joined = vectors.new_empty(len(hop.receiver), 2 * n_d)  # [h_N, u] of Eq. 6
         messages, own = joined.chunk(2, dim=1)
         gather(vectors, hop.receiver, into=own)
@@ -137,7 +138,8 @@ class MessageLayer(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """By receiver first and then by sender."""
         project, combine, weights, joined, shares, sums, vectors, near, here, score, masks = ctx.saved_tensors
-        hop, gradient, n_d = ctx.hop, gradients[0].contiguous(), vectors.shape[1]
+        hop, n_d = ctx.hop, vectors.shape[1]
+        gradient = gradients[0].contiguous()
         edges = Edges(vectors, near, here, score, masks, hop.sender, hop.has_neighbors)
         of_messages, of_own = (gradient @ combine).chunk(2, dim=1)
         if hop.is_of_all:  # as they were made: both halves of a row side by side
@@ -164,16 +166,11 @@ class MessageLayer(torch.autograd.Function):
 
 
 @triton.jit
-def _halves(
-    project,  # [T, 2D]
-    masks,  # [B, D]
-    first,  # [B, T, D] out
-    second,  # [B, T, D] out
-    n_t: tl.constexpr,
-    n_d: tl.constexpr,
-):
+def _halves(project, masks, first, second, n_t: tl.constexpr, n_d: tl.constexpr):
+    """Write both halves, each [B, T, D]."""
     row, d = tl.program_id(0), tl.arange(0, block(n_d))
-    is_d, at = d < n_d, row % n_t * 2 * n_d + d
+    is_d = d < n_d
+    at = row % n_t * 2 * n_d + d
     mask = tl.load(masks + row // n_t * n_d + d, mask=is_d, other=0.0)
     tl.store(first + row * n_d + d, mask * tl.load(project + at, mask=is_d, other=0.0), mask=is_d)
     tl.store(second + row * n_d + d, mask * tl.load(project + at + n_d, mask=is_d, other=0.0), mask=is_d)
@@ -214,7 +211,8 @@ def _of_halves(
         tl.store(of_project + at * 2 * n_d + n_d + d, right, mask=is_d)
     elif at < n_t + n_b * n_columns:
         row, column = (at - n_t) // n_columns, (at - n_t) % n_columns * block_c + tl.arange(0, block_c)
-        t, i, is_column = tl.arange(0, block_t), tl.arange(0, block_i), column < n_d
+        t, i = tl.arange(0, block_t), tl.arange(0, block_i)
+        is_column = column < n_d
         total = tl.zeros((block_c,), tl.float32)
         for some in range(0, n_t, block_t):
             both = ((some + t) < n_t)[:, None] & is_column[None, :]
@@ -229,8 +227,9 @@ def _of_halves(
             total += tl.sum(tl.load(more_masks + piece, mask=both, other=0.0), axis=0)
         tl.store(of_masks + row * n_d + column, total, mask=is_column)
     else:
-        k, of_all = (at - n_t - n_b * n_columns) * block_c + tl.arange(0, block_c), tl.zeros((block_c,), tl.float32)
-        place, is_k = tl.arange(0, block_i), k < n_t
+        k, place = (at - n_t - n_b * n_columns) * block_c + tl.arange(0, block_c), tl.arange(0, block_i)
+        is_k = k < n_t
+        of_all = tl.zeros((block_c,), tl.float32)
         for some in range(0, n_scores, block_i):
             both = ((some + place) < n_scores)[:, None] & is_k[None, :]
             of_all += tl.sum(tl.load(scores + (some + place)[:, None] * n_t + k[None, :], mask=both, other=0.0), axis=0)
@@ -283,15 +282,8 @@ class MaskedHalves(torch.autograd.Function):
 
 
 @triton.jit
-def _backward_to_receivers(
-    gradient,  # [n, D]
-    order,
-    start,
-    stop,
-    of_vectors,  # [m, D] out
-    n_edges,
-    n_d: tl.constexpr,
-):
+def _backward_to_receivers(gradient, order, start, stop, of_vectors, n_edges, n_d: tl.constexpr):
+    """Write ``of_vectors`` [m, D], given the ``gradient`` of the receivers [n, D]."""
     j = tl.program_id(0).to(tl.int64)
     d = tl.arange(0, block(n_d))
     last = tl.load(stop + j)
@@ -316,21 +308,14 @@ class Receivers(torch.autograd.Function):
         groups, (m, n_d) = ctx.groups, ctx.shape
         of_vectors = gradients[0].new_empty(m, n_d)
         _backward_to_receivers[(m,)](
-            *(gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors),
-            *(ctx.n_edges, n_d),
+            gradients[0].contiguous(), groups.order, groups.start, groups.stop, of_vectors, ctx.n_edges, n_d
         )
         return of_vectors, None, None, None
 
 
 @triton.jit
-def _mean(
-    vectors,  # [m, D]
-    sender,  # [n, S]
-    has_neighbors,  # [n]
-    messages,  # [n, D] out
-    n_s: tl.constexpr,
-    n_d: tl.constexpr,
-):
+def _mean(vectors, sender, has_neighbors, messages, n_s: tl.constexpr, n_d: tl.constexpr):
+    """Write ``messages`` [n, D]: the mean of ``vectors`` [m, D] by ``sender`` [n, S], zeros where nobody is heard."""
     r = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, block(n_s)), tl.arange(0, block(n_d))
     is_d, is_s = d < n_d, s < n_s

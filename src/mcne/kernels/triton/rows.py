@@ -48,10 +48,12 @@ def _adam(
 ):
     i = tl.program_id(0).to(tl.int64)
     d = tl.arange(0, block(width))
-    row, done = tl.load(rows + i), tl.load(steps).to(tl.float64)
+    row = tl.load(rows + i)
+    done = tl.load(steps).to(tl.float64)
     scale = tl.sqrt(1.0 - tl.exp(done * log_keep_second)).to(tl.float32)
     rate = (learning_rate / (1.0 - tl.exp(done * log_keep))).to(tl.float32)
-    at, is_here = row * width + d, d < width * (row >= 0).to(tl.int32)
+    at = row * width + d
+    is_here = d < width * (row >= 0).to(tl.int32)
     own = tl.load(gradient + i * width + d, mask=is_here, other=0.0)
     m = keep * tl.load(first + at, mask=is_here, other=0.0) + (1.0 - keep) * own
     v = keep_second * tl.load(second + at, mask=is_here, other=0.0) + (1.0 - keep_second) * own * own
@@ -83,7 +85,8 @@ def _adam_all(
     at = piece * block + tl.arange(0, block)
     for k in tl.static_range(len(tables)):
         if which == k and piece * block < sizes[k]:
-            is_here, done = at < sizes[k], tl.load(steps[k]).to(tl.float64)
+            is_here = at < sizes[k]
+            done = tl.load(steps[k]).to(tl.float64)
             scale = tl.sqrt(1.0 - tl.exp(done * log_keep_second)).to(tl.float32)
             rate = (learning_rate / (1.0 - tl.exp(done * log_keep))).to(tl.float32)
             own = tl.load(gradients[k] + at, mask=is_here, other=0.0)
@@ -117,25 +120,16 @@ def adam(
     _adam[(len(rows),)](*tensors, learning_rate, *CONSTANTS, table.shape[1])
 
 
-def adam_all(
-    tables: Sequence[Tensor],
-    firsts: Sequence[Tensor],
-    seconds: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    *,
-    steps: Sequence[Tensor],
-    turned: Tensor,
-    learning_rate: float,
-) -> None:
-    """Move whole tables of any shapes after so many ``steps`` each, in one launch.
+def adam_all(moved: Sequence[tuple[Tensor, ...]], *, turned: Tensor, learning_rate: float) -> None:
+    """Move whole tables of any shapes in one launch: each with both its moments, its gradient and its steps, [].
 
     The first ``len(turned)`` stay in [−1, 1], and how often a value changed its side of 0 is added to ``turned``
     [bounded, pieces of the largest], to a place of its own in each program.
     """
+    tables, *others = zip(*moved, strict=True)
     sizes = tuple(table.numel() for table in tables)
     _adam_all[(pieces_of(max(sizes)), len(tables))](
-        *(tuple(each) for each in (tables, firsts, seconds, gradients, steps)),
-        *(sizes, turned, learning_rate, *CONSTANTS, len(turned), AT_ONCE),
+        *(tables, *others, sizes, turned, learning_rate, *CONSTANTS, len(turned), AT_ONCE)
     )
 
 

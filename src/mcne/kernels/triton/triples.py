@@ -4,7 +4,9 @@ Scores take one kernel. The gradient takes one for each triple's user, and then 
 users, items and masks. Nothing is added to by two programs.
 
 Legend: n users, m items, T triples (b of each behavior, one behavior after the other), N negatives each, C behaviors,
-D width.
+D width. ``users`` are [n, D] and ``items`` [m, D], ``masks`` [C, D] and ``bias`` [m] or None. ``user`` [T] and
+``item`` [T, 1 + N], the positive first, are rows of these. ``steps`` [T, 1 + N] are the gradients of scores in the mean
+of their behavior, ``of_own`` [T, D] those of u|c. ``order`` has the places of a row from ``start`` to before ``stop``.
 """
 
 from __future__ import annotations
@@ -28,19 +30,8 @@ COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
 
 
 @triton.jit
-def _score(
-    users,  # [n, D]
-    masks,  # [C, D] or None
-    items,  # [m, D]
-    bias,  # [m] or None
-    user,  # [T]
-    item,  # [T, 1 + N]
-    steps,  # [T, 1 + N] out: the gradient of each score in the mean of its behavior
-    parts,  # [T, 2] out: what a triple adds to the loss of its behavior, and to its L2
-    per_behavior,  # b
-    n_n: tl.constexpr,
-    n_d: tl.constexpr,
-):
+def _score(users, masks, items, bias, user, item, steps, parts, per_behavior, n_n: tl.constexpr, n_d: tl.constexpr):
+    """Write ``steps``, and ``parts`` [T, 2]: what a triple adds to the loss of its behavior, and to its L2."""
     i = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, block(n_n)), tl.arange(0, block(n_d))
     is_n, is_d = s < n_n, d < n_d
@@ -70,15 +61,8 @@ def _score(
 
 
 @triton.jit
-def _total(
-    parts,
-    ranking,  # [C] out: the loss of each behavior
-    decay,  # [] out: the mean of their L2
-    n_behaviors,
-    per_behavior,
-    block_b: tl.constexpr,
-    block_i: tl.constexpr,
-):
+def _total(parts, ranking, decay, n_behaviors, per_behavior, block_b: tl.constexpr, block_i: tl.constexpr):
+    """Write the loss of each behavior to ``ranking`` [C], and the mean of their L2 to ``decay`` []."""
     c, i = tl.arange(0, block_b), tl.arange(0, block_i)
     losses, squares = tl.zeros((block_b,), tl.float32), tl.zeros((block_b,), tl.float32)
     for some in range(0, per_behavior, block_i):
@@ -122,17 +106,8 @@ def _of_triples(
 
 
 @triton.jit
-def _of_users(
-    masks,
-    of_own,
-    order,  # [T] triples by user
-    start,  # [n]
-    stop,  # [n]
-    of_users,  # [n, D] out
-    per_behavior,
-    n_d: tl.constexpr,
-    block_i: tl.constexpr,
-):
+def _of_users(masks, of_own, order, start, stop, of_users, per_behavior, n_d: tl.constexpr, block_i: tl.constexpr):
+    """Write ``of_users`` [n, D]; places in ``order`` are triples."""
     row = tl.program_id(0).to(tl.int64)
     i, d = tl.arange(0, block_i), tl.arange(0, block(n_d))
     is_d = d < n_d
@@ -162,8 +137,8 @@ def _of_items(
     of_ranking,
     of_decay,
     order,  # [T · (1 + N)] scores by item
-    start,  # [m]
-    stop,  # [m]
+    start,
+    stop,
     of_items,  # [m, D] out
     of_bias,  # [m] out, or None
     n_behaviors,
@@ -183,7 +158,8 @@ def _of_items(
         is_here = some + i < last
         score = tl.load(order + some + i, mask=is_here, other=0)
         triple = score // (n_n + 1)
-        behavior, both = triple // per_behavior, is_here[:, None] & is_d[None, :]
+        behavior = triple // per_behavior
+        both = is_here[:, None] & is_d[None, :]
         step = tl.load(steps + score, mask=is_here, other=0.0) * tl.load(of_ranking + behavior)
         who = tl.load(user + triple, mask=is_here, other=0)
         own = tl.load(users + who[:, None] * n_d + d[None, :], mask=both, other=0.0)
@@ -236,11 +212,13 @@ class Rank(torch.autograd.Function):
         """See the function."""
         users, items = users.contiguous(), items.contiguous()
         masks = None if masks is None else masks.contiguous()
-        (n_triples, per_triple), n_d, each = triples.item.shape, users.shape[1], triples.per_behavior
+        (n_triples, per_triple), n_d = triples.item.shape, users.shape[1]
+        each = triples.per_behavior
         n_n, n_behaviors = per_triple - 1, n_triples // each
         steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
         _score[(n_triples,)](*(users, masks, items, bias, triples.user, triples.item, steps, parts, each, n_n, n_d))
-        ranking, decay, wide = users.new_empty(n_behaviors), users.new_empty(()), block(n_behaviors)
+        ranking, decay = users.new_empty(n_behaviors), users.new_empty(())
+        wide = block(n_behaviors)
         _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
         ctx.save_for_backward(users, masks, items, bias, steps)
         ctx.triples = triples
@@ -250,7 +228,8 @@ class Rank(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """See the function."""
         users, masks, items, bias, steps = ctx.saved_tensors
-        triples, n_n, n_d = ctx.triples, steps.shape[1] - 1, users.shape[1]
+        triples = ctx.triples
+        n_n, n_d = steps.shape[1] - 1, users.shape[1]
         user, item, by_user, by_item = triples.user, triples.item, triples.by_user, triples.by_item
         upstream = [each.contiguous() for each in gradients]
         counts = (len(user) // triples.per_behavior, triples.per_behavior)
