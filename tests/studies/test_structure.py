@@ -17,14 +17,15 @@ from mcne.data.graph import undirected
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.studies.engine import result_of
 from mcne.studies.structure import (
+    NEEDED,
     STUDY,
     Repetition,
     StructureStudy,
     collect,
     measured,
     page,
-    read_cell,
     settings_by_method,
     trained,
     write,
@@ -301,4 +302,4 @@ def test_settings_reach_the_methods_that_have_them() -> None:
 def test_a_damaged_cell(tmp_path: Path) -> None:
     (tmp_path / "cell.json").write_text("[1]")
     with pytest.raises(ArtifactError, match=r"cell\.json: damaged.*remove"):
-        read_cell(tmp_path)
+        result_of(tmp_path, needs=NEEDED)

@@ -10,8 +10,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -60,73 +60,56 @@ class Kind(StrEnum):
 
 RECORDS = {Kind.structure: "study.json", Kind.new_users: "request.json"}
 """What these kinds keep of their beginning in place of ``data.json``."""
-RESULTS = {Kind.comparison: "table.json", Kind.sweep: "sweep.json", Kind.structure: "structure.json"}
-"""Files that only these kinds write, once a task is done; a transfer study is recognized by its bases before that."""
 
 
-def kinds_of(directory: Path) -> tuple[str, ...]:
-    """The kind of the study in a directory, if any; if it is not kept, as in early versions, the content decides."""
-    prints = _read_prints(directory)
-    if "kind" in prints:
-        return (str(prints["kind"]),)
-    if "dataset" not in prints:
-        recorded = tuple(kind for kind, name in RECORDS.items() if (directory / name).is_file())
-        if recorded or not any(each.is_dir() for place in (CELLS, BASES) for each in directory.glob(f"{place}/*")):
-            return recorded[:1]
-    if "behavior" in prints or (directory / BASES).is_dir():
-        return (Kind.transfer,)
-    return kinds_of_results(directory) or (Kind.comparison, Kind.sweep, Kind.timing)  # whose cells are the same
-
-
-def kinds_of_results(directory: Path) -> tuple[str, ...]:
-    """The kinds whose results are in a directory, which may be copies."""
-    return tuple(kind for kind, name in RESULTS.items() if (directory / name).is_file())
-
-
-def named(*kinds: str) -> str:
-    """As in "a comparison or a sweep"."""
-    return " or ".join(f"a {kind}" for kind in kinds)
+def kind_of(directory: Path) -> str | None:
+    """The kind of the study in a directory, if any."""
+    if kind := _read_prints(directory).get("kind"):
+        return str(kind)
+    return next((kind for kind, name in RECORDS.items() if (directory / name).is_file()), None)
 
 
 def check_kind(out: Path, kind: Kind) -> None:
-    """Refuse a directory that is not empty, unless it contains a study of this kind; nothing is written."""
+    """Refuse a directory that is not empty, unless it contains a study of this kind; nothing is written.
+
+    Trainings whose ``data.json`` was removed belong to whoever continues them: their names tell them apart.
+    """
     if not out.exists():
         return
     if not out.is_dir():
-        raise UsageError(f"{out}: is a file, and {named(kind)} needs a directory; choose another --out")
+        raise UsageError(f"{out}: is a file, and a {kind} needs a directory; choose another --out")
     # listed before its kind is read: a study that another process begins in between is recognized, or not seen
     names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
-    kinds = kinds_of(out)
-    if kinds and kind not in kinds:
-        raise UsageError(f"{out}: already contains {named(*kinds)}, and this is {named(kind)}; choose another --out")
-    if names and not kinds:
+    before = kind_of(out)
+    if before not in (None, kind):
+        raise UsageError(f"{out}: already contains a {before}, and this is a {kind}; choose another --out")
+    has_trainings = any(each.is_dir() for place in (CELLS, BASES) for each in out.glob(f"{place}/*"))
+    if names and before is None and not has_trainings:
         more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
         raise UsageError(
-            f"{out}: is not empty and is not {named(kind)} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
+            f"{out}: is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
             "directory or another --out"
         )
 
 
-def claim(out: Path, kind: Kind, name: str, join: Callable[[Path], Mapping[str, Any]]) -> None:
-    """Begin a study or continue it; ``join`` compares a file with what is asked for, and returns what to keep in it."""
+@contextmanager
+def claimed(out: Path, kind: Kind) -> Iterator[None]:
+    """Hold a directory that is free, or contains a study of this kind, while what it is about is written down."""
     check_kind(out, kind)
     with locked(out, wait=True):
         check_kind(out, kind)
-        write_json(out / name, join(out / name))
+        yield
 
 
 def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
     """Begin a study on data with these fingerprints, or continue it; a directory of other data is refused."""
-
-    def join(path: Path) -> Mapping[str, Any]:
-        before = _read_prints(path.parent)
+    with claimed(out, kind):
+        before = _read_prints(out)
         if differing := difference(before, prints):
             raise ArtifactError(
                 f"{out}: was started on other data ({differing}); restore it, or compare in another directory"
             )
-        return {"kind": kind, **before, **prints}
-
-    claim(out, kind, PRINTS, join)
+        write_json(out / PRINTS, {"kind": kind, **before, **prints})
 
 
 def difference(theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
@@ -205,9 +188,9 @@ def read_result(directory: Path, name: str = RESULT, *, needs: Sequence[str] = N
     return result
 
 
-def result_of(directory: Path) -> dict[str, Any] | None:
+def result_of(directory: Path, *, needs: Sequence[str] = NEEDED) -> dict[str, Any] | None:
     """The result of a task, once it is done."""
-    return read_result(directory) if is_done(directory) else None
+    return read_result(directory, needs=needs) if is_done(directory) else None
 
 
 def removal(directory: Path) -> str:
@@ -385,11 +368,9 @@ def merge(other: Path, out: Path) -> int:
         if not (other / needed).exists():
             raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
     theirs, ours = (read_json(place / PRINTS, step="restore it, or copy it again") for place in (other, out))
-    kinds = kinds_of(other)
-    if Kind.comparison not in kinds:
-        raise DataError(
-            f"{other}: {named(*kinds) or 'no study'}, but cells are taken over from a comparison alone; name one"
-        )
+    if (kind := theirs.get("kind")) != Kind.comparison:
+        what = f"a {kind}" if kind else "no study"
+        raise DataError(f"{other}: {what}, but cells are taken over from a comparison alone; name one")
     if differing := difference(theirs, ours):
         raise ArtifactError(f"{other}: a comparison on other data ({differing})")
     for left in (out / CELLS).glob(".*.partial"):

@@ -21,7 +21,7 @@ from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users
-from mcne.files import read_json
+from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, refusal
 from mcne.randomness import Stream
 from mcne.studies import engine
@@ -74,12 +74,21 @@ class Trial:
         config, schedule = training.resolved(self.method, self.given)
         request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
-        engine.claim(out, Kind.new_users, RECORDS[Kind.new_users], partial(_joined, request))
+        with engine.claimed(out, Kind.new_users):
+            path = out / RECORDS[Kind.new_users]
+            before = read_json(path, step="choose another --out") if path.is_file() else request
+            if before != request:
+                different = ", ".join(name for name in request if before.get(name) != request[name])
+                raise ArtifactError(
+                    f"{out}: contains another trial (other {different}); repeat what it was started with, or choose "
+                    "another --out"
+                )
+            write_json(path, request)
         tasks = []
         for seed in range(seeds):
-            title = f"seed {seed}"
             work = partial(self._seed, dataset, seed, reporting)
-            tasks.append(Task(out / f"seed-{seed}", work, title, RESULT, keeps_run=True, needs=("users", "ways")))
+            needs = ("users", "ways")
+            tasks.append(Task(out / f"seed-{seed}", work, f"seed {seed}", RESULT, keeps_run=True, needs=needs))
         failed = engine.run_missing(tasks, "seeds", Resources(device), say=say, about=_about)
         if failed:
             raise next(iter(failed.values()))
@@ -260,15 +269,3 @@ def _popularity(held: HeldOut) -> Scorer:
     counted = TrainingData.of(held.kept, held.kept_split)
     everyone = TrainingData(held.whole.graph, counted.names, counted.n_items, counted.pairs)
     return Popularity(everyone, PopularityConfig(), seed=0, device=torch.device("cpu")).scorer()
-
-
-def _joined(request: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The same request as before, if there was one; more seeds may join those that are done."""
-    before = read_json(path, step="choose another --out") if path.is_file() else request
-    if before != request:
-        different = ", ".join(name for name in request if before.get(name) != request[name])
-        raise ArtifactError(
-            f"{path.parent}: contains another trial (other {different}); repeat what it was started with, or choose "
-            "another --out"
-        )
-    return request
