@@ -317,7 +317,7 @@ def choose(
     return chosen
 
 
-def lacking(results: Mapping[str, Result | None], failures: Mapping[str, str], what: str = "") -> str:
+def lacking(results: Mapping[str, Result | None], failures: Mapping[str, object], what: str = "") -> str:
     """What is missing among results by name, in a line: not finished, failed, diverged; empty if nothing is."""
     of_all = f" of {len(results)} {what}" if what else ""
     missing = [name for name, result in results.items() if result is None]

@@ -122,16 +122,11 @@ class Trial:
         """A run that can be asked and evaluated like any other: its dataset and split are beside it."""
         dataset.save(path / "data")
         split.save(path / "data" / DIRECTORY / SPLIT)
-        with reporting(f"{self.method}, seed {seed}, {path.name} users") as reporter:
+        method, given = self.method, self.given
+        places = {"dataset": "../data", "split": SPLIT}
+        with reporting(f"{method}, seed {seed}, {path.name} users") as reporter:
             return training.Training(
-                self.method,
-                dataset,
-                split,
-                settings=self.given,
-                seed=seed,
-                device=device,
-                places={"dataset": "../data", "split": SPLIT},
-                reporter=reporter,
+                method, dataset, split, settings=given, seed=seed, device=device, places=places, reporter=reporter
             ).run(path / "run", resume=(path / "run").exists())
 
 

@@ -190,15 +190,10 @@ def trained(
     method: str, repetition: Repetition, path: Path, *, settings: Mapping[str, Any], device: torch.device
 ) -> Run:
     """The run of a method that sees the network without its held-out links, and nothing of these."""
-    return Training(
-        method,
-        repetition.dataset,
-        repetition.split,
-        settings=settings,
-        seed=repetition.number,
-        device=device,
-        places={"dataset": "", "split": f"random-{repetition.number}"},
-    ).run(path, resume=True)
+    dataset, split, seed = repetition.dataset, repetition.split, repetition.number
+    places = {"dataset": "", "split": f"random-{seed}"}
+    training = Training(method, dataset, split, settings=settings, seed=seed, device=device, places=places)
+    return training.run(path, resume=True)
 
 
 def measured(embeddings: ConditionalEmbeddings, held_out: HeldOut) -> Iterator[Row]:

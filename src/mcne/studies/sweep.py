@@ -5,11 +5,10 @@ It is a comparison whose rows are the values.
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,8 @@ TIMED_EPOCHS = 5
 
 
 @dataclass(frozen=True)
-class SweepRequest:
-    """What a file or options ask for; checked once they are put together."""
+class Sweep:
+    """One setting at a time over its values, all else equal: the same splits, negatives and seeds."""
 
     method: str = "mcne"
     settings: Mapping[str, Any] = field(default_factory=dict)  # of every training
@@ -41,7 +40,7 @@ class SweepRequest:
     expected: Mapping[str, Pair] = field(default_factory=dict)  # as a plan's, by row
 
     def with_pairs(self, pairs: Sequence[str], repetitions: int, split: str) -> Sweep:
-        """With ``pairs`` in place of settings and values; figures are expected for its own settings and split alone."""
+        """With ``pairs`` in place of settings and values, checked; figures are expected for its own settings alone."""
         replaced = read_values(pairs)
         settings = {name: value for name, value in self.settings.items() if name not in replaced}
         settings |= {name: each[0] for name, each in replaced.items() if len(each) == 1}
@@ -54,18 +53,15 @@ class SweepRequest:
             )
         is_same = settings == self.settings and split == self.split
         expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
-        changed = {"settings": settings, "values": values, "repetitions": repetitions, "split": split}
-        return Sweep(**{**vars(self), **changed, "expected": expected})
+        sweep = replace(self, settings=settings, values=values, repetitions=repetitions, split=split, expected=expected)
+        sweep.check()
+        return sweep
 
-
-@dataclass(frozen=True)
-class Sweep(SweepRequest):
-    """One setting at a time over its values, all else equal: the same splits, negatives and seeds."""
-
-    def __post_init__(self) -> None:
-        own = [each.name for each in dataclasses.fields(entry(self.method).config)]
+    def check(self) -> None:
+        """Refuse settings that the method does not have, and values among which nothing can be swept."""
+        own = [each.name for each in fields(entry(self.method).config)]
         derived = [name for name, whole in SHORTHANDS.items() if whole in own]
-        general = [each.name for each in dataclasses.fields(TrainingSettings)]
+        general = [each.name for each in fields(TrainingSettings)]
         names = [*self.settings, *self.values]
         check_names(f"setting of {self.method}", names, [*own, *derived, *general])
         for name, values in self.values.items():
@@ -86,18 +82,18 @@ class Sweep(SweepRequest):
     @classmethod
     def of_pairs(cls, method: str, pairs: Sequence[str], *, repetitions: int, split: str) -> Sweep:
         """From ``NAME=v1,v2,…`` texts; settings with a single value are fixed."""
-        sweep = SweepRequest(method).with_pairs(pairs, repetitions, split)
+        sweep = cls(method).with_pairs(pairs, repetitions, split)
         title = f"{method}: sensitivity to {' and '.join(sweep.values)}"
         options = " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)
         command = f"mcne sweep {method} --data DATA {options} --repetitions {repetitions} --split {split} --out DIR"
-        return dataclasses.replace(sweep, title=title, command=command)
+        return replace(sweep, title=title, command=command)
 
     @classmethod
     def of_file(
         cls, path: Path, pairs: Sequence[str], *, repetitions: int | None = None, split: str | None = None
     ) -> Sweep:
         """From a TOML file, in which ``pairs`` replace the settings and values of their names."""
-        with plan_of(path, SweepRequest, "mcne sweep") as own:
+        with plan_of(path, cls, "mcne sweep") as own:
             check_names("row of expected", own.expected, _rows(own.values))
             return own.with_pairs(pairs, repetitions or own.repetitions, split or own.split)
 
@@ -116,22 +112,14 @@ class Sweep(SweepRequest):
     def timing(self) -> Sweep:
         """The same values for a few epochs on the first split: trained one at a time, they tell what an epoch takes."""
         epochs = {} if "epochs" in self.values else {"epochs": TIMED_EPOCHS}
-        return dataclasses.replace(self, settings={**self.settings, **epochs}, repetitions=1)
+        return replace(self, settings={**self.settings, **epochs}, repetitions=1)
 
     def plan(self) -> Plan:
         """The comparison whose rows are the values."""
         candidates = {name: self.candidate(*of) for name, of in _rows(self.values).items()}
         rows = {name: ComparedTable(each.method, each.given) for name, each in candidates.items()}
-        return Plan(
-            self.title,
-            self.command,
-            self.repetitions,
-            search=1,
-            reference=next(iter(rows)),
-            expected=self.expected,
-            split=self.split,
-            methods=rows,
-        )
+        plan = Plan(self.title, self.command, self.repetitions, search=1, reference=next(iter(rows)), methods=rows)
+        return replace(plan, split=self.split, expected=self.expected)
 
 
 def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:

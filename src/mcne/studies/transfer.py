@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -139,14 +139,13 @@ class TransferStudy:
         engine.begin(out, Kind.transfer, {"behavior": plan.behavior, "dataset": dataset.fingerprint} | prints)
         return cls(plan, data, out, dataset)
 
-    def directory(self, way: Way, repetition: int) -> Path:
+    def directory(self, way: Way, repetition: int, place: str = CELLS) -> Path:
         """Where a way on a repetition is kept."""
-        return self.out / CELLS / f"{way.method}-r{repetition}-{way.digest(self.plan.base_way)}"
+        return self.out / place / f"{way.method}-r{repetition}-{way.digest(self.plan.base_way)}"
 
     def base(self, repetition: int) -> Path:
         """Where the model of a repetition is kept that the behavior is brought to."""
-        way = self.plan.base_way
-        return self.out / BASES / f"{way.method}-r{repetition}-{way.digest(way)}"
+        return self.directory(self.plan.base_way, repetition, BASES)
 
     def result(self, way: Way, repetition: int) -> dict[str, Any] | None:
         """The result of a way on a repetition, once it is finished."""
@@ -163,12 +162,7 @@ class TransferStudy:
 
     def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
         """Do what is missing; failures are reported and returned by name, and tried again the next time."""
-        resources = Resources.shared(device, jobs)
-
-        def run(tasks: Sequence[Task], what: str) -> dict[str, str]:
-            failed = engine.run_missing(tasks, what, resources, say=say, about=engine.ending)
-            return {name: str(error) for name, error in failed.items()}
-
+        run = partial(engine.run_missing, resources=Resources.shared(device, jobs), say=say, about=engine.ending)
         repetitions = range(self.plan.repetitions)
         rows = {**self.plan.ways, **{row: (way,) for row, way in self.choose().items()}}
         transfers = [way for ways in rows.values() for way in ways if way.is_transfer]
@@ -176,12 +170,12 @@ class TransferStudy:
         bases = [self._task(self.plan.base_way, r, is_base=True) for r in needed]
         failed = run(bases, "bases")
         results = {task.directory.name: engine.result_of(task.directory) for task in bases}
-        failed |= {name: result["diverged"] for name, result in results.items() if result and "diverged" in result}
-        if failed:
-            return failed
-        failed = run([self._task(way, 0) for ways in self.plan.ways.values() for way in ways], "first repetition")
-        chosen = self.choose().values()
-        return failed | run([self._task(way, r) for r in repetitions for way in chosen], "chosen, all repetitions")
+        diverged = {name: result["diverged"] for name, result in results.items() if result and "diverged" in result}
+        if not failed and not diverged:
+            failed |= run([self._task(way, 0) for ways in self.plan.ways.values() for way in ways], "first repetition")
+            chosen = self.choose().values()
+            failed |= run([self._task(way, r) for r in repetitions for way in chosen], "chosen, all repetitions")
+        return {name: str(error) for name, error in failed.items()} | diverged
 
     def _task(self, way: Way, repetition: int, *, is_base: bool = False) -> Task:
         training = TransferTraining(way, repetition, self.plan.behavior, self.data, self.base(repetition), is_base)
@@ -223,15 +217,9 @@ class TransferTraining:
         """Train or resume."""
         from mcne.extend.transfer import transfer
 
-        training = Training(
-            self.way.method,
-            dataset,
-            split,
-            settings=self.way.given,
-            seed=self.repetition,
-            device=device,
-            places={"dataset": str(self.data.absolute()), "split": _split_name(self.repetition)},
-        )
+        places = {"dataset": str(self.data.absolute()), "split": _split_name(self.repetition)}
+        method, given, seed = self.way.method, self.way.given, self.repetition
+        training = Training(method, dataset, split, settings=given, seed=seed, device=device, places=places)
         if not self.way.is_transfer:
             return training.run(path, resume=True)
         return transfer(Run.open(self.base / RUN).embeddings, training, path, behavior=self.behavior, resume=True)
