@@ -114,7 +114,17 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
             f"{version}; make it again or use the mcne that wrote it"
         )
     for name, entry in manifest["files"].items():
-        _check_file(Path(path) / name, entry, verify=verify)
+        file = Path(path) / name
+        if not file.is_file():
+            raise ArtifactError(f"{file}: missing; restore it or make the artifact again")
+        size = file.stat().st_size
+        if size != entry["bytes"]:
+            said = f"{size:,} bytes where the manifest says {entry['bytes']:,}"
+            raise ArtifactError(f"{file}: {said}; restore it or make the artifact again")
+        if verify and sha256_of_file(file) != entry["sha256"]:
+            raise ArtifactError(
+                f"{file}: its sha256 does not match the manifest's; restore it or make the artifact again"
+            )
     arrays = {
         name.removesuffix(".npy"): np.load(Path(path) / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         for name in manifest["files"]
@@ -259,18 +269,6 @@ def _write_bytes(path: Path, data: bytes) -> None:
     with path.open("wb", buffering=0) as file:
         _write_all(file, data)
         os.fsync(file.fileno())
-
-
-def _check_file(path: Path, entry: Json, *, verify: bool) -> None:
-    if not path.is_file():
-        raise ArtifactError(f"{path}: missing; restore it or make the artifact again")
-    size = path.stat().st_size
-    if size != entry["bytes"]:
-        raise ArtifactError(
-            f"{path}: {size:,} bytes where the manifest says {entry['bytes']:,}; restore it or make the artifact again"
-        )
-    if verify and sha256_of_file(path) != entry["sha256"]:
-        raise ArtifactError(f"{path}: its sha256 does not match the manifest's; restore it or make the artifact again")
 
 
 # single files

@@ -325,7 +325,7 @@ def test_what_is_torn_is_named_with_the_next_step(copied: Comparison, plan: Path
             else:
                 continue
             with pytest.raises(ArtifactError, match=re.escape(f"{path}: ") + ".*damaged.*" + re.escape(step)):
-                summarize(opened(plan, data, copied.out))
+                tables(summarize(opened(plan, data, copied.out)))
             path.write_bytes(whole)
 
 

@@ -15,8 +15,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.plots import sweep as figures
 from mcne.studies.comparison import Comparison
-from mcne.studies.sweep import Sweep
-from mcne.studies.sweep_tables import check_place, collect, is_shared, page, titles_of, write
+from mcne.studies.sweep import Sweep, check_place, collect, is_shared, page, titles_of, write
 
 SETTINGS = {"epochs": 1, "batch_size": 512}
 SWEEP = Sweep("bpr", SETTINGS, {"width": (2, 4), "l2": (0.05, 0.2)}, 2, title="a | b", paper="it rises.")

@@ -18,8 +18,7 @@ from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, UsageError
 from mcne.studies import transfer as module
-from mcne.studies.transfer import TransferPlan, TransferStudy, Way
-from mcne.studies.transfer_tables import finished_rows, write
+from mcne.studies.transfer import TransferPlan, TransferStudy, Way, finished_rows, write
 
 PLAN = """
 title = "small"
@@ -216,8 +215,9 @@ def test_what_the_plan_expects_stands_beside_what_was_found(done: tuple[Transfer
         for at, (metric, value) in enumerate(zip(("recall@5", "ndcg@5"), before, strict=True)):
             now = found[name].metric(metric)
             assert now is not None
-            shown = f"{100 * now.mean:.1f} ± {100 * now.sd:.1f}" if now.sd is not None else ""
-            assert cells[1 + 3 * at : 4 + 3 * at] == [f"{value:.1f}", shown, f"{100 * now.mean - value:+.1f}"]
+            mean = 100 * now["mean"]
+            shown = f"{mean:.1f} ± {100 * now['sd']:.1f}" if now["sd"] is not None else ""
+            assert cells[1 + 3 * at : 4 + 3 * at] == [f"{value:.1f}", shown, f"{mean - value:+.1f}"]
     assert json.loads(table)["expected"] == {"transfer": [9.0, 7.5], "together": [80.0, 70.0]}
 
 

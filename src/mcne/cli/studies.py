@@ -113,8 +113,7 @@ def sweep(
     """
     from mcne.studies.comparison import Comparison
     from mcne.studies.engine import Kind, check_kind
-    from mcne.studies.sweep import Sweep
-    from mcne.studies.sweep_tables import TIMING, check_place, collect, is_shared, titles_of, write
+    from mcne.studies.sweep import TIMING, Sweep, check_place, collect, is_shared, titles_of, write
     from mcne.training import choose_device
 
     if what.endswith(".toml"):
@@ -200,8 +199,7 @@ def compare_transfer(
     Writes table.md, table.html and table.json. Run the same command again after an interruption: it continues, and
     what is finished is not trained again.
     """
-    from mcne.studies.transfer import TransferPlan, TransferStudy
-    from mcne.studies.transfer_tables import finished_rows, write
+    from mcne.studies.transfer import TransferPlan, TransferStudy, finished_rows, write
     from mcne.training import choose_device
 
     chosen = choose_device(device)

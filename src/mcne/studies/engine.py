@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, I
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
 from mcne.studies import workers
-from mcne.text import percent_with_spread
+from mcne.text import NO_VALUE, percent_with_spread
 from mcne.training import Run, choose_device
 from mcne.training.journal import TIMES
 
@@ -329,25 +329,24 @@ def lacking(results: Mapping[str, Result | None], failures: Mapping[str, object]
     return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Mean and standard deviation over repetitions."""
+class Spread(TypedDict):
+    """Mean and standard deviation over repetitions, as files of results hold them."""
 
     mean: float
     sd: float | None  # None of a single repetition
 
-    @classmethod
-    def of(cls, values: Sequence[float | None]) -> Spread | None:
-        """Of the values that are not None, if there are any."""
-        known = [value for value in values if value is not None]
-        if not known:
-            return None
-        return cls(float(np.mean(known)), float(np.std(known, ddof=1)) if len(known) > 1 else None)
+
+def spread_of(values: Sequence[float | None]) -> Spread | None:
+    """The spread of the values that are not None, if there are any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"mean": float(np.mean(known)), "sd": float(np.std(known, ddof=1)) if len(known) > 1 else None}
 
 
 def percent(spread: Spread | None) -> str:
     """Mean ± standard deviation in percent; a dash if there is no value."""
-    return percent_with_spread(None, None) if spread is None else percent_with_spread(spread.mean, spread.sd)
+    return NO_VALUE if spread is None else percent_with_spread(spread["mean"], spread["sd"])
 
 
 def write_results(out: Path, pages: Mapping[str, str], name: str, data: Any) -> list[Path]:

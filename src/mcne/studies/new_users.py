@@ -25,7 +25,7 @@ from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, refusal
 from mcne.randomness import Stream
 from mcne.studies import engine
-from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Spread, Task
+from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Task, spread_of
 
 if TYPE_CHECKING:
     import torch
@@ -242,8 +242,7 @@ def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Mean and standard deviation over seeds of every way and metric."""
     return {
         way: {
-            metric: vars(Spread.of([result["ways"][way]["mean"][metric] for result in results]))
-            for metric in first["mean"]
+            metric: spread_of([result["ways"][way]["mean"][metric] for result in results]) for metric in first["mean"]
         }
         for way, first in results[0]["ways"].items()
     }

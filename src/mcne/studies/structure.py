@@ -28,7 +28,7 @@ from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, entry, refusal
 from mcne.models.settings import TrainingSettings, read_pairs
 from mcne.studies import engine
-from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Resources, Result, Say, Spread, Task, percent
+from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Resources, Result, Say, Task, percent, spread_of
 from mcne.text import NO_VALUE, Table, markdown_page
 from mcne.training import Run, RunSpec, Training, resolved
 
@@ -295,9 +295,8 @@ def lines(results: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], ...]:
     """The cells of a table for people: a line per method, vector and similarity."""
     cells = []
     for row in results["rows"]:
-        spreads = [Spread(row[kind][metric]["mean"], row[kind][metric]["sd"]) for metric in METRICS]
         label = ", ".join(filter(None, (row["method"], row["behavior"])))  # no behavior of whole vectors
-        cells.append((label, row["similarity"] or "", *map(percent, spreads)))
+        cells.append((label, row["similarity"] or "", *(percent(row[kind][metric]) for metric in METRICS)))
     return tuple(cells)
 
 
@@ -306,7 +305,7 @@ def _summary(method: str, rows: Sequence[Row], *, trained: bool) -> dict[str, An
     summary |= {key: rows[0][key] for key in ("behavior", "similarity")}
     for kind in AGAINST:
         values = {metric: [row[kind][metric] for row in rows] for metric in METRICS}
-        summary[kind] = {metric: vars(Spread.of(each)) | {"values": each} for metric, each in values.items()}
+        summary[kind] = {metric: {**(spread_of(each) or {}), "values": each} for metric, each in values.items()}
     return summary
 
 
