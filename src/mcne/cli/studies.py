@@ -14,7 +14,6 @@ from typer import Argument, Option
 from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
-from mcne.text import percent_with_spread
 
 if TYPE_CHECKING:
     import torch
@@ -232,6 +231,7 @@ def compare_new_users(
     from mcne.cli.progress import training_progress
     from mcne.cli.train import given_settings
     from mcne.data.dataset import SocialDataset
+    from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial
 
     given = given_settings(config, setting or [])
@@ -257,7 +257,7 @@ def compare_new_users(
     rows = []
     for way, means in summary["mean"].items():
         spreads = [means[metric] for metric in NEW_USER_METRICS.values()]
-        rows.append([way, *(percent_with_spread(each["mean"] or 0, each["sd"], digits=2) for each in spreads)])
+        rows.append([way, *(percent(each, digits=2) for each in spreads)])
     print_table(["", *NEW_USER_METRICS], rows)
 
 

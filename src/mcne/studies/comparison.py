@@ -29,7 +29,7 @@ from mcne.evaluation.slices import sliced
 from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
 from mcne.models.registry import refusal
 from mcne.studies import engine
-from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Result, Say, Task
+from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Result, Say, Task
 from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
 from mcne.training import Mode, RunSpec, Training, resolved
 
@@ -237,17 +237,16 @@ class Comparison:
 
     def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] = {}) -> dict[str, str]:
         """Run what is missing; failures are reported, kept and returned by name, and tried again the next time."""
-        run = partial(engine.run_missing, resources=Resources.shared(device, jobs), say=say, about=_about)
+        run = partial(engine.run_missing, device=device, jobs=jobs, say=say, about=_about)
         failed = run([self.task(cell, titles) for cell in self.search_cells()], "search")
         chosen = self.choose()
-        with locked(self.out, wait=True):
-            write_json(self.out / CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
+        engine.write_results(self.out, {}, CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
         for row in self.plan.trained:
             if row not in chosen:
                 say(f"{row}: {self.unfinished(row, None, failed)}; its repetitions wait")
         failed |= run([self.task(cell, titles) for cell in self.final_cells()], "repetitions")
         reasons = {name: str(error) for name, error in failed.items()}
-        with locked(self.out, wait=True):
+        with locked(self.out, wait=True):  # others may add theirs
             write_json(self.out / FAILED, self.failures() | reasons)
         return reasons
 

@@ -345,10 +345,9 @@ def number(spread: Spread | None, form: str) -> str:
 
 
 def machine(result: Result) -> str:
-    """The device, and how many cells shared it, if that is known."""
-    jobs = result.get("jobs")
-    shared = "" if jobs is None else ", one at a time" if jobs == 1 else f", {jobs} side by side"
-    return f"{result['device']}{shared}"
+    """The device, and how many cells shared it."""
+    jobs = result["jobs"]
+    return f"{result['device']}, " + ("one at a time" if jobs == 1 else f"{jobs} side by side")
 
 
 def listed(settings: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, I
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
 from mcne.studies import workers
-from mcne.text import NO_VALUE, percent_with_spread
+from mcne.text import NO_VALUE, with_spread
 from mcne.training import Run, choose_device
 from mcne.training.journal import TIMES
 
@@ -127,20 +127,6 @@ def _read_prints(directory: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What tasks may use: a device, and how many of them share it."""
-
-    device: str
-    jobs: int = 1  # tasks side by side
-    threads: int | None = None  # of each; None: as many as PyTorch chooses
-
-    @classmethod
-    def shared(cls, device: str, jobs: int) -> Resources:
-        """The cores are divided among the tasks."""
-        return cls(device, jobs, max(1, (os.cpu_count() or 1) // jobs))
-
-
-@dataclass(frozen=True)
 class Task:
     """A part of a study that is done on its own: what it does, and the directory that keeps its result."""
 
@@ -155,16 +141,16 @@ class Task:
         """The result, once it is done."""
         return read_result(self.directory, self.result_name, needs=self.needs)
 
-    def run(self, resources: Resources) -> None:
+    def run(self, device: str, jobs: int = 1, threads: int | None = None) -> None:
         """Do it unless it is done, with its directory locked; the result is written last, then the run is removed."""
         import torch
 
-        if resources.threads is not None:
-            torch.set_num_threads(resources.threads)
-        device = choose_device(resources.device)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        chosen = choose_device(device)
         with locked(self.directory):
             if not is_done(self.directory, self.result_name):  # another process may have done it in the meantime
-                write_json(self.directory / self.result_name, self.work(self.directory, device, resources.jobs))
+                write_json(self.directory / self.result_name, self.work(self.directory, chosen, jobs))
             self.remove_run()
 
     def remove_run(self) -> None:
@@ -199,9 +185,12 @@ def removal(directory: Path) -> str:
 
 
 def run_missing(
-    tasks: Sequence[Task], what: str, resources: Resources, *, say: Say, about: Callable[[Result], str]
+    tasks: Sequence[Task], what: str, *, device: str, jobs: int | None = None, say: Say, about: Callable[[Result], str]
 ) -> dict[str, MCNEError]:
-    """Do every task that is not done, report how with ``about``, and return failures by names of directories."""
+    """Do every task that is not done, report how with ``about``, and return failures by names of directories.
+
+    As many ``jobs`` run side by side and share the cores; None: one, with as many threads as PyTorch chooses.
+    """
     by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
     missing = {path: task for path, task in by_directory.items() if not is_done(path, task.result_name)}
     for directory in by_directory.keys() - missing.keys():
@@ -215,7 +204,7 @@ def run_missing(
     while missing:
         free = {directory: task for directory, task in missing.items() if not is_held(directory)}
         before = ended
-        with closing(_outcomes(free, resources)) as outcomes:
+        with closing(_outcomes(free, device, jobs)) as outcomes:
             for directory, error in outcomes:
                 if isinstance(error, HeldError):
                     continue
@@ -234,11 +223,12 @@ def run_missing(
     return failed
 
 
-def _outcomes(tasks: Mapping[Path, Task], resources: Resources) -> Generator[tuple[Path, MCNEError | None]]:
+def _outcomes(tasks: Mapping[Path, Task], device: str, jobs: int | None) -> Generator[tuple[Path, MCNEError | None]]:
     """Do all tasks and yield each as it ends; a single job needs no other process."""
-    calls = {directory: partial(task.run, resources) for directory, task in tasks.items()}
-    if resources.jobs > 1:
-        yield from workers.outcomes(calls, jobs=resources.jobs)
+    threads = None if jobs is None else max(1, (os.cpu_count() or 1) // jobs)
+    calls = {directory: partial(task.run, device, jobs or 1, threads) for directory, task in tasks.items()}
+    if jobs is not None and jobs > 1:
+        yield from workers.outcomes(calls, jobs=jobs)
         return
     for directory, call in calls.items():
         failure = None
@@ -344,9 +334,11 @@ def spread_of(values: Sequence[float | None]) -> Spread | None:
     return {"mean": float(np.mean(known)), "sd": float(np.std(known, ddof=1)) if len(known) > 1 else None}
 
 
-def percent(spread: Spread | None) -> str:
+def percent(spread: Spread | None, digits: int = 1) -> str:
     """Mean ± standard deviation in percent; a dash if there is no value."""
-    return NO_VALUE if spread is None else percent_with_spread(spread["mean"], spread["sd"])
+    if spread is None:
+        return NO_VALUE
+    return with_spread(100 * spread["mean"], None if spread["sd"] is None else 100 * spread["sd"], digits)
 
 
 def write_results(out: Path, pages: Mapping[str, str], name: str, data: Any) -> list[Path]:
@@ -372,11 +364,9 @@ def merge(other: Path, out: Path) -> int:
         raise DataError(f"{other}: {what}, but cells are taken over from a comparison alone; name one")
     if differing := difference(theirs, ours):
         raise ArtifactError(f"{other}: a comparison on other data ({differing})")
-    for left in (out / CELLS).glob(".*.partial"):
-        shutil.rmtree(left, ignore_errors=True)
     taken = 0
     for source in sorted((other / CELLS).iterdir()):
-        if source.name.startswith(".") or not is_done(source):
+        if not is_done(source):
             continue
         read_result(source)  # refuses a damaged one
         target = out / CELLS / source.name

@@ -25,7 +25,7 @@ from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, refusal
 from mcne.randomness import Stream
 from mcne.studies import engine
-from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Task, spread_of
+from mcne.studies.engine import RECORDS, Kind, Result, Say, Task, spread_of
 
 if TYPE_CHECKING:
     import torch
@@ -89,7 +89,7 @@ class Trial:
             work = partial(self._seed, dataset, seed, reporting)
             needs = ("users", "ways")
             tasks.append(Task(out / f"seed-{seed}", work, f"seed {seed}", RESULT, keeps_run=True, needs=needs))
-        failed = engine.run_missing(tasks, "seeds", Resources(device), say=say, about=_about)
+        failed = engine.run_missing(tasks, "seeds", device=device, say=say, about=_about)
         if failed:
             raise next(iter(failed.values()))
         results = [task.result() for task in tasks]
@@ -192,7 +192,8 @@ def _restricted(
 ) -> tuple[SocialDataset, Parts]:
     """The dataset of these users and items, and the parts of what is left of it."""
     rows = np.cumsum(users, dtype=np.int32) - np.int32(1)
-    behaviors, left = [], []
+    behaviors = []
+    left = []
     for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
         mine = users[behavior.user] & has[behavior.item]
         if not mine.any():
@@ -240,12 +241,8 @@ def known_of(held: HeldOut) -> dict[str, pa.Table]:
 
 def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Mean and standard deviation over seeds of every way and metric."""
-    return {
-        way: {
-            metric: spread_of([result["ways"][way]["mean"][metric] for result in results]) for metric in first["mean"]
-        }
-        for way, first in results[0]["ways"].items()
-    }
+    means = {way: [result["ways"][way]["mean"] for result in results] for way in results[0]["ways"]}
+    return {way: {name: spread_of([each[name] for each in of]) for name in of[0]} for way, of in means.items()}
 
 
 def _about(result: Result) -> str:

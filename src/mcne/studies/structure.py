@@ -28,7 +28,7 @@ from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, entry, refusal
 from mcne.models.settings import TrainingSettings, read_pairs
 from mcne.studies import engine
-from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Resources, Result, Say, Task, percent, spread_of
+from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Result, Say, Task, percent, spread_of
 from mcne.text import NO_VALUE, Table, markdown_page
 from mcne.training import Run, RunSpec, Training, resolved
 
@@ -121,7 +121,7 @@ class StructureStudy:
                 directory = cell_directory(self.out, method, resolved(method, settings), repetition)
                 work = partial(run_cell, method, settings, repetition)
                 tasks.append(Task(directory, work, f"{method}, repetition {number}", needs=NEEDED))
-        return engine.run_missing(tasks, "repetitions", Resources(device), say=say, about=_about)
+        return engine.run_missing(tasks, "repetitions", device=device, say=say, about=_about)
 
 
 def read_study(out: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split, split_of
+from mcne.data.split import split_of
 from mcne.errors import UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.evaluation.significance import Comparisons, averaged
@@ -29,7 +29,7 @@ from mcne.models.settings import TrainingSettings, parse
 from mcne.studies import engine
 from mcne.studies.comparison import read_evaluation
 from mcne.studies.comparison_tables import CHOICES, TWO, Row, against, beside_the_expected, number, write_tables
-from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Resources, Say, Spread, Task, percent, spread_of
+from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Say, Spread, Task, percent, spread_of
 from mcne.studies.plans import MethodTable, Pair, PlanFile, RowTable, plan_of
 from mcne.text import NO_VALUE, Table, signed_interval, signed_percent
 from mcne.training import Run, Training, resolved, settings_of
@@ -174,7 +174,7 @@ class TransferStudy:
 
     def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
         """Do what is missing; failures are reported and returned by name, and tried again the next time."""
-        run = partial(engine.run_missing, resources=Resources.shared(device, jobs), say=say, about=engine.ending)
+        run = partial(engine.run_missing, device=device, jobs=jobs, say=say, about=engine.ending)
         repetitions = range(self.plan.repetitions)
         rows = {**self.plan.ways, **{row: (way,) for row, way in self.choose().items()}}
         transfers = [way for ways in rows.values() for way in ways if way.is_transfer]
@@ -190,73 +190,50 @@ class TransferStudy:
         return {name: str(error) for name, error in failed.items()} | diverged
 
     def _task(self, way: Way, repetition: int, *, is_base: bool = False) -> Task:
-        training = TransferTraining(way, repetition, self.plan.behavior, self.data, self.base(repetition), is_base)
-        directory = training.base if is_base else self.directory(way, repetition)
-        return Task(directory, partial(run_training, training), keeps_run=is_base)
+        base = None if is_base else self.base(repetition)
+        work = partial(run_training, way, repetition, self.plan.behavior, self.data, base)
+        return Task(self.base(repetition) if is_base else self.directory(way, repetition), work, keeps_run=is_base)
 
 
 # one training
 
 
-@dataclass(frozen=True)
-class TransferTraining:
-    """One training of the study: the base of a repetition, or a way on it."""
+def run_training(
+    way: Way, seed: int, behavior: str, data: Path, base: Path | None, directory: Path, device: torch.device, jobs: int
+) -> dict[str, Any]:
+    """Train a way or, without a ``base``, one for others; a way's ranks of test items are kept beside the result."""
+    from mcne.extend.transfer import ParameterCounts, transfer
 
-    way: Way
-    repetition: int
-    behavior: str
-    data: Path
-    base: Path
-    is_base: bool
+    dataset = SocialDataset.load(data)
+    split_name = f"random-{seed}"
+    split = split_of(data, dataset, split_name)
+    if base is None:
+        dataset, split = without(dataset, split, behavior=behavior)
+    elif way.on == "new":
+        at = dataset.behavior_names.index(behavior)
+        dataset = dataset.only(at)
+        split = split.only(at, dataset)
+    places = {"dataset": str(data.absolute()), "split": split_name}
+    training = Training(way.method, dataset, split, settings=way.given, seed=seed, device=device, places=places)
 
-    def load(self) -> tuple[SocialDataset, Split]:
-        """What it learns from: all behaviors but the new one, that one alone, or all."""
-        dataset = SocialDataset.load(self.data)
-        split = split_of(self.data, dataset, f"random-{self.repetition}")
-        if self.is_base:
-            return without(dataset, split, behavior=self.behavior)
-        if self.way.on == "all":
-            return dataset, split
-        at = dataset.behavior_names.index(self.behavior)
-        new = dataset.only(at)
-        return new, split.only(at, new)
-
-    def train(self, path: Path, dataset: SocialDataset, split: Split, device: torch.device) -> Run:
-        """Train or resume."""
-        from mcne.extend.transfer import transfer
-
-        places = {"dataset": str(self.data.absolute()), "split": f"random-{self.repetition}"}
-        method, given, seed = self.way.method, self.way.given, self.repetition
-        training = Training(method, dataset, split, settings=given, seed=seed, device=device, places=places)
-        if not self.way.is_transfer:
+    def train() -> Run:
+        path = directory / RUN
+        if base is None or not way.is_transfer:
             return training.run(path, resume=True)
-        return transfer(Run.open(self.base / RUN).embeddings, training, path, behavior=self.behavior, resume=True)
+        return transfer(Run.open(base / RUN).embeddings, training, path, behavior=behavior, resume=True)
 
-
-def run_training(training: TransferTraining, directory: Path, device: torch.device, jobs: int) -> dict[str, Any]:
-    """Train, and measure the new behavior's test part unless it is a base; the result.
-
-    The rank of every item is kept in a file beside it.
-    """
-    from mcne.extend.transfer import ParameterCounts
-
-    dataset, split = training.load()
-    run, outcome = engine.train_timed(directory / RUN, lambda: training.train(directory / RUN, dataset, split, device))
-    cell = asdict(training.way) | {"repetition": training.repetition}
+    run, outcome = engine.train_timed(directory / RUN, train)
+    cell = asdict(way) | {"repetition": seed}
     result = {"cell": cell, "device": engine.device_name(device), "jobs": jobs, **outcome}
-    if run is None or training.is_base:
+    if run is None or base is None:
         return result
     evaluation = evaluate(run.scorer(dataset, split), dataset, split, protocol=PROTOCOL)
-    behavior = evaluation.behaviors[training.behavior]
-    columns: dict[str, Any] = {
-        "behavior": [training.behavior] * len(behavior.items),
-        "user": np.repeat(behavior.users, behavior.counts),
-        "item": behavior.items,
-        PROTOCOL: behavior.ranks.astype(np.int32),
-    }
+    new = evaluation.behaviors[behavior]
+    columns: dict[str, Any] = {"behavior": [behavior] * len(new.items), "user": np.repeat(new.users, new.counts)}
+    columns |= {"item": new.items, PROTOCOL: new.ranks.astype(np.int32)}
     write_parquet(directory / RANKS, pa.table(columns))
-    counted = asdict(ParameterCounts.of(run)) if training.way.is_transfer else None
-    return result | {"test": evaluation.summary()["behaviors"][training.behavior], "counted": counted}
+    counted = asdict(ParameterCounts.of(run)) if way.is_transfer else None
+    return result | {"test": evaluation.summary()["behaviors"][behavior], "counted": counted}
 
 
 # tables
