@@ -15,7 +15,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,12 +81,12 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
     if is_taken:
         return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
     with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
-        files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
+        files = {f"{name}.npy": _write_file(aside / f"{name}.npy", _chunks(arrays[name])) for name in sorted(arrays)}
         manifest: Json = {"kind": kind, "version": version, "meta": meta}
         print_ = _digest(manifest | {"files": {name: entry["sha256"] for name, entry in files.items()}})
         manifest |= {"fingerprint": print_, "provenance": provenance, "files": files}
         manifest["sha256"] = _digest(manifest)
-        _write_bytes(aside / MANIFEST, _rendered(manifest))
+        _write_file(aside / MANIFEST, [_rendered(manifest)])
     return print_
 
 
@@ -239,11 +239,12 @@ def _chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
         yield flat[start : start + step].view(np.uint8).data
 
 
-def _write_array(path: Path, array: NDArray[Any]) -> Json:
+def _write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> Json:
+    """Write a file through to the disk; its sha256 and its size, as a manifest has them."""
     digest = hashlib.sha256()
     size = 0
     with path.open("wb", buffering=0) as file:
-        for chunk in _chunks(array):
+        for chunk in chunks:
             digest.update(chunk)
             size += _write_all(file, chunk)
         os.fsync(file.fileno())
@@ -255,12 +256,6 @@ def _write_all(file: io.FileIO, chunk: bytes | memoryview) -> int:
     while view:
         view = view[file.write(view) :]
     return len(chunk)
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    with path.open("wb", buffering=0) as file:
-        _write_all(file, data)
-        os.fsync(file.fileno())
 
 
 # single files
@@ -319,7 +314,7 @@ def _whole(path: Path, data: bytes) -> Iterator[Path]:
     """A file beside ``path`` with this content, flushed to the disk, which vanishes if the block fails."""
     aside = aside_of(path)
     try:
-        _write_bytes(aside, data)
+        _write_file(aside, [data])
         yield aside
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -207,13 +207,10 @@ class Table:
         head = [
             _cell("th", cell, ["text"] * (at in self.text_columns), scope="col") for at, cell in enumerate(self.header)
         ]
-        inner = element(
-            "table",
-            element("caption", element("span", self.title)),
-            element("thead", element("tr", *head)),
-            element("tbody", *(element("tr", *self._classed_cells(at)) for at in range(len(self.rows)))),
-        )
-        return element("div", inner, class_="wide", role="group", tabindex="0", aria_label=self.title)
+        caption = element("caption", element("span", self.title))
+        rows = (element("tr", *self._classed_cells(at)) for at in range(len(self.rows)))
+        table = element("table", caption, element("thead", element("tr", *head)), element("tbody", *rows))
+        return element("div", table, class_="wide", role="group", tabindex="0", aria_label=self.title)
 
     def folded(self) -> Html:
         """Like :meth:`captioned`, but closed at first if it is so long that nobody would read on below it."""

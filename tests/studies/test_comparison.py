@@ -86,7 +86,7 @@ def test_a_cell_holds_what_its_run_evaluates_to(finished: Comparison, tmp_path: 
     assert kept["spec"]["config"]["learning_rate"] > 0  # which nobody gave
     for protocol in ("sampled", "full"):
         expected = evaluate(again.scorer(finished.dataset, split), finished.dataset, split, protocol=protocol)
-        evaluation = read_evaluation(finished.directory(cell), protocol, finished.dataset)
+        evaluation = read_evaluation(finished.directory(cell), protocol, finished.dataset.behavior_names)
         assert evaluation.summary() == expected.summary()
         assert kept["test"][protocol] == expected.summary()
 

@@ -333,21 +333,19 @@ def _ranks(evaluations: Mapping[ProtocolName, Evaluation]) -> pa.Table:
     """A row for every scored item of a user: its rank, from 0, under each protocol."""
     parts = []
     for name, behavior in next(iter(evaluations.values())).behaviors.items():
-        columns: dict[str, Any] = {
-            "behavior": pa.array([name] * len(behavior.items), pa.string()).dictionary_encode(),
-            "user": np.repeat(behavior.users, behavior.counts),
-            "item": behavior.items,
-        }
-        ranks = {protocol: each.behaviors[name].ranks.astype(np.int32) for protocol, each in evaluations.items()}
-        parts.append(pa.table(columns | ranks))
+        names = pa.array([name] * len(behavior.items), pa.string()).dictionary_encode()
+        users = np.repeat(behavior.users, behavior.counts)
+        columns: dict[str, Any] = {"behavior": names, "user": users, "item": behavior.items}
+        columns |= {protocol: each.behaviors[name].ranks.astype(np.int32) for protocol, each in evaluations.items()}
+        parts.append(pa.table(columns))
     return pa.concat_tables(parts).unify_dictionaries()
 
 
-def read_evaluation(directory: Path, protocol: ProtocolName, dataset: SocialDataset) -> Evaluation:
-    """The evaluation of a finished cell on the test part, from the ranks of its items."""
+def read_evaluation(directory: Path, protocol: ProtocolName, names: Sequence[str]) -> Evaluation:
+    """The evaluation of a finished cell on the test part of these behaviors, from the ranks of its items."""
     ranks = read_parquet(directory / RANKS, step=engine.removal(directory))
     behaviors = {}
-    for name in dataset.behavior_names:
+    for name in names:
         mine = ranks.filter(pc.equal(ranks["behavior"], name))
         user, item, rank = (mine[column].to_numpy() for column in ("user", "item", protocol))
         behaviors[name] = measure(user, item, ranks=rank.astype(np.int64), cutoffs=CUTOFFS)

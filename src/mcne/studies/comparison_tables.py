@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,8 +41,7 @@ class Row:
     validation: float | None  # of the chosen one, in the search
     planned: int  # repetitions
     results: tuple[Result, ...]  # of the finished ones
-
-    UNIT: ClassVar[str] = "repetitions"
+    unit: str = "repetitions"  # as tables call them
 
     @property
     def diverged(self) -> int:
@@ -57,7 +56,7 @@ class Row:
     @property
     def label(self) -> str:
         """The name; if repetitions are missing, also how many are finished."""
-        return self.name if self.is_whole else f"{self.name} ({len(self.results)} of {self.planned} {self.UNIT})"
+        return self.name if self.is_whole else f"{self.name} ({len(self.results)} of {self.planned} {self.unit})"
 
     def cost(self, name: str) -> Spread | None:
         """``parameters``, ``train_seconds`` or ``evaluate_seconds``."""
@@ -114,14 +113,14 @@ class Summary:
     def scores(self) -> dict[tuple[str, str], dict[str, UserScores]]:
         """By protocol and metric, the scores of users by every method that has all repetitions."""
         comparison = self.comparison
-        data = comparison.dataset
+        names = comparison.dataset.behavior_names
         scores: dict[tuple[str, str], dict[str, UserScores]] = {}
         for protocol in comparison.plan.protocols:
             evaluations = {}
             for row in self.rows:
                 if row.is_whole:
                     directories = [comparison.directory(cell) for cell in comparison.repeated(row.candidate)]
-                    evaluations[row.name] = [read_evaluation(each, protocol, data) for each in directories]
+                    evaluations[row.name] = [read_evaluation(each, protocol, names) for each in directories]
             for metric in TWO:
                 scores[protocol, metric] = {name: averaged(each, metric) for name, each in evaluations.items()}
         return scores

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcne.training.reporting import Reporter
 
 RESULT, SUMMARY = "result.json", "new-users.json"
+NEEDED = ("users", "ways")
 SPLIT = "held-out"
 WAYS: Mapping[str, tuple[str, ...]] = {
     "friends": ("links",),
@@ -87,8 +88,7 @@ class Trial:
         tasks = []
         for seed in range(seeds):
             work = partial(self._seed, dataset, seed, reporting)
-            needs = ("users", "ways")
-            tasks.append(Task(out / f"seed-{seed}", work, f"seed {seed}", RESULT, keeps_run=True, needs=needs))
+            tasks.append(Task(out / f"seed-{seed}", work, f"seed {seed}", RESULT, keeps_run=True, needs=NEEDED))
         failed = engine.run_missing(tasks, "seeds", device=device, say=say, about=_about)
         if failed:
             raise next(iter(failed.values()))
@@ -242,7 +242,7 @@ def known_of(held: HeldOut) -> dict[str, pa.Table]:
 def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Mean and standard deviation over seeds of every way and metric."""
     means = {way: [result["ways"][way]["mean"] for result in results] for way in results[0]["ways"]}
-    return {way: {name: spread_of([each[name] for each in of]) for name in of[0]} for way, of in means.items()}
+    return {way: {name: spread_of([one[name] for one in each]) for name in each[0]} for way, each in means.items()}
 
 
 def _about(result: Result) -> str:

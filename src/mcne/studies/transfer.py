@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -165,8 +165,7 @@ class TransferStudy:
 
     def evaluation(self, way: Way, repetition: int) -> Evaluation:
         """The test part of a finished way, user by user."""
-        new = self.dataset.only(self.dataset.behavior_names.index(self.plan.behavior))
-        return read_evaluation(self.directory(way, repetition), PROTOCOL, new)
+        return read_evaluation(self.directory(way, repetition), PROTOCOL, [self.plan.behavior])
 
     def choose(self) -> dict[str, Way]:
         """The chosen way of every row whose search is finished, for all repetitions; the test part has no say in it."""
@@ -242,8 +241,6 @@ def run_training(
 class TransferRow(Row):
     """A row of a transfer study, with its chosen way on the splits that are done."""
 
-    UNIT: ClassVar[str] = "splits"
-
     def metric(self, name: str) -> Spread | None:
         """Of the test part."""
         return spread_of([result["test"][name] for result in self.results])
@@ -278,7 +275,7 @@ def finished_rows(study: TransferStudy) -> list[TransferRow]:
         candidates = study.plan.ways[name]
         searched = tuple(study.result(each, 0) for each in candidates)
         validation = None if repeated[0] is None else repeated[0]["validation"]
-        rows.append(TransferRow(name, way, candidates, searched, validation, planned, results))
+        rows.append(TransferRow(name, way, candidates, searched, validation, planned, results, "splits"))
     return [row for row in rows if row.results]
 
 
