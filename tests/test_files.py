@@ -195,9 +195,9 @@ def test_manifest_holds_the_hash_of_every_file_and_its_own(tmp_path: Path) -> No
     for name, entry in manifest["files"].items():
         data = (tmp_path / "a" / name).read_bytes()
         assert entry == {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    said = manifest.pop("sha256")
+    recorded = manifest.pop("sha256")
     text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
-    assert said == hashlib.sha256(text.encode()).hexdigest()
+    assert recorded == hashlib.sha256(text.encode()).hexdigest()
 
 
 # damage
@@ -206,7 +206,8 @@ def test_manifest_holds_the_hash_of_every_file_and_its_own(tmp_path: Path) -> No
 def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
     save(tmp_path / "a")
     held = sorted((tmp_path / "a").iterdir())
-    chance, hit = random.Random(1), Counter[str]()
+    chance = random.Random(1)
+    hit = Counter[str]()
     for _ in range(200):
         file = chance.choice(held)
         whole = file.read_bytes()
@@ -357,12 +358,12 @@ def test_files_and_other_directories_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "full" / "notes.txt").write_text("mine")
     (tmp_path / "link").symlink_to("nowhere")
     before = tree(tmp_path)
-    for name, said in (
+    for name, message in (
         ("file", "is a file; choose another"),
         ("full", "holds something else.* choose another"),
         ("link", "choose another"),
     ):
-        with pytest.raises(UsageError, match=f"{name}: .*{said}"):
+        with pytest.raises(UsageError, match=f"{name}: .*{message}"):
             save(tmp_path / name)
         assert tree(tmp_path) == before
     with pytest.raises(DiskError, match=r"file/deeper: .*; nothing was left behind: choose another place"):
@@ -424,7 +425,8 @@ def test_a_full_disk_is_noticed_before_writing(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("number", range(1, 8))
 def test_a_disk_that_fills_up_meanwhile(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "earlier")
-    before, written = tree(tmp_path), 0
+    before = tree(tmp_path)
+    written = 0
     write_all = files._write_all
 
     def full(file: io.FileIO, chunk: bytes | memoryview) -> int:
@@ -513,14 +515,15 @@ def value_at(path: Path) -> int:
 
 
 def test_a_write_killed_at_any_step_is_all_or_nothing(tmp_path: Path) -> None:
-    path, there = tmp_path / "deep" / "a", []
+    path = tmp_path / "deep" / "a"
+    existed = []
     for step in range(1, 40):
         process = writer(path, step, deadly=step)
         output, _ = process.communicate()
         if process.returncode == 0:
             break
         assert (process.returncode, output) == (-signal.SIGKILL, ""), output
-        there.append(path.exists())
+        existed.append(path.exists())
         if path.exists():  # killed after the rename: complete
             assert value_at(path) == step
             shutil.rmtree(path)
@@ -533,7 +536,7 @@ def test_a_write_killed_at_any_step_is_all_or_nothing(tmp_path: Path) -> None:
         assert sorted(p.name for p in path.parent.iterdir()) == ["a"]  # the leftovers are cleared
         shutil.rmtree(path)
     # lock; two writes and a flush of each array; manifest, flush; flush of the directory; rename; flush of the parent
-    assert there == [False] * 11 + [True]
+    assert existed == [False] * 11 + [True]
     assert value_at(path) == step
 
 
@@ -548,8 +551,12 @@ def test_two_processes_write_the_same_place(tmp_path: Path) -> None:
     assert codes[winner] == 0
     assert codes[loser] in (UsageError.exit_code, DataError.exit_code)
     assert any(
-        said in outputs[loser]
-        for said in ("another process is writing there now; wait", "already holds another", "something appeared there")
+        message in outputs[loser]
+        for message in (
+            "another process is writing there now; wait",
+            "already holds another",
+            "something appeared there",
+        )
     ), outputs
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "start"]
 

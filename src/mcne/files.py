@@ -15,7 +15,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,27 +70,23 @@ def fingerprint(kind: str, version: int, meta: Json, arrays: Arrays) -> str:
         for chunk in _chunks(array):
             digest.update(chunk)
         files[f"{name}.npy"] = digest.hexdigest()
-    return _fingerprint(kind, version, meta, files)
+    return _digest({"kind": kind, "version": version, "meta": meta, "files": files})
 
 
 def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, arrays: Arrays) -> str:
-    """Save an artifact at ``path`` and return its fingerprint.
-
-    Where ``path`` already holds exactly this content it is left as it is; where it holds anything else, the
-    write is refused.
-    """
+    """Save an artifact and return its fingerprint; one of the same content is kept, and anything else is refused."""
     path = place(path)
     with disk_errors(path, needed=0):
         is_taken = path.exists() and any(path.iterdir() if path.is_dir() else [path])
     if is_taken:
         return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
     with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
-        files = {f"{name}.npy": _write_array(aside / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
-        print_ = _fingerprint(kind, version, meta, {name: entry["sha256"] for name, entry in files.items()})
-        manifest = {"kind": kind, "version": version, "fingerprint": print_, "meta": meta}
-        manifest |= {"provenance": provenance, "files": files}
-        manifest["sha256"] = hashlib.sha256(_canonical(manifest)).hexdigest()
-        _write_bytes(aside / MANIFEST, _rendered(manifest))
+        files = {f"{name}.npy": _write_file(aside / f"{name}.npy", _chunks(arrays[name])) for name in sorted(arrays)}
+        manifest: Json = {"kind": kind, "version": version, "meta": meta}
+        print_ = _digest(manifest | {"files": {name: entry["sha256"] for name, entry in files.items()}})
+        manifest |= {"fingerprint": print_, "provenance": provenance, "files": files}
+        manifest["sha256"] = _digest(manifest)
+        _write_file(aside / MANIFEST, [_rendered(manifest)])
     return print_
 
 
@@ -113,10 +109,18 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
             f"{path}: {kind} format {manifest['version']} is of {newer} mcne than this one, which reads format "
             f"{version}; make it again or use the mcne that wrote it"
         )
+    redo = "restore it or make the artifact again"
     for name, entry in manifest["files"].items():
-        _check_file(Path(path) / name, entry, verify=verify)
+        file = path / name
+        if not file.is_file():
+            raise ArtifactError(f"{file}: missing; {redo}")
+        size = file.stat().st_size
+        if size != entry["bytes"]:
+            raise ArtifactError(f"{file}: {size:,} bytes where the manifest says {entry['bytes']:,}; {redo}")
+        if verify and sha256_of_file(file) != entry["sha256"]:
+            raise ArtifactError(f"{file}: its sha256 does not match the manifest's; {redo}")
     arrays = {
-        name.removesuffix(".npy"): np.load(Path(path) / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        name.removesuffix(".npy"): np.load(path / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         for name in manifest["files"]
     }
     return Artifact(manifest["meta"], manifest["provenance"], arrays, manifest["fingerprint"])
@@ -124,7 +128,6 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
 
 def read_manifest(path: Path, kind: str) -> Json:
     """The verified manifest of an artifact of this kind."""
-    path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such directory; expected: {kind}")
     if not (path / MANIFEST).is_file():
@@ -136,7 +139,7 @@ def read_manifest(path: Path, kind: str) -> Json:
         manifest = json.loads(data)
         as_written = _rendered(manifest) == data  # the sha256 is of the values: it would not notice another layout
         recorded = manifest.pop("sha256")
-        computed = hashlib.sha256(_canonical(manifest)).hexdigest()
+        computed = _digest(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"{path / MANIFEST}: damaged ({error}); restore the {kind} or make it again") from error
     if computed != recorded or not as_written:
@@ -152,12 +155,10 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fingerprint(kind: str, version: int, meta: Json, files: Mapping[str, str]) -> str:
-    return hashlib.sha256(_canonical({"kind": kind, "version": version, "meta": meta, "files": files})).hexdigest()
-
-
-def _canonical(value: Json) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+def _digest(value: Json) -> str:
+    """The sha256 of plain data, whatever the order of its keys."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _rendered(manifest: Json) -> bytes:
@@ -238,10 +239,12 @@ def _chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
         yield flat[start : start + step].view(np.uint8).data
 
 
-def _write_array(path: Path, array: NDArray[Any]) -> Json:
-    digest, size = hashlib.sha256(), 0
+def _write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> Json:
+    """Write a file through to the disk; its sha256 and its size, as a manifest has them."""
+    digest = hashlib.sha256()
+    size = 0
     with path.open("wb", buffering=0) as file:
-        for chunk in _chunks(array):
+        for chunk in chunks:
             digest.update(chunk)
             size += _write_all(file, chunk)
         os.fsync(file.fileno())
@@ -253,24 +256,6 @@ def _write_all(file: io.FileIO, chunk: bytes | memoryview) -> int:
     while view:
         view = view[file.write(view) :]
     return len(chunk)
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    with path.open("wb", buffering=0) as file:
-        _write_all(file, data)
-        os.fsync(file.fileno())
-
-
-def _check_file(path: Path, entry: Json, *, verify: bool) -> None:
-    if not path.is_file():
-        raise ArtifactError(f"{path}: missing; restore it or make the artifact again")
-    size = path.stat().st_size
-    if size != entry["bytes"]:
-        raise ArtifactError(
-            f"{path}: {size:,} bytes where the manifest says {entry['bytes']:,}; restore it or make the artifact again"
-        )
-    if verify and sha256_of_file(path) != entry["sha256"]:
-        raise ArtifactError(f"{path}: its sha256 does not match the manifest's; restore it or make the artifact again")
 
 
 # single files
@@ -329,7 +314,7 @@ def _whole(path: Path, data: bytes) -> Iterator[Path]:
     """A file beside ``path`` with this content, flushed to the disk, which vanishes if the block fails."""
     aside = aside_of(path)
     try:
-        _write_bytes(aside, data)
+        _write_file(aside, [data])
         yield aside
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -55,11 +55,6 @@ def with_spread(mean: float | None, spread: float | None, digits: int = 2) -> st
     return f"{mean:.{digits}f}" + ("" if spread is None else f" ± {spread:.{digits}f}")
 
 
-def percent_with_spread(mean: float | None, spread: float | None, digits: int = 1) -> str:
-    """``0.25, 0.01`` → ``25.0 ± 1.0``; the mean alone if there is no spread, a dash if there is no mean."""
-    return with_spread(None if mean is None else 100 * mean, None if spread is None else 100 * spread, digits)
-
-
 def p_value(p: float, *, is_bound: bool = False, digits: int = 4) -> str:
     """``0.01234`` → ``0.0123``; a bound is rounded up: ``0.00032`` → ``< 0.0004``."""
     return f"< {math.ceil(p * 10_000) / 10_000:.4f}" if is_bound else f"{p:.{digits}f}"  # of bounds always four
@@ -212,13 +207,10 @@ class Table:
         head = [
             _cell("th", cell, ["text"] * (at in self.text_columns), scope="col") for at, cell in enumerate(self.header)
         ]
-        inner = element(
-            "table",
-            element("caption", element("span", self.title)),
-            element("thead", element("tr", *head)),
-            element("tbody", *(element("tr", *self._classed_cells(at)) for at in range(len(self.rows)))),
-        )
-        return element("div", inner, class_="wide", role="group", tabindex="0", aria_label=self.title)
+        caption = element("caption", element("span", self.title))
+        rows = (element("tr", *self._classed_cells(at)) for at in range(len(self.rows)))
+        table = element("table", caption, element("thead", element("tr", *head)), element("tbody", *rows))
+        return element("div", table, class_="wide", role="group", tabindex="0", aria_label=self.title)
 
     def folded(self) -> Html:
         """Like :meth:`captioned`, but closed at first if it is so long that nobody would read on below it."""
@@ -245,13 +237,9 @@ def markdown_page(title: str, about: Sequence[str], tables: Sequence[Table]) -> 
 
 def html_page(title: str, about: Sequence[str], tables: Sequence[Table]) -> str:
     """A page of tables as one HTML file that needs no other."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("title", title),
-        element("meta", name="viewport", content="width=device-width"),
-        element("style", Html(STYLE)),
-    )
+    charset = element("meta", charset="utf-8")
+    viewport = element("meta", name="viewport", content="width=device-width")
+    head = element("head", charset, element("title", title), viewport, element("style", Html(STYLE)))
     sections = (table.section() for table in tables)
     body = element("body", element("h1", title), *map(paragraph, about), *sections)
     return f"<!DOCTYPE html>{element('html', head, body, lang='en')}\n"

@@ -1362,13 +1362,13 @@ SLOW = """
 import sys, time
 from mcne import files
 from mcne.cli.main import main
-write_array = files._write_array
-def slow(path, array):
-    entry = write_array(path, array)
+write_file = files._write_file
+def slow(path, chunks):
+    entry = write_file(path, chunks)
     print("writing", flush=True)
     time.sleep(60)
     return entry
-files._write_array = slow
+files._write_file = slow
 sys.argv = ["mcne", *sys.argv[1:]]
 main()
 """

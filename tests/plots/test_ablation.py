@@ -82,8 +82,8 @@ def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -
                 spread = row.metric("sampled", name, metric)
                 drawn = found.cells[metric, row.name, place]
                 assert spread is not None
-                assert drawn.mean == pytest.approx(100 * spread.mean)
-                assert drawn.sd == pytest.approx(100 * not_none(spread.sd), abs=0.0501)  # the table has one digit
+                assert drawn.mean == pytest.approx(100 * spread["mean"])
+                assert drawn.sd == pytest.approx(100 * not_none(spread["sd"]), abs=0.0501)  # the table has one digit
     assert PROTOCOL_TITLES["sampled"] == ablation.SAMPLED
 
 

@@ -40,8 +40,7 @@ from mcne.report.quality import METRICS, best_cells, intervals, mean_name, measu
 from mcne.report.run_page import report_of_run
 from mcne.studies.comparison import Comparison
 from mcne.studies.engine import Kind
-from mcne.studies.sweep import Sweep
-from mcne.studies.sweep_tables import collect, write
+from mcne.studies.sweep import Sweep, collect, write
 from mcne.training import Run, Training
 from mcne.training.run import TRANSFER
 

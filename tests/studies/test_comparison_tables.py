@@ -17,8 +17,8 @@ from tests.values import not_none
 
 from mcne.evaluation import significance
 from mcne.studies.comparison import Comparison
-from mcne.studies.comparison_tables import ComparisonRow, summarize, tables, write
-from mcne.studies.engine import Spread, merge
+from mcne.studies.comparison_tables import CHOICES, ComparisonRow, summarize, tables, write
+from mcne.studies.engine import merge, percent, spread_of
 from mcne.text import Table, html_page, p_value
 
 
@@ -33,11 +33,14 @@ def table_of(comparison: Comparison, title: str) -> Table:
 def test_means_and_spreads_are_those_of_the_repetitions(finished: Comparison) -> None:
     row = row_of(finished, "bpr")
     values = [result["test"]["sampled"]["behaviors"]["Books"]["recall@5"] for result in row.results]
-    found = row.metric("sampled", "Books", "recall@5")
-    assert found is not None
-    assert (found.mean, found.sd) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
-    assert Spread.of([None, 0.5]) == Spread(0.5, None)
-    assert Spread.of([]) is None
+    spread = row.metric("sampled", "Books", "recall@5")
+    assert spread is not None
+    assert (spread["mean"], spread["sd"]) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
+    assert spread_of([None, 0.5]) == {"mean": 0.5, "sd": None}
+    assert spread_of([]) is None
+    assert percent(None) == "–"
+    assert percent({"mean": 0.25, "sd": 0.0104}) == "25.0 ± 1.0"
+    assert percent({"mean": 0.25, "sd": None}, digits=2) == "25.00"
 
 
 def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) -> None:
@@ -45,7 +48,7 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     markdown, page, numbers = (path.read_text() for path in paths[:3])
     recall = row_of(finished, "bpr").metric("sampled", "Books", "recall@5")
     assert recall is not None
-    shown = f"{100 * recall.mean:.1f} ± {100 * not_none(recall.sd):.1f}"
+    shown = f"{100 * recall['mean']:.1f} ± {100 * not_none(recall['sd']):.1f}"
     assert shown in markdown
     assert shown in page
     assert "bpr against the others" in markdown
@@ -54,15 +57,15 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     assert len(titles) == len(set(titles)) == 11
     assert page.count("<section>") == 11
     assert "http" not in page
-    found = row_of(finished, "bpr").metric("sampled", None, "recall@5")
-    assert found is not None
+    spread = row_of(finished, "bpr").metric("sampled", None, "recall@5")
+    assert spread is not None
     (expected,) = table_of(finished, "Beside the figures that the plan expects").rows
-    assert (expected[1], expected[3]) == ("9.0", f"{100 * found.mean - 9:+.1f}")
+    assert (expected[1], expected[3]) == ("9.0", f"{100 * spread['mean'] - 9:+.1f}")
     users = pq.read_table(paths[3])
     assert set(users["method"].to_pylist()) == {"popularity", "bpr"}
     mine = users.filter((pc.field("method") == "bpr") & (pc.field("behavior") == "Books"))
     weights, scores = (mine[name].to_numpy() for name in ("weight", "sampled recall@5"))
-    assert weights @ scores == pytest.approx(recall.mean)
+    assert weights @ scores == pytest.approx(recall["mean"])
 
 
 def test_the_papers_numbers_stand_beside_both_readings_of_each_metric(finished: Comparison) -> None:
@@ -78,10 +81,10 @@ def test_the_papers_numbers_stand_beside_both_readings_of_each_metric(finished: 
     )
     readings = {"recall@5": 10.0, "pooled_recall@5": 10.0, "hits_ideal_ndcg@5": 12.5, "ndcg@5": 12.5}
     for gap, (metric, printed) in zip(gaps, readings.items(), strict=True):
-        found = row_of(finished, "bpr").metric("sampled", "Books", metric)
-        assert found is not None
-        assert cells[metric] == f"{100 * found.mean:.1f} ± {100 * not_none(found.sd):.1f}"
-        assert gap == f"{100 * found.mean - printed:+.1f}"
+        spread = row_of(finished, "bpr").metric("sampled", "Books", metric)
+        assert spread is not None
+        assert cells[metric] == f"{100 * spread['mean']:.1f} ± {100 * not_none(spread['sd']):.1f}"
+        assert gap == f"{100 * spread['mean'] - printed:+.1f}"
     assert cells["recall@5"] != cells["pooled_recall@5"]
 
 
@@ -117,14 +120,11 @@ def test_a_list_that_is_not_searched_is_fixed(finished: Comparison) -> None:
         name: tuple(replace(each, given={**each.given, "widths": [8, 4]}) for each in candidates)
         for name, candidates in plan.candidates.items()
     }
-    summary = summarize(finished)
     joint = next(each for each in wide["bpr"] if each.mode == "joint")
-    row = summary.rows[1]
+    row = row_of(finished, "bpr")
     row = ComparisonRow(**vars(row) | {"candidate": joint, "candidates": wide["bpr"]})
     object.__setattr__(row.candidate, "resolved", finished.choose()["bpr"].resolved)  # bpr itself has no widths
-    changed = replace(summary, rows=(row,))
-    costs = next(table for table in tables(changed) if table.title == "Costs and choices")
-    assert "widths=[8, 4]" in costs.rows[0][costs.header.index("fixed")]
+    assert "widths=[8, 4]" in row.choices(joint.mode)[CHOICES.index("fixed")]
 
 
 def test_tests_name_their_family_and_never_say_that_p_is_zero(finished: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""A directory is of one kind, which its content shows if it is not kept; finished cells are taken over from others."""
+"""A directory is of one kind, which is kept with its data; finished cells are taken over from others."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.files import locked
 from mcne.studies.comparison import Comparison
-from mcne.studies.engine import Kind, begin, check_kind, is_done, kinds_of, merge
+from mcne.studies.engine import Kind, begin, check_kind, is_done, kind_of, merge
 
 DONE = ["search: 4 of 4 cells are done", "repetitions: 4 of 4 cells are done"]
 PRINTS = {"dataset": "0" * 64, "random-0": "1" * 64}
-ALIKE = (Kind.comparison, Kind.sweep, Kind.timing)
 
 
 def holding(path: Path, *names: str, prints: dict[str, str] | None = None) -> Path:
-    """A directory with these files, and what an earlier version kept of its data."""
+    """A directory with these files, and what was kept of its data."""
     path.mkdir()
     if prints is not None:
         (path / "data.json").write_text(json.dumps(prints))
@@ -38,7 +37,7 @@ def test_the_kind_is_kept_with_the_data(tmp_path: Path) -> None:
         begin(out, kind, PRINTS)
         assert json.loads((out / "data.json").read_text()) == {"kind": kind, **PRINTS}
         begin(out, kind, PRINTS | {"random-1": "2" * 64})
-        assert kinds_of(out) == (kind,)
+        assert kind_of(out) == kind
         for other in set(Kind) - {kind}:
             with pytest.raises(
                 UsageError, match=f"already contains a {kind}, and this is a {other}; choose another --out"
@@ -50,34 +49,27 @@ def test_the_kind_is_kept_with_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prints", "names", "kinds"),
+    ("prints", "names", "fitting"),
     [
-        (PRINTS, (), ALIKE),
-        (PRINTS, ("cells/bpr-r0-1/cell.json", "chosen.json"), ALIKE),
-        (PRINTS, ("table.json",), (Kind.comparison,)),
-        (PRINTS, ("sweep.json",), (Kind.sweep,)),
-        (PRINTS, ("table.json", "sweep.json"), (Kind.comparison, Kind.sweep)),
-        (PRINTS | {"behavior": "Travel"}, (), (Kind.transfer,)),
-        (PRINTS | {"behavior": "Travel"}, ("table.json",), (Kind.transfer,)),
-        (None, ("cells/bpr-r0-1/cell.json",), ALIKE),
-        (None, ("cells/bpr-r0-1/run/run.json",), ALIKE),
-        (None, ("bases/mcne-r0-1/cell.json",), (Kind.transfer,)),
-        (None, ("cells/bpr-r0-1/cell.json", "table.json"), (Kind.comparison,)),
-        (None, ("cells/bpr-r0-1/cell.json", "bases/mcne-r0-1/cell.json", "table.json"), (Kind.transfer,)),
-        (None, ("study.json", "cells/line-r0-1/cell.json"), (Kind.structure,)),
-        (None, ("request.json", "seed-0/result.json"), (Kind.new_users,)),
-        (None, ("table.md", "table.json", "sweep.md", "sweep.json", "cells/notes"), ()),
-        ({"points": "7"}, ("table.md",), ()),
-        (None, (), ()),
+        (PRINTS | {"kind": "transfer study"}, ("table.json", "sweep.json", "cells/bpr-r0-1/cell.json"), Kind.transfer),
+        (None, ("study.json", "cells/line-r0-1/cell.json"), Kind.structure),
+        (None, ("request.json", "seed-0/result.json"), Kind.new_users),
+        (None, ("cells/bpr-r0-1/cell.json", "table.json"), "all"),  # data.json was damaged and removed
+        (None, ("cells/bpr-r0-1/run/run.json",), "all"),
+        (None, ("bases/mcne-r0-1/cell.json",), "all"),
+        (PRINTS, ("table.json",), None),
+        (None, ("table.md", "table.json", "sweep.md", "sweep.json", "cells/notes"), None),
+        ({"points": "7"}, ("table.md",), None),
+        (None, (), "all"),
     ],
 )
-def test_content_shows_what_was_not_kept(
-    prints: dict[str, str] | None, names: tuple[str, ...], kinds: tuple[Kind, ...], tmp_path: Path
+def test_a_directory_is_for_studies_of_its_kind_alone(
+    prints: dict[str, str] | None, names: tuple[str, ...], fitting: str | None, tmp_path: Path
 ) -> None:
     out = holding(tmp_path / "out", *names, prints=prints)
-    assert kinds_of(out) == kinds
+    assert kind_of(out) == (fitting if fitting in set(Kind) else None)
     for kind in Kind:
-        if kind in kinds or not list(out.iterdir()):
+        if fitting in (kind, "all"):
             check_kind(out, kind)
         else:
             with pytest.raises(UsageError, match=r"; choose (an empty directory or )?another --out"):
@@ -86,10 +78,10 @@ def test_content_shows_what_was_not_kept(
 
 def test_what_is_there_is_named(tmp_path: Path) -> None:
     out = holding(tmp_path / "out", *"gfedcba")
-    said = "is not empty and is not a sweep (a, b, c, d, e, … 2 more); choose an empty directory or another --out"
+    message = "is not empty and is not a sweep (a, b, c, d, e, … 2 more); choose an empty directory or another --out"
     with pytest.raises(UsageError) as error:
         check_kind(out, Kind.sweep)
-    assert str(error.value) == f"{out}: {said}"
+    assert str(error.value) == f"{out}: {message}"
     with pytest.raises(UsageError, match="out/a: is a file, and a sweep needs a directory; choose another --out"):
         check_kind(out / "a", Kind.sweep)
     check_kind(tmp_path / "nothing there", Kind.sweep)
@@ -109,7 +101,7 @@ def test_several_begin_at_once(tmp_path: Path) -> None:
 def test_hidden_files_are_nobodys_work(tmp_path: Path) -> None:
     out = holding(tmp_path / "out", ".DS_Store", prints=None)
     begin(out, Kind.sweep, PRINTS)
-    assert kinds_of(out) == (Kind.sweep,)
+    assert kind_of(out) == Kind.sweep
 
 
 # cells of other machines
@@ -151,8 +143,6 @@ def test_only_results_are_copied(finished: Comparison, empty: Comparison, tmp_pa
     for directory in (tmp_path / "other" / "cells").iterdir():
         (directory / "run").mkdir()
         (directory / ".cell.json.partial").write_text("{")
-    shutil.copytree(next((finished.out / "cells").iterdir()), tmp_path / "other" / "cells" / ".x.partial")
-    (empty.out / "cells" / ".y.partial").mkdir()
     assert merge(tmp_path / "other", empty.out) == 8
     cells = list((empty.out / "cells").iterdir())
     assert len(cells) == 8
@@ -178,7 +168,7 @@ def test_what_is_no_comparison_is_refused(finished: Comparison, empty: Compariso
     (other / "data.json").write_text('{"dataset": ')
     with pytest.raises(ArtifactError, match=r"other/data\.json: damaged .*; restore it, or copy it again"):
         merge(other, empty.out)
-    (other / "data.json").write_text(json.dumps({"dataset": "0" * 64}))
+    (other / "data.json").write_text(json.dumps({"kind": "comparison", "dataset": "0" * 64}))
     with pytest.raises(ArtifactError, match=f"on other data .dataset there 0+, here {empty.dataset.fingerprint[:12]}"):
         merge(other, empty.out)
 
@@ -190,10 +180,11 @@ def test_only_a_comparison_is_taken_over(finished: Comparison, empty: Comparison
         (other / "data.json").write_text(json.dumps(prints | {"kind": kind}))
         with pytest.raises(DataError, match=f"{other}: a {kind}, but cells are taken over from a comparison alone"):
             merge(other, empty.out)
-    assert list((empty.out / "cells").iterdir()) == []
-    del prints["kind"]  # as of an earlier version
+    del prints["kind"]
     (other / "data.json").write_text(json.dumps(prints))
-    assert merge(other, empty.out) == 8
+    with pytest.raises(DataError, match=f"{other}: no study, but cells are taken over from a comparison alone"):
+        merge(other, empty.out)
+    assert list((empty.out / "cells").iterdir()) == []
 
 
 def test_other_data_is_refused_with_both_hashes(finished: Comparison, plan: Path, data: Path, tmp_path: Path) -> None:

@@ -51,14 +51,15 @@ def test_nothing_of_them_is_trained_on(data: SocialDataset, held: HeldOut) -> No
 
 
 def test_parts_are_those_of_the_random_split(data: SocialDataset, held: HeldOut) -> None:
-    split, kept = random_split(data, seed=3), set(held.kept.users)
+    split = random_split(data, seed=3)
+    kept = set(held.kept.users)
     asked = set(held.whole.users.take(held.asked))
     for k in range(2):
         known = set(held.kept.behaviors[k].items)
         for part in (TRAIN, VALIDATION, TEST):
-            there = records(data, k, split.parts[k] == part)
-            assert records(held.kept, k, held.kept_split.parts[k] == part) == {p for p in there if p[0] in kept}
-            mine = {pair for pair in there if pair[0] in asked and pair[1] in known}
+            in_part = records(data, k, split.parts[k] == part)
+            assert records(held.kept, k, held.kept_split.parts[k] == part) == {p for p in in_part if p[0] in kept}
+            mine = {pair for pair in in_part if pair[0] in asked and pair[1] in known}
             rated = records(held.whole, k, held.random.parts[k] == part)
             assert {pair for pair in rated if pair[0] in asked} == mine
             if part == TEST:
@@ -78,7 +79,8 @@ def test_attributes_stay_with_their_users(data: SocialDataset, held: HeldOut) ->
 
 
 def test_what_is_told_is_links_to_kept_users_and_training_records(data: SocialDataset, held: HeldOut) -> None:
-    told, kept = known_of(held), set(held.kept.users)
+    told = known_of(held)
+    kept = set(held.kept.users)
     asked = set(held.whole.users.take(held.asked))
     for source, target in zip(*(told["links"][name].to_pylist() for name in ("source_id", "target_id")), strict=True):
         assert source in asked

@@ -14,7 +14,6 @@ from typer import Argument, Option
 from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
-from mcne.text import percent_with_spread
 
 if TYPE_CHECKING:
     import torch
@@ -113,8 +112,7 @@ def sweep(
     """
     from mcne.studies.comparison import Comparison
     from mcne.studies.engine import Kind, check_kind
-    from mcne.studies.sweep import Sweep
-    from mcne.studies.sweep_tables import TIMING, check_place, collect, is_shared, titles_of, write
+    from mcne.studies.sweep import TIMING, Sweep, check_place, collect, is_shared, titles_of, write
     from mcne.training import choose_device
 
     if what.endswith(".toml"):
@@ -200,8 +198,7 @@ def compare_transfer(
     Writes table.md, table.html and table.json. Run the same command again after an interruption: it continues, and
     what is finished is not trained again.
     """
-    from mcne.studies.transfer import TransferPlan, TransferStudy
-    from mcne.studies.transfer_tables import finished_rows, write
+    from mcne.studies.transfer import TransferPlan, TransferStudy, finished_rows, write
     from mcne.training import choose_device
 
     chosen = choose_device(device)
@@ -234,6 +231,7 @@ def compare_new_users(
     from mcne.cli.progress import training_progress
     from mcne.cli.train import given_settings
     from mcne.data.dataset import SocialDataset
+    from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial
 
     given = given_settings(config, setting or [])
@@ -259,7 +257,7 @@ def compare_new_users(
     rows = []
     for way, means in summary["mean"].items():
         spreads = [means[metric] for metric in NEW_USER_METRICS.values()]
-        rows.append([way, *(percent_with_spread(each["mean"] or 0, each["sd"], digits=2) for each in spreads)])
+        rows.append([way, *(percent(each, digits=2) for each in spreads)])
     print_table(["", *NEW_USER_METRICS], rows)
 
 

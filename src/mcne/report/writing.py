@@ -10,11 +10,11 @@ from mcne.files import write_new
 from mcne.report.comparison_page import is_comparison, report_of_comparison
 from mcne.report.page import Report
 from mcne.report.run_page import report_of_run
-from mcne.studies.engine import Kind, kinds_of, kinds_of_results, named
+from mcne.studies.engine import Kind, kind_of
 from mcne.training import SPEC, Run
 
 LARGEST = 2_000_000  # bytes that a page may have, so that it can be sent and opened anywhere
-SHOWN_BY = {
+SHOWN_BY: dict[str, str] = {
     Kind.sweep: "draw it with mcne plot sweep {path}, or show it on the page of a run: mcne report RUN --sweep {path}",
     Kind.timing: "mcne plot sweep {path.parent} draws it with its sweep",
     Kind.structure: "draw it with mcne plot structure {path}",
@@ -22,6 +22,8 @@ SHOWN_BY = {
     Kind.transfer: "its table is {path}/table.md, which mcne compare-transfer writes",
 }
 """How to see what has no page of its own."""
+RESULTS = {Kind.comparison: "table.json", Kind.sweep: "sweep.json", Kind.structure: "structure.json"}
+"""By which these kinds are recognized where results alone were copied."""
 
 
 def report_of(
@@ -35,18 +37,16 @@ def report_of(
     """The report of a finished run, or of a comparison that has tables."""
     if (path / SPEC).is_file():
         return report_of_run(Run.open(path), data=data, sweeps=sweeps, with_map=with_map, kept_map=kept_map)
-    kinds = kinds_of(path) or kinds_of_results(path)
-    for kind, step in SHOWN_BY.items():
-        if kinds == (kind,):
-            raise DataError(f"{path}: {named(*kinds)}, not a run or a comparison; {step.format(path=path)}")
+    kind = kind_of(path) or next((kind for kind, name in RESULTS.items() if (path / name).is_file()), None)
+    if kind in SHOWN_BY:
+        raise DataError(f"{path}: a {kind}, not a run or a comparison; {SHOWN_BY[kind].format(path=path)}")
     if is_comparison(path):
         if kept_map is not None:
             raise UsageError(f"{kept_map}: a comparison has no map; leave out --map")
         return report_of_comparison(path, data=data, sweeps=sweeps)
-    if kinds:
+    if kind:
         raise DataError(
-            f"{path}: {named(*kinds)} without tables; write those of what a comparison has finished with mcne compare "
-            "--table"
+            f"{path}: a {kind} without tables; write those of what a comparison has finished with mcne compare --table"
         )
     if not path.exists():
         raise DataError(f"{path}: is not there; name the directory of a run or of a comparison")

@@ -23,14 +23,13 @@ import pyarrow.compute as pc
 from mcne import __version__
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import VALIDATION, Split, split_of
-from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import CUTOFFS, Evaluation, ProtocolName, coverage, evaluate, measure
 from mcne.evaluation.slices import sliced
 from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
 from mcne.models.registry import refusal
 from mcne.studies import engine
-from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Resources, Result, Say, Task
+from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Result, Say, Task
 from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
 from mcne.training import Mode, RunSpec, resolved
 
@@ -204,10 +203,10 @@ class Comparison:
         protocols = () if is_search else tuple(self.plan.protocols)
         return Cell(candidate, repetition, is_search, self.dataset.fingerprint, self.splits[repetition], protocols)
 
-    def task(self, cell: Cell, title: str = "") -> Task:
-        """What the engine does for a cell."""
-        split_name = self.plan.split_name(cell.repetition)
-        return Task(self.directory(cell), partial(run_cell, cell, self.data, split_name), title)
+    def task(self, cell: Cell, titles: Mapping[str, str] = {}) -> Task:
+        """What the engine does for a cell; messages call it by its title, if it has one."""
+        work = partial(run_cell, cell, self.data, self.plan.split_name(cell.repetition))
+        return Task(self.directory(cell), work, titles.get(cell.name, ""))
 
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell, once it is finished."""
@@ -236,29 +235,20 @@ class Comparison:
         cells = [self.repeated(chosen[row]) for row in self.plan.trained if row in chosen]
         return [cell for repetition in zip(*cells, strict=True) for cell in repetition]
 
-    def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] | None = None) -> dict[str, str]:
+    def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] = {}) -> dict[str, str]:
         """Run what is missing; failures are reported, kept and returned by name, and tried again the next time."""
-        resources = Resources.shared(device, jobs)
-
-        def about(result: Result) -> str:
-            return f"{result['cell']['candidate']['mode']}, {engine.ending(result)}"
-
-        def run(cells: Sequence[Cell], what: str) -> dict[str, str]:
-            tasks = [self.task(cell, (titles or {}).get(cell.name, "")) for cell in cells]
-            failed = engine.run_missing(tasks, what, resources, say=say, about=about)
-            return {name: str(error) for name, error in failed.items()}
-
-        failed = run(self.search_cells(), "search")
+        run = partial(engine.run_missing, device=device, jobs=jobs, say=say, about=_about)
+        failed = run([self.task(cell, titles) for cell in self.search_cells()], "search")
         chosen = self.choose()
-        with locked(self.out, wait=True):
-            write_json(self.out / CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
+        engine.write_results(self.out, {}, CHOSEN, {row: asdict(candidate) for row, candidate in chosen.items()})
         for row in self.plan.trained:
             if row not in chosen:
                 say(f"{row}: {self.unfinished(row, None, failed)}; its repetitions wait")
-        failed |= run(self.final_cells(), "repetitions")
-        with locked(self.out, wait=True):
-            write_json(self.out / FAILED, self.failures() | failed)
-        return failed
+        failed |= run([self.task(cell, titles) for cell in self.final_cells()], "repetitions")
+        reasons = {name: str(error) for name, error in failed.items()}
+        with locked(self.out, wait=True):  # others may add theirs
+            write_json(self.out / FAILED, self.failures() | reasons)
+        return reasons
 
     def failures(self) -> dict[str, str]:
         """By name, the cells of the plan that failed when they were last tried and are not finished since."""
@@ -268,7 +258,7 @@ class Comparison:
         cells += [cell for candidate in self.choose().values() for cell in self.repeated(candidate)]
         return {cell.name: str(kept[cell.name]) for cell in cells if cell.name in kept and self.result(cell) is None}
 
-    def unfinished(self, row: str, chosen: Candidate | None, failures: Mapping[str, str]) -> str | None:
+    def unfinished(self, row: str, chosen: Candidate | None, failures: Mapping[str, object]) -> str | None:
         """What a row lacks, in a line: of its repetitions, or of its search if no candidate is chosen."""
         what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
         lacks = engine.lacking({cell.name: self.result(cell) for cell in cells}, failures, what)
@@ -278,22 +268,21 @@ class Comparison:
 # one cell
 
 
+def _about(result: Result) -> str:
+    return f"{result['cell']['candidate']['mode']}, {engine.ending(result)}"
+
+
 def run_cell(
     cell: Cell, data: Path, split_name: str, directory: Path, device: torch.device, jobs: int
 ) -> dict[str, Any]:
-    """Train a cell, and evaluate it unless it is of the search; the result."""
+    """Train a cell, and evaluate it unless it is of the search; ranks of test items are kept beside the result."""
     from mcne.training import Training
 
     dataset, split = _opened(data, split_name, cell.dataset, cell.split)
+    method, settings, mode = cell.candidate.method, cell.candidate.given, cell.candidate.mode
+    places = {"dataset": str(data.absolute()), "split": split_name}
     training = Training(
-        cell.candidate.method,
-        dataset,
-        split,
-        settings=cell.candidate.given,
-        seed=cell.repetition,
-        device=device,
-        places={"dataset": str(data.absolute()), "split": split_name},
-        mode=cell.candidate.mode,
+        method, dataset, split, settings=settings, seed=cell.repetition, device=device, places=places, mode=mode
     )
     run, outcome = engine.train_timed(directory / RUN, lambda: training.run(directory / RUN, resume=True))
     result: dict[str, Any] = {
@@ -308,7 +297,15 @@ def run_cell(
     }
     if run is None or cell.is_search:
         return result
-    return result | _evaluated(cell, run.scorer(dataset, split, device=device), directory, dataset, split)
+    scorer = run.scorer(dataset, split, device=device)
+    started = time.perf_counter()
+    evaluations = {name: evaluate(scorer, dataset, split, protocol=name) for name in cell.protocols}
+    result["evaluate_seconds"] = time.perf_counter() - started
+    result["test"] = {name: evaluation.summary() for name, evaluation in evaluations.items()}
+    result["slices"] = {name: _slices(evaluation, dataset, split) for name, evaluation in evaluations.items()}
+    result["coverage"] = coverage(scorer, dataset, split) if "full" in cell.protocols else None
+    write_parquet(directory / RANKS, _ranks(evaluations))
+    return result
 
 
 @lru_cache(maxsize=4)
@@ -325,20 +322,6 @@ def _opened(data: Path, split_name: str, dataset_print: str, split_print: str) -
     return dataset, split
 
 
-def _evaluated(cell: Cell, scorer: Scorer, directory: Path, dataset: SocialDataset, split: Split) -> dict[str, Any]:
-    """The test part under every protocol; the rank of every item is kept in a file beside the result."""
-    started = time.perf_counter()
-    evaluations = {name: evaluate(scorer, dataset, split, protocol=name) for name in cell.protocols}
-    result = {
-        "evaluate_seconds": time.perf_counter() - started,
-        "test": {name: evaluation.summary() for name, evaluation in evaluations.items()},
-        "slices": {name: _slices(evaluation, dataset, split) for name, evaluation in evaluations.items()},
-        "coverage": coverage(scorer, dataset, split) if "full" in cell.protocols else None,
-    }
-    write_parquet(directory / RANKS, _ranks(evaluations))
-    return result
-
-
 def _slices(evaluation: Evaluation, dataset: SocialDataset, split: Split) -> dict[str, Any]:
     """The means over behaviors of every slice, and how many users it has."""
     slices = {}
@@ -352,21 +335,19 @@ def _ranks(evaluations: Mapping[ProtocolName, Evaluation]) -> pa.Table:
     """A row for every scored item of a user: its rank, from 0, under each protocol."""
     parts = []
     for name, behavior in next(iter(evaluations.values())).behaviors.items():
-        columns: dict[str, Any] = {
-            "behavior": pa.array([name] * len(behavior.items), pa.string()).dictionary_encode(),
-            "user": np.repeat(behavior.users, behavior.counts),
-            "item": behavior.items,
-        }
-        ranks = {protocol: each.behaviors[name].ranks.astype(np.int32) for protocol, each in evaluations.items()}
-        parts.append(pa.table(columns | ranks))
+        names = pa.array([name] * len(behavior.items), pa.string()).dictionary_encode()
+        users = np.repeat(behavior.users, behavior.counts)
+        columns: dict[str, Any] = {"behavior": names, "user": users, "item": behavior.items}
+        columns |= {protocol: each.behaviors[name].ranks.astype(np.int32) for protocol, each in evaluations.items()}
+        parts.append(pa.table(columns))
     return pa.concat_tables(parts).unify_dictionaries()
 
 
-def read_evaluation(directory: Path, protocol: ProtocolName, dataset: SocialDataset) -> Evaluation:
-    """The evaluation of a finished cell on the test part, from the ranks of its items."""
+def read_evaluation(directory: Path, protocol: ProtocolName, names: Sequence[str]) -> Evaluation:
+    """The evaluation of a finished cell on the test part of these behaviors, from the ranks of its items."""
     ranks = read_parquet(directory / RANKS, step=engine.removal(directory))
     behaviors = {}
-    for name in dataset.behavior_names:
+    for name in names:
         mine = ranks.filter(pc.equal(ranks["behavior"], name))
         user, item, rank = (mine[column].to_numpy() for column in ("user", "item", protocol))
         behaviors[name] = measure(user, item, ranks=rank.astype(np.int64), cutoffs=CUTOFFS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores, ave
 from mcne.evaluation.slices import SLICES
 from mcne.files import locked, write_parquet
 from mcne.studies.comparison import Comparison, read_evaluation
-from mcne.studies.engine import Result, Spread, percent, write_results
+from mcne.studies.engine import Result, Spread, percent, spread_of, write_results
 from mcne.text import NO_VALUE, Table, html_page, markdown_page, p_value, signed_interval, signed_percent
 
 PROTOCOL_TITLES = {
@@ -40,8 +41,7 @@ class Row:
     validation: float | None  # of the chosen one, in the search
     planned: int  # repetitions
     results: tuple[Result, ...]  # of the finished ones
-
-    UNIT: ClassVar[str] = "repetitions"
+    unit: str = "repetitions"  # as tables call them
 
     @property
     def diverged(self) -> int:
@@ -56,11 +56,11 @@ class Row:
     @property
     def label(self) -> str:
         """The name; if repetitions are missing, also how many are finished."""
-        return self.name if self.is_whole else f"{self.name} ({len(self.results)} of {self.planned} {self.UNIT})"
+        return self.name if self.is_whole else f"{self.name} ({len(self.results)} of {self.planned} {self.unit})"
 
     def cost(self, name: str) -> Spread | None:
         """``parameters``, ``train_seconds`` or ``evaluate_seconds``."""
-        return Spread.of([result[name] for result in self.results])
+        return spread_of([result[name] for result in self.results])
 
     def settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The settings in which candidates differ, and the others that do not belong to the schedule."""
@@ -91,14 +91,14 @@ class ComparisonRow(Row):
     def metric(self, protocol: str, behavior: str | None, metric: str) -> Spread | None:
         """A metric of a behavior, or its mean over behaviors."""
         tests = [result["test"][protocol] for result in self.results]
-        return Spread.of(
+        return spread_of(
             [(test["mean"] if behavior is None else test["behaviors"][behavior])[metric] for test in tests]
         )
 
     def coverage(self, cutoff: int) -> Spread | None:
         """How much of a catalog is recommended to anyone, averaged over behaviors."""
         known = [result["coverage"].values() for result in self.results if result["coverage"] is not None]
-        return Spread.of([float(np.mean([each[f"coverage@{cutoff}"] for each in one])) for one in known])
+        return spread_of([float(np.mean([each[f"coverage@{cutoff}"] for each in one])) for one in known])
 
 
 @dataclass(frozen=True)
@@ -108,27 +108,38 @@ class Summary:
     comparison: Comparison
     rows: tuple[ComparisonRow, ...]  # in the order of the plan
     unfinished: Mapping[str, str]  # what rows lack, in the tables or not
-    scores: Mapping[tuple[str, str], Mapping[str, UserScores]]  # (protocol, metric) -> method with all repetitions
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], dict[str, UserScores]]:
+        """By protocol and metric, the scores of users by every method that has all repetitions."""
+        comparison = self.comparison
+        names = comparison.dataset.behavior_names
+        scores: dict[tuple[str, str], dict[str, UserScores]] = {}
+        for protocol in comparison.plan.protocols:
+            evaluations = {}
+            for row in self.rows:
+                if row.is_whole:
+                    directories = [comparison.directory(cell) for cell in comparison.repeated(row.candidate)]
+                    evaluations[row.name] = [read_evaluation(each, protocol, names) for each in directories]
+            for metric in TWO:
+                scores[protocol, metric] = {name: averaged(each, metric) for name, each in evaluations.items()}
+        return scores
 
     def tests(self, protocol: str, metric: str) -> dict[str, Comparisons]:
         """The reference against every other method that has all repetitions."""
-        scores = dict(self.scores[protocol, metric])
-        reference = scores.pop(self.comparison.plan.reference, None)
-        if reference is None or not scores or not reference.behaviors:  # the last: no user has a test item
-            return {}
-        return significance.compare(reference, scores)
+        return against(self.comparison.plan.reference, self.scores[protocol, metric])
 
     def users(self) -> pa.Table:
         """Every tested metric by method, behavior and user, averaged over repetitions."""
         parts = []
         for method in next(iter(self.scores.values()), {}):
             for behavior in self.comparison.dataset.behavior_names:
-                all_scores = {key: scores[method].behaviors.get(behavior) for key, scores in self.scores.items()}
-                known = {key: scores for key, scores in all_scores.items() if scores is not None}
+                of_behaviors = {" ".join(key): scores[method].behaviors for key, scores in self.scores.items()}
+                known = {name: each[behavior] for name, each in of_behaviors.items() if behavior in each}
                 if known:
                     first = next(iter(known.values()))
                     names = {"method": [method] * len(first.users), "behavior": [behavior] * len(first.users)}
-                    columns = {f"{protocol} {metric}": each.scores for (protocol, metric), each in known.items()}
+                    columns = {name: each.scores for name, each in known.items()}
                     parts.append(pa.table({**names, "user": first.users, "weight": first.weights} | columns))
         return pa.concat_tables(parts) if parts else pa.table({})
 
@@ -150,21 +161,14 @@ def summarize(comparison: Comparison) -> Summary:
             best = (searched[candidates.index(candidate)] if searched else None) or results[0]
             planned = comparison.plan.repetitions
             rows.append(ComparisonRow(name, candidate, candidates, searched, best["validation"], planned, results))
-    return Summary(comparison, tuple(rows), unfinished, _scores(comparison, rows))
+    return Summary(comparison, tuple(rows), unfinished)
 
 
-def _scores(comparison: Comparison, rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], dict[str, UserScores]]:
-    """The scores of users by every method that has all repetitions."""
-    scores: dict[tuple[str, str], dict[str, UserScores]] = {}
-    for protocol in comparison.plan.protocols:
-        evaluations = {}
-        for row in rows:
-            if row.is_whole:
-                directories = [comparison.directory(cell) for cell in comparison.repeated(row.candidate)]
-                evaluations[row.name] = [read_evaluation(each, protocol, comparison.dataset) for each in directories]
-        for metric in TWO:
-            scores[protocol, metric] = {method: averaged(each, metric) for method, each in evaluations.items()}
-    return scores
+def against(reference: str, scores: Mapping[str, UserScores]) -> dict[str, Comparisons]:
+    """A row against every other; nothing if it is not among them, or if no user has a test item."""
+    others = dict(scores)
+    own = others.pop(reference, None)
+    return significance.compare(own, others) if own is not None and own.behaviors and others else {}
 
 
 # tables
@@ -225,7 +229,7 @@ def _of_columns(
     best = set()
     for at, column in enumerate(columns[: len(columns) - unmarked], start=1):  # after the column of methods
         of_rows = zip(summary.rows, column, strict=True)
-        means = [spread.mean if spread is not None and row.is_whole else 0.0 for row, spread in of_rows]
+        means = [spread["mean"] if spread is not None and row.is_whole else 0.0 for row, spread in of_rows]
         if means and max(means) > 0:
             best.add((means.index(max(means)), at))
     return Table(title, ("method", *header), rows, best=frozenset(best))
@@ -251,7 +255,7 @@ def _qualities(summary: Summary, protocol: str) -> Iterator[Table]:
 
     header = [f"{name.replace('_', ' ')} {short}" for name in SLICES for short in SHORT]
     sliced = [[result["slices"][protocol] for result in row.results] for row in rows]
-    columns = [[Spread.of([one[name][metric] for one in each]) for each in sliced] for name in SLICES for metric in TWO]
+    columns = [[spread_of([one[name][metric] for one in each]) for each in sliced] for name in SLICES for metric in TWO]
     yield _of_columns(summary, f"{title}: slices", header, columns)
 
 
@@ -279,7 +283,7 @@ def _beside_the_paper(summary: Summary) -> Table:
 
 
 def _gap(ours: Spread | None, theirs: float) -> str:
-    return NO_VALUE if ours is None else f"{100 * ours.mean - theirs:+.1f}"
+    return NO_VALUE if ours is None else f"{100 * ours['mean'] - theirs:+.1f}"
 
 
 def beside_the_expected(
@@ -336,14 +340,13 @@ def _costs(summary: Summary) -> Table:
 
 def number(spread: Spread | None, form: str) -> str:
     """A mean for people; a dash if there is none."""
-    return NO_VALUE if spread is None else format(spread.mean, form)
+    return NO_VALUE if spread is None else format(spread["mean"], form)
 
 
 def machine(result: Result) -> str:
-    """The device, and how many cells shared it, if that is known."""
-    jobs = result.get("jobs")
-    shared = "" if jobs is None else ", one at a time" if jobs == 1 else f", {jobs} side by side"
-    return f"{result['device']}{shared}"
+    """The device, and how many cells shared it."""
+    jobs = result["jobs"]
+    return f"{result['device']}, " + ("one at a time" if jobs == 1 else f"{jobs} side by side")
 
 
 def listed(settings: Mapping[str, Any]) -> str:

@@ -10,13 +10,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, I
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
 from mcne.studies import workers
-from mcne.text import percent_with_spread
+from mcne.text import NO_VALUE, with_spread
 from mcne.training import Run, choose_device
 from mcne.training.journal import TIMES
 
@@ -60,73 +60,56 @@ class Kind(StrEnum):
 
 RECORDS = {Kind.structure: "study.json", Kind.new_users: "request.json"}
 """What these kinds keep of their beginning in place of ``data.json``."""
-RESULTS = {Kind.comparison: "table.json", Kind.sweep: "sweep.json", Kind.structure: "structure.json"}
-"""Files that only these kinds write, once a task is done; a transfer study is recognized by its bases before that."""
 
 
-def kinds_of(directory: Path) -> tuple[str, ...]:
-    """The kind of the study in a directory, if any; if it is not kept, as in early versions, the content decides."""
-    prints = _read_prints(directory)
-    if "kind" in prints:
-        return (str(prints["kind"]),)
-    if "dataset" not in prints:
-        recorded = tuple(kind for kind, name in RECORDS.items() if (directory / name).is_file())
-        if recorded or not any(each.is_dir() for place in (CELLS, BASES) for each in directory.glob(f"{place}/*")):
-            return recorded[:1]
-    if "behavior" in prints or (directory / BASES).is_dir():
-        return (Kind.transfer,)
-    return kinds_of_results(directory) or (Kind.comparison, Kind.sweep, Kind.timing)  # whose cells are the same
-
-
-def kinds_of_results(directory: Path) -> tuple[str, ...]:
-    """The kinds whose results are in a directory, which may be copies."""
-    return tuple(kind for kind, name in RESULTS.items() if (directory / name).is_file())
-
-
-def named(*kinds: str) -> str:
-    """As in "a comparison or a sweep"."""
-    return " or ".join(f"a {kind}" for kind in kinds)
+def kind_of(directory: Path) -> str | None:
+    """The kind of the study in a directory, if any."""
+    if kind := _read_prints(directory).get("kind"):
+        return str(kind)
+    return next((kind for kind, name in RECORDS.items() if (directory / name).is_file()), None)
 
 
 def check_kind(out: Path, kind: Kind) -> None:
-    """Refuse a directory that is not empty, unless it contains a study of this kind; nothing is written."""
+    """Refuse a directory that is not empty, unless it contains a study of this kind; nothing is written.
+
+    Trainings whose ``data.json`` was removed belong to whoever continues them: their names tell them apart.
+    """
     if not out.exists():
         return
     if not out.is_dir():
-        raise UsageError(f"{out}: is a file, and {named(kind)} needs a directory; choose another --out")
+        raise UsageError(f"{out}: is a file, and a {kind} needs a directory; choose another --out")
     # listed before its kind is read: a study that another process begins in between is recognized, or not seen
     names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
-    kinds = kinds_of(out)
-    if kinds and kind not in kinds:
-        raise UsageError(f"{out}: already contains {named(*kinds)}, and this is {named(kind)}; choose another --out")
-    if names and not kinds:
+    before = kind_of(out)
+    if before not in (None, kind):
+        raise UsageError(f"{out}: already contains a {before}, and this is a {kind}; choose another --out")
+    has_trainings = any(each.is_dir() for place in (CELLS, BASES) for each in out.glob(f"{place}/*"))
+    if names and before is None and not has_trainings:
         more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
         raise UsageError(
-            f"{out}: is not empty and is not {named(kind)} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
+            f"{out}: is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
             "directory or another --out"
         )
 
 
-def claim(out: Path, kind: Kind, name: str, join: Callable[[Path], Mapping[str, Any]]) -> None:
-    """Begin a study or continue it; ``join`` compares a file with what is asked for, and returns what to keep in it."""
+@contextmanager
+def claimed(out: Path, kind: Kind) -> Iterator[None]:
+    """Hold a directory that is free, or contains a study of this kind, while what it is about is written down."""
     check_kind(out, kind)
     with locked(out, wait=True):
         check_kind(out, kind)
-        write_json(out / name, join(out / name))
+        yield
 
 
 def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
     """Begin a study on data with these fingerprints, or continue it; a directory of other data is refused."""
-
-    def join(path: Path) -> Mapping[str, Any]:
-        before = _read_prints(path.parent)
+    with claimed(out, kind):
+        before = _read_prints(out)
         if differing := difference(before, prints):
             raise ArtifactError(
                 f"{out}: was started on other data ({differing}); restore it, or compare in another directory"
             )
-        return {"kind": kind, **before, **prints}
-
-    claim(out, kind, PRINTS, join)
+        write_json(out / PRINTS, {"kind": kind, **before, **prints})
 
 
 def difference(theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
@@ -144,20 +127,6 @@ def _read_prints(directory: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What tasks may use: a device, and how many of them share it."""
-
-    device: str
-    jobs: int = 1  # tasks side by side
-    threads: int | None = None  # of each; None: as many as PyTorch chooses
-
-    @classmethod
-    def shared(cls, device: str, jobs: int) -> Resources:
-        """The cores are divided among the tasks."""
-        return cls(device, jobs, max(1, (os.cpu_count() or 1) // jobs))
-
-
-@dataclass(frozen=True)
 class Task:
     """A part of a study that is done on its own: what it does, and the directory that keeps its result."""
 
@@ -172,16 +141,16 @@ class Task:
         """The result, once it is done."""
         return read_result(self.directory, self.result_name, needs=self.needs)
 
-    def run(self, resources: Resources) -> None:
+    def run(self, device: str, jobs: int = 1, threads: int | None = None) -> None:
         """Do it unless it is done, with its directory locked; the result is written last, then the run is removed."""
         import torch
 
-        if resources.threads is not None:
-            torch.set_num_threads(resources.threads)
-        device = choose_device(resources.device)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        chosen = choose_device(device)
         with locked(self.directory):
             if not is_done(self.directory, self.result_name):  # another process may have done it in the meantime
-                write_json(self.directory / self.result_name, self.work(self.directory, device, resources.jobs))
+                write_json(self.directory / self.result_name, self.work(self.directory, chosen, jobs))
             self.remove_run()
 
     def remove_run(self) -> None:
@@ -205,9 +174,9 @@ def read_result(directory: Path, name: str = RESULT, *, needs: Sequence[str] = N
     return result
 
 
-def result_of(directory: Path) -> dict[str, Any] | None:
+def result_of(directory: Path, *, needs: Sequence[str] = NEEDED) -> dict[str, Any] | None:
     """The result of a task, once it is done."""
-    return read_result(directory) if is_done(directory) else None
+    return read_result(directory, needs=needs) if is_done(directory) else None
 
 
 def removal(directory: Path) -> str:
@@ -216,9 +185,12 @@ def removal(directory: Path) -> str:
 
 
 def run_missing(
-    tasks: Sequence[Task], what: str, resources: Resources, *, say: Say, about: Callable[[Result], str]
+    tasks: Sequence[Task], what: str, *, device: str, jobs: int | None = None, say: Say, about: Callable[[Result], str]
 ) -> dict[str, MCNEError]:
-    """Do every task that is not done, report how with ``about``, and return failures by names of directories."""
+    """Do every task that is not done, report how with ``about``, and return failures by names of directories.
+
+    As many ``jobs`` run side by side and share the cores; None: one, with as many threads as PyTorch chooses.
+    """
     by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
     missing = {path: task for path, task in by_directory.items() if not is_done(path, task.result_name)}
     for directory in by_directory.keys() - missing.keys():
@@ -232,7 +204,7 @@ def run_missing(
     while missing:
         free = {directory: task for directory, task in missing.items() if not is_held(directory)}
         before = ended
-        with closing(_outcomes(free, resources)) as outcomes:
+        with closing(_outcomes(free, device, jobs)) as outcomes:
             for directory, error in outcomes:
                 if isinstance(error, HeldError):
                     continue
@@ -251,11 +223,12 @@ def run_missing(
     return failed
 
 
-def _outcomes(tasks: Mapping[Path, Task], resources: Resources) -> Generator[tuple[Path, MCNEError | None]]:
+def _outcomes(tasks: Mapping[Path, Task], device: str, jobs: int | None) -> Generator[tuple[Path, MCNEError | None]]:
     """Do all tasks and yield each as it ends; a single job needs no other process."""
-    calls = {directory: partial(task.run, resources) for directory, task in tasks.items()}
-    if resources.jobs > 1:
-        yield from workers.outcomes(calls, jobs=resources.jobs)
+    threads = None if jobs is None else max(1, (os.cpu_count() or 1) // jobs)
+    calls = {directory: partial(task.run, device, jobs or 1, threads) for directory, task in tasks.items()}
+    if jobs is not None and jobs > 1:
+        yield from workers.outcomes(calls, jobs=jobs)
         return
     for directory, call in calls.items():
         failure = None
@@ -334,7 +307,7 @@ def choose(
     return chosen
 
 
-def lacking(results: Mapping[str, Result | None], failures: Mapping[str, str], what: str = "") -> str:
+def lacking(results: Mapping[str, Result | None], failures: Mapping[str, object], what: str = "") -> str:
     """What is missing among results by name, in a line: not finished, failed, diverged; empty if nothing is."""
     of_all = f" of {len(results)} {what}" if what else ""
     missing = [name for name, result in results.items() if result is None]
@@ -346,25 +319,26 @@ def lacking(results: Mapping[str, Result | None], failures: Mapping[str, str], w
     return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Mean and standard deviation over repetitions."""
+class Spread(TypedDict):
+    """Mean and standard deviation over repetitions, as files of results hold them."""
 
     mean: float
     sd: float | None  # None of a single repetition
 
-    @classmethod
-    def of(cls, values: Sequence[float | None]) -> Spread | None:
-        """Of the values that are not None, if there are any."""
-        known = [value for value in values if value is not None]
-        if not known:
-            return None
-        return cls(float(np.mean(known)), float(np.std(known, ddof=1)) if len(known) > 1 else None)
+
+def spread_of(values: Sequence[float | None]) -> Spread | None:
+    """The spread of the values that are not None, if there are any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"mean": float(np.mean(known)), "sd": float(np.std(known, ddof=1)) if len(known) > 1 else None}
 
 
-def percent(spread: Spread | None) -> str:
+def percent(spread: Spread | None, digits: int = 1) -> str:
     """Mean ± standard deviation in percent; a dash if there is no value."""
-    return percent_with_spread(None, None) if spread is None else percent_with_spread(spread.mean, spread.sd)
+    if spread is None:
+        return NO_VALUE
+    return with_spread(100 * spread["mean"], None if spread["sd"] is None else 100 * spread["sd"], digits)
 
 
 def write_results(out: Path, pages: Mapping[str, str], name: str, data: Any) -> list[Path]:
@@ -385,18 +359,14 @@ def merge(other: Path, out: Path) -> int:
         if not (other / needed).exists():
             raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
     theirs, ours = (read_json(place / PRINTS, step="restore it, or copy it again") for place in (other, out))
-    kinds = kinds_of(other)
-    if Kind.comparison not in kinds:
-        raise DataError(
-            f"{other}: {named(*kinds) or 'no study'}, but cells are taken over from a comparison alone; name one"
-        )
+    if (kind := theirs.get("kind")) != Kind.comparison:
+        what = f"a {kind}" if kind else "no study"
+        raise DataError(f"{other}: {what}, but cells are taken over from a comparison alone; name one")
     if differing := difference(theirs, ours):
         raise ArtifactError(f"{other}: a comparison on other data ({differing})")
-    for left in (out / CELLS).glob(".*.partial"):
-        shutil.rmtree(left, ignore_errors=True)
     taken = 0
     for source in sorted((other / CELLS).iterdir()):
-        if source.name.startswith(".") or not is_done(source):
+        if not is_done(source):
             continue
         read_result(source)  # refuses a damaged one
         target = out / CELLS / source.name

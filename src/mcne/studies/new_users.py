@@ -21,11 +21,11 @@ from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users
-from mcne.files import read_json
+from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, refusal
 from mcne.randomness import Stream
 from mcne.studies import engine
-from mcne.studies.engine import RECORDS, Kind, Resources, Result, Say, Spread, Task
+from mcne.studies.engine import RECORDS, Kind, Result, Say, Task, spread_of
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcne.training.journal import Reporter
 
 RESULT, SUMMARY = "result.json", "new-users.json"
+NEEDED = ("users", "ways")
 SPLIT = "held-out"
 WAYS: Mapping[str, tuple[str, ...]] = {
     "friends": ("links",),
@@ -74,13 +75,21 @@ class Trial:
         config, schedule = training.resolved(self.method, self.given)
         request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
-        engine.claim(out, Kind.new_users, RECORDS[Kind.new_users], partial(_joined, request))
+        with engine.claimed(out, Kind.new_users):
+            path = out / RECORDS[Kind.new_users]
+            before = read_json(path, step="choose another --out") if path.is_file() else request
+            if before != request:
+                different = ", ".join(name for name in request if before.get(name) != request[name])
+                raise ArtifactError(
+                    f"{out}: contains another trial (other {different}); repeat what it was started with, or choose "
+                    "another --out"
+                )
+            write_json(path, request)
         tasks = []
         for seed in range(seeds):
-            title = f"seed {seed}"
             work = partial(self._seed, dataset, seed, reporting)
-            tasks.append(Task(out / f"seed-{seed}", work, title, RESULT, keeps_run=True, needs=("users", "ways")))
-        failed = engine.run_missing(tasks, "seeds", Resources(device), say=say, about=_about)
+            tasks.append(Task(out / f"seed-{seed}", work, f"seed {seed}", RESULT, keeps_run=True, needs=NEEDED))
+        failed = engine.run_missing(tasks, "seeds", device=device, say=say, about=_about)
         if failed:
             raise next(iter(failed.values()))
         results = [task.result() for task in tasks]
@@ -113,16 +122,11 @@ class Trial:
         """A run that can be asked and evaluated like any other: its dataset and split are beside it."""
         dataset.save(path / "data")
         split.save(path / "data" / DIRECTORY / SPLIT)
-        with reporting(f"{self.method}, seed {seed}, {path.name} users") as reporter:
+        method, given = self.method, self.given
+        places = {"dataset": "../data", "split": SPLIT}
+        with reporting(f"{method}, seed {seed}, {path.name} users") as reporter:
             return training.Training(
-                self.method,
-                dataset,
-                split,
-                settings=self.given,
-                seed=seed,
-                device=device,
-                places={"dataset": "../data", "split": SPLIT},
-                reporter=reporter,
+                method, dataset, split, settings=given, seed=seed, device=device, places=places, reporter=reporter
             ).run(path / "run", resume=(path / "run").exists())
 
 
@@ -188,7 +192,8 @@ def _restricted(
 ) -> tuple[SocialDataset, Parts]:
     """The dataset of these users and items, and the parts of what is left of it."""
     rows = np.cumsum(users, dtype=np.int32) - np.int32(1)
-    behaviors, left = [], []
+    behaviors = []
+    left = []
     for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
         mine = users[behavior.user] & has[behavior.item]
         if not mine.any():
@@ -236,13 +241,8 @@ def known_of(held: HeldOut) -> dict[str, pa.Table]:
 
 def summarize(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Mean and standard deviation over seeds of every way and metric."""
-    return {
-        way: {
-            metric: vars(Spread.of([result["ways"][way]["mean"][metric] for result in results]))
-            for metric in first["mean"]
-        }
-        for way, first in results[0]["ways"].items()
-    }
+    means = {way: [result["ways"][way]["mean"] for result in results] for way in results[0]["ways"]}
+    return {way: {name: spread_of([one[name] for one in each]) for name in each[0]} for way, each in means.items()}
 
 
 def _about(result: Result) -> str:
@@ -260,15 +260,3 @@ def _popularity(held: HeldOut) -> Scorer:
     counted = TrainingData.of(held.kept, held.kept_split)
     everyone = TrainingData(held.whole.graph, counted.names, counted.n_items, counted.pairs)
     return Popularity(everyone, PopularityConfig(), seed=0, device=torch.device("cpu")).scorer()
-
-
-def _joined(request: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The same request as before, if there was one; more seeds may join those that are done."""
-    before = read_json(path, step="choose another --out") if path.is_file() else request
-    if before != request:
-        different = ", ".join(name for name in request if before.get(name) != request[name])
-        raise ArtifactError(
-            f"{path.parent}: contains another trial (other {different}); repeat what it was started with, or choose "
-            "another --out"
-        )
-    return request

@@ -24,11 +24,11 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, DivergedError, MCNEError, UsageError, unknown
-from mcne.files import read_json
+from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, entry, refusal
 from mcne.models.settings import TrainingSettings, read_pairs
 from mcne.studies import engine
-from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Resources, Result, Say, Spread, Task, percent
+from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Result, Say, Task, percent, spread_of
 from mcne.text import NO_VALUE, Table, markdown_page
 from mcne.training import Run, RunSpec, resolved
 
@@ -91,7 +91,24 @@ class StructureStudy:
 
     def open(self) -> None:
         """Begin in the directory, or continue; methods and repetitions join those of earlier commands."""
-        engine.claim(self.out, Kind.structure, STUDY, self._joined)
+        methods = {method: list(resolved(method, settings)) for method, settings in self.methods.items()}
+        study = {"kind": KIND, "dataset": self.dataset.fingerprint, "share": self.share}
+        study |= {"repetitions": self.repetitions, "methods": methods}
+        with engine.claimed(self.out, Kind.structure):
+            if (self.out / STUDY).is_file():
+                before = read_study(self.out)
+                for key in ("dataset", "share"):
+                    if before[key] != study[key]:
+                        raise UsageError(
+                            f"{self.out}: contains a study of another {key} ({str(before[key])[:12]}, this one is "
+                            f"{str(study[key])[:12]}); choose another --out"
+                        )
+                for method, settings in methods.items():
+                    if before["methods"].get(method, settings) != settings:
+                        raise UsageError(f"{self.out}: contains {method} with other settings; choose another --out")
+                study["repetitions"] = max(before["repetitions"], self.repetitions)
+                study["methods"] = {**before["methods"], **methods}
+            write_json(self.out / STUDY, study)
 
     def run(self, *, device: str, say: Say) -> dict[str, MCNEError]:
         """Train and measure every method in every repetition that is not done; failures by name."""
@@ -104,31 +121,7 @@ class StructureStudy:
                 directory = cell_directory(self.out, method, resolved(method, settings), repetition)
                 work = partial(run_cell, method, settings, repetition)
                 tasks.append(Task(directory, work, f"{method}, repetition {number}", needs=NEEDED))
-        return engine.run_missing(tasks, "repetitions", Resources(device), say=say, about=_about)
-
-    def _joined(self, path: Path) -> dict[str, Any]:
-        """What is asked for now together with what was asked for before."""
-        now: dict[str, Any] = {
-            "kind": KIND,
-            "dataset": self.dataset.fingerprint,
-            "share": self.share,
-            "repetitions": self.repetitions,
-            "methods": {method: list(resolved(method, settings)) for method, settings in self.methods.items()},
-        }
-        if not path.is_file():
-            return now
-        before = read_study(self.out)
-        for key in ("dataset", "share"):
-            if before[key] != now[key]:
-                raise UsageError(
-                    f"{self.out}: contains a study of another {key} ({str(before[key])[:12]}, this one is "
-                    f"{str(now[key])[:12]}); choose another --out"
-                )
-        for method, settings in now["methods"].items():
-            if before["methods"].get(method, settings) != settings:
-                raise UsageError(f"{self.out}: contains {method} with other settings; choose another --out")
-        now["repetitions"] = max(before["repetitions"], self.repetitions)
-        return now | {"methods": {**before["methods"], **now["methods"]}}
+        return engine.run_missing(tasks, "repetitions", device=device, say=say, about=_about)
 
 
 def read_study(out: Path) -> dict[str, Any]:
@@ -158,10 +151,9 @@ def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str
             raise UsageError(unknown("setting", key, all_names))
     settings = {}
     for method, names in known.items():
-        shared = {key: value for key, value in values.items() if key in names}
         prefix = f"{method}."
         own = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
-        settings[method] = shared | own
+        settings[method] = {key: value for key, value in values.items() if key in names} | own
     return settings
 
 
@@ -198,15 +190,10 @@ def trained(
     method: str, repetition: Repetition, path: Path, *, settings: Mapping[str, Any], device: torch.device
 ) -> Run:
     """The run of a method that sees the network without its held-out links, and nothing of these."""
-    return training.Training(
-        method,
-        repetition.dataset,
-        repetition.split,
-        settings=settings,
-        seed=repetition.number,
-        device=device,
-        places={"dataset": "", "split": f"random-{repetition.number}"},
-    ).run(path, resume=True)
+    dataset, split, seed = repetition.dataset, repetition.split, repetition.number
+    places = {"dataset": "", "split": f"random-{seed}"}
+    fitting = training.Training(method, dataset, split, settings=settings, seed=seed, device=device, places=places)
+    return fitting.run(path, resume=True)
 
 
 def measured(embeddings: ConditionalEmbeddings, held_out: HeldOut) -> Iterator[Row]:
@@ -227,11 +214,6 @@ def _figures(held_out: HeldOut, score: Callable[[Pairs], Scores]) -> dict[str, d
         others = score(pairs)
         figures[kind] = {"auc": links.auc(held, others), "ap": links.average_precision(held, others)}
     return figures
-
-
-def read_cell(directory: Path) -> dict[str, Any]:
-    """The result of a training."""
-    return engine.read_result(directory, needs=NEEDED)
 
 
 def _about(cell: Result) -> str:
@@ -258,9 +240,12 @@ def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
     epochs: dict[str, list[tuple[int, int]]] = {}
     for method, settings in study["methods"].items():
         directories = [cell_directory(out, method, settings, repetition) for repetition in repetitions]
-        results = {each.name: read_cell(each) if engine.is_done(each) else None for each in directories}
+        results = {each.name: engine.result_of(each, needs=NEEDED) for each in directories}
         cells = [result for result in results.values() if result is not None]
-        rows += _summaries(method, cells)
+        by_vectors: dict[tuple[Any, Any], list[Row]] = {}
+        for row in (row for cell in cells for row in cell["rows"]):
+            by_vectors.setdefault((row["behavior"], row["similarity"]), []).append(row)
+        rows += [_summary(method, each, trained=True) for each in by_vectors.values()]
         epochs[method] = [(cell["best_epoch"], cell["epochs"]) for cell in cells if cell.get("best_epoch")]
         if lacks := engine.lacking(results, {}):
             lacking[method] = lacks
@@ -310,19 +295,9 @@ def lines(results: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], ...]:
     """The cells of a table for people: a line per method, vector and similarity."""
     cells = []
     for row in results["rows"]:
-        spreads = [Spread(row[kind][metric]["mean"], row[kind][metric]["sd"]) for metric in METRICS]
         label = ", ".join(filter(None, (row["method"], row["behavior"])))  # no behavior of whole vectors
-        cells.append((label, row["similarity"] or "", *map(percent, spreads)))
+        cells.append((label, row["similarity"] or "", *(percent(row[kind][metric]) for metric in METRICS)))
     return tuple(cells)
-
-
-def _summaries(method: str, cells: Sequence[Result]) -> list[dict[str, Any]]:
-    """A row for every vector and similarity of a method."""
-    by_row: dict[tuple[Any, Any], list[Row]] = {}
-    for cell in cells:
-        for row in cell["rows"]:
-            by_row.setdefault((row["behavior"], row["similarity"]), []).append(row)
-    return [_summary(method, rows, trained=True) for rows in by_row.values()]
 
 
 def _summary(method: str, rows: Sequence[Row], *, trained: bool) -> dict[str, Any]:
@@ -330,7 +305,7 @@ def _summary(method: str, rows: Sequence[Row], *, trained: bool) -> dict[str, An
     summary |= {key: rows[0][key] for key in ("behavior", "similarity")}
     for kind in AGAINST:
         values = {metric: [row[kind][metric] for row in rows] for metric in METRICS}
-        summary[kind] = {metric: vars(Spread.of(each)) | {"values": each} for metric, each in values.items()}
+        summary[kind] = {metric: {**(spread_of(each) or {}), "values": each} for metric, each in values.items()}
     return summary
 
 

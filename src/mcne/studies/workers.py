@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -32,39 +32,42 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
     import torch
 
     left = list(tasks.items())[::-1]
-    workers: list[_Worker] = []
-    busy: dict[_Worker, Key] = {}
+    processes: dict[Connection, SpawnProcess] = {}
+    busy: dict[Connection, Key] = {}
 
-    def give(worker: _Worker) -> None:
+    def give(pipe: Connection) -> None:
         if left:
-            busy[worker], task = left.pop()
-            worker.pipe.send(task)
+            busy[pipe], task = left.pop()
+            pipe.send(task)
         else:
-            worker.pipe.close()  # its end: idle, it would hold memory that others need
+            pipe.close()  # the end of its process: idle, it would hold memory that others need
 
-    with hold_signals() as stop:
-        try:
-            named = os.environ.get(VISIBLE)
-            gpus = named.split(",") if named else list(map(str, range(torch.cuda.device_count())))
-            for number in range(min(jobs, len(left))):
-                workers.append(_Worker.start(gpus[number % len(gpus)] if gpus else None))
-                give(workers[-1])
-            while busy:
-                ready = wait([worker.pipe for worker in busy], timeout=LOOK)
-                if stop.number is not None:
-                    raise stopped(stop.number)
-                for worker in [worker for worker in busy if worker.pipe in ready]:
-                    key = busy.pop(worker)
-                    error = worker.outcome()
-                    if isinstance(error, _DiedError):
-                        time.sleep(LOOK)  # a signal for the whole process group may arrive here last
-                        raise error if stop.number is None else stopped(stop.number)
-                    give(worker)
-                    yield key, error
+    with hold_signals() as stop, ExitStack() as at_the_end:
+        at_the_end.callback(_end, processes)
+        named = os.environ.get(VISIBLE)
+        gpus = named.split(",") if named else list(map(str, range(torch.cuda.device_count())))
+        for number in range(min(jobs, len(left))):
+            pipe, process = _started(gpus[number % len(gpus)] if gpus else None)
+            processes[pipe] = process
+            give(pipe)
+        while busy:
+            ready = wait(list(busy), timeout=LOOK)
             if stop.number is not None:
                 raise stopped(stop.number)
-        finally:
-            _end(workers)
+            for pipe in [pipe for pipe in busy if pipe in ready]:
+                key = busy.pop(pipe)
+                try:
+                    error = pipe.recv()
+                except (EOFError, ConnectionError) as closed:
+                    processes[pipe].join()
+                    time.sleep(LOOK)  # a signal for the whole process group may arrive here last
+                    raise (died(processes[pipe]) if stop.number is None else stopped(stop.number)) from closed
+                if isinstance(error, OSError | CaptureError):  # nothing that only this task could meet
+                    raise error
+                give(pipe)
+                yield key, error
+        if stop.number is not None:
+            raise stopped(stop.number)
 
 
 def stopped(number: int) -> Interrupted:
@@ -75,43 +78,26 @@ def stopped(number: int) -> Interrupted:
     )
 
 
-@dataclass(frozen=True)
-class _Worker:
-    process: SpawnProcess
-    pipe: Connection
-
-    @classmethod
-    def start(cls, gpu: str | None) -> _Worker:
-        context = get_context("spawn")  # a fork would have locks that no thread of it ever releases
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, gpu), daemon=True)
-        # children ignore Ctrl-C, which a terminal sends to all; their parent stops them
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()  # so that the end of the process is the end of the pipe
-        return cls(process, ours)
-
-    def outcome(self) -> MCNEError | None:
-        """How its task ended."""
-        try:
-            error: MCNEError | OSError | None = self.pipe.recv()
-        except (EOFError, ConnectionError):
-            self.process.join()
-            return _DiedError(
-                f"a training ended with exit code {self.process.exitcode}: killed, perhaps because memory ran out, "
-                "unless a message above says more; run the same command again to continue, with a lower --jobs to use "
-                "less memory"
-            )
-        if isinstance(error, OSError | CaptureError):  # nothing that only this task could meet
-            raise error
-        return error
+def died(process: SpawnProcess) -> DataError:
+    """That a process ended in the middle of a task."""
+    return DataError(
+        f"a training ended with exit code {process.exitcode}: killed, perhaps because memory ran out, unless a message "
+        "above says more; run the same command again to continue, with a lower --jobs to use less memory"
+    )
 
 
-class _DiedError(DataError):
-    """The end of a process in the middle of a task."""
+def _started(gpu: str | None) -> tuple[Connection, SpawnProcess]:
+    context = get_context("spawn")  # a fork would have locks that no thread of it ever releases
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, gpu), daemon=True)
+    # children ignore Ctrl-C, which a terminal sends to all; their parent stops them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    theirs.close()  # so that the end of the process is the end of the pipe
+    return ours, process
 
 
 def _work(pipe: Connection, gpu: str | None) -> None:
@@ -133,12 +119,12 @@ def _work(pipe: Connection, gpu: str | None) -> None:
             pipe.send(None)
 
 
-def _end(workers: list[_Worker]) -> None:
+def _end(processes: Mapping[Connection, SpawnProcess]) -> None:
     """Stop all, which a training does with a checkpoint, and kill those that do not stop in time."""
-    for worker in workers:
-        worker.process.terminate()
+    for process in processes.values():
+        process.terminate()
     deadline = time.monotonic() + PATIENCE
-    for worker in workers:
-        worker.process.join(max(0.0, deadline - time.monotonic()))
-        worker.process.kill()
-        worker.process.join()
+    for process in processes.values():
+        process.join(max(0.0, deadline - time.monotonic()))
+        process.kill()
+        process.join()
