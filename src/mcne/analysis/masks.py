@@ -119,10 +119,7 @@ class MaskNumbers:
 
 
 def mask_numbers(
-    embeddings: ConditionalEmbeddings,
-    records: Sequence[Mapping[str, Any]] = (),
-    *,
-    best_epoch: int | None = None,
+    embeddings: ConditionalEmbeddings, records: Sequence[Mapping[str, Any]] = (), *, best_epoch: int | None = None
 ) -> MaskNumbers:
     """The masks of trained vectors, and from the ``records`` of their training how they came about.
 

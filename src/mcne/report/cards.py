@@ -15,18 +15,7 @@ from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.models.registry import entry
 from mcne.report.page import facts
-from mcne.text import (
-    Html,
-    Table,
-    bullet_list,
-    code,
-    count_cell,
-    element,
-    joined,
-    number_cell,
-    paragraph,
-    percent_cell,
-)
+from mcne.text import Html, Table, bullet_list, code, count_cell, element, joined, number_cell, paragraph, percent_cell
 from mcne.training import Run
 from mcne.training.run import TRANSFER, read_spec
 

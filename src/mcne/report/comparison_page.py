@@ -23,11 +23,7 @@ from mcne.text import Html, Table, bullet_list, count_cell, element, interval_ce
 PAGE, DATA = "table.md", "data.json"
 UNFINISHED = "Not finished"  # the table of methods that lack repetitions
 VARIANTS = ("mcne-f", "mcne-a", "mcne")  # methods whose difference is the paper's ablation, the whole one last
-PROTOCOLS = {
-    "sampled": "Against 100 random items",
-    "full": "Against all items",
-    "popular": "Against 100 popular items",
-}
+PROTOCOLS = {"sampled": "Against 100 random items", "full": "Against all items", "popular": "Against 100 popular items"}
 FINE = 0.1  # where no mean is above, one digit after the point would make many alike
 LIMITS = (
     "Settings of every method were searched with the same budget on the validation part of the first split; the test "

@@ -18,17 +18,7 @@ from mcne.report.cards import data_card, model_card, origin_of, settings_of
 from mcne.report.figures import learning, masks, sensitivity, user_map
 from mcne.report.page import Report, Section, facts
 from mcne.report.quality import METRICS, Quality, measure, shown_quality
-from mcne.text import (
-    Html,
-    Table,
-    code,
-    count_cell,
-    element,
-    joined,
-    number_cell,
-    paragraph,
-    percent_cell,
-)
+from mcne.text import Html, Table, code, count_cell, element, joined, number_cell, paragraph, percent_cell
 from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
 
