@@ -292,10 +292,10 @@ def _attention_numbers(
         raise UsageError("--draws and --seed are for a network: leave them out, or leave out --user")
     embeddings = load(run)
     if user is not None:
-        return (of_user(embeddings, user) if other is None else of_link(embeddings, user, other)).to_json()
-    network = of_network(embeddings, seed=seed or 0).to_json()
+        return of_user(embeddings, user) if other is None else of_link(embeddings, user, other)
+    network = of_network(embeddings, seed=seed or 0)
     typer.echo("leaving out parts of messages …", err=True)
-    return network | {"faithfulness": faithfulness(embeddings, seed=seed or 0, draws=draws or 20).to_json()}
+    return network | {"faithfulness": faithfulness(embeddings, seed=seed or 0, draws=draws or 20)}
 
 
 def _show_masks(numbers: MaskNumbers) -> None:
