@@ -14,8 +14,8 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.models.registry import entry
-from mcne.report.page import facts
-from mcne.text import Html, Table, bullet_list, code, count_cell, element, joined, number_cell, paragraph, percent_cell
+from mcne.report.page import Part, facts
+from mcne.text import Html, Table, bullet_list, code, count_cell, element, number_cell, paragraph, percent_cell
 from mcne.training import Run
 from mcne.training.run import TRANSFER, read_spec
 
@@ -38,23 +38,23 @@ NAMED = frozenset({"report", "fingerprint"})  # what a provenance tells that the
 # The data
 
 
-def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> Html:
+def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> list[Part]:
     """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
     description = describe(dataset)
-    parts = [facts(_sizes(description)), _behaviors(description).captioned()]
+    parts: list[Part] = [facts(_sizes(description)), _behaviors(description)]
     if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
-        parts.append(_likeness(description).captioned())
+        parts.append(_likeness(description))
     if description["overlap"]:
         head = ["behaviors", "users with both", "of those with either, %"]
         pairs = description["overlap"]
         rows = [[" and ".join(p["behaviors"]), count_cell(p["users"]), percent_cell(p["share"])] for p in pairs]
         parts.append(Table("Users with two behaviors", head, rows).folded())
     if split is not None:
-        parts.append(_split(describe_split(dataset, split), split_name).captioned())
-        parts += [paragraph(f"Note of the split: {note}") for note in split.notes]
+        parts.append(_split(describe_split(dataset, split), split_name))
+        parts += [f"Note of the split: {note}" for note in split.notes]
     if dataset.report is not None:
-        parts += [paragraph("What became of the rows that were read:"), bullet_list(dataset.report.lines())]
-    return joined(parts)
+        parts += ["What became of the rows that were read:", bullet_list(dataset.report.lines())]
+    return parts
 
 
 def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -197,14 +197,14 @@ def _evaluated(run: Run) -> str:
 # Settings and provenance
 
 
-def settings_of(run: Run) -> Html:
+def settings_of(run: Run) -> Table:
     """Every setting, defaults included."""
     spec = run.spec
     settings: dict[str, Any] = {"method": spec.method, "mode": spec.mode, "seed": spec.seed} | dict(spec.schedule)
     return named_values("Settings, defaults included", settings | dict(spec.config))
 
 
-def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
+def origin_of(run: Run, dataset: SocialDataset | None) -> list[Table]:
     """Fingerprints, the machine, and where the data came from."""
     _, started = read_spec(run.path)
     prints = {
@@ -217,13 +217,13 @@ def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
     parts = [named_values("Fingerprints (sha256)", prints), named_values("How it was made", origin)]
     if dataset is not None and (provenance := dict(_flat(dataset.provenance))):
         parts.append(named_values(f"Where {dataset.name} comes from", provenance))
-    return joined(parts)
+    return parts
 
 
-def named_values(caption: str, values: Mapping[str, Any]) -> Html:
+def named_values(caption: str, values: Mapping[str, Any]) -> Table:
     """A table of names and values; what is no text is written as JSON."""
     rows = [[name, code(value if isinstance(value, str) else json.dumps(value))] for name, value in values.items()]
-    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1})).captioned()
+    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1}))
 
 
 def _flat(values: Mapping[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
