@@ -194,14 +194,7 @@ def _evaluated(run: Run) -> str:
     )
 
 
-# Settings and provenance
-
-
-def settings_of(run: Run) -> Table:
-    """Every setting, defaults included."""
-    spec = run.spec
-    settings: dict[str, Any] = {"method": spec.method, "mode": spec.mode, "seed": spec.seed} | dict(spec.schedule)
-    return named_values("Settings, defaults included", settings | dict(spec.config))
+# Provenance
 
 
 def origin_of(run: Run, dataset: SocialDataset | None) -> list[Table]:

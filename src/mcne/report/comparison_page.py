@@ -40,11 +40,6 @@ TEXTS = ("behavior", "metric", "measured on", "searched", "chosen", "fixed", "sc
 Key = tuple[str, str, str]  # protocol, metric, method
 
 
-def is_comparison(path: Path) -> bool:
-    """Whether ``mcne compare`` has written its tables there."""
-    return (path / TABLES).is_file()
-
-
 def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequence[Path] = ()) -> Report:
     """Everything that a comparison's directory tells; its dataset where that is given."""
     title, about = _introduction(path)
@@ -67,7 +62,7 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
         Section("limits", "How to read this page", [bullet_list(LIMITS)]),
         Section("origin", "Fingerprints", [named_values("Fingerprints (sha256)", hashes)]),
     ]
-    return Report.of(title, f"the comparison {path.resolve().name}", sections)
+    return Report(title, f"the comparison {path.resolve().name}", [each for each in sections if each is not None])
 
 
 def _introduction(path: Path) -> tuple[str, list[str]]:

@@ -18,7 +18,7 @@ from mcne.plots import sweep
 from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map
 from mcne.plots.masks import draw_masks
-from mcne.plots.style import Theme, canvas, colors, shortened
+from mcne.plots.style import Theme, canvas, looks, shortened
 from mcne.report.page import Drawing, Part, Section
 from mcne.text import NO_VALUE, Table, count_cell, element, number_cell, percent, percent_cell, spread_cell
 from mcne.training import Run
@@ -34,15 +34,15 @@ def draw_means(rows: Mapping[str, Mapping[str, Comparison]], title: str, theme: 
 
     Each mean is a comparison with what never scores.
     """
-    metrics = list(dict.fromkeys(metric for values in rows.values() for metric in values))
+    metrics = next(iter(rows.values()))
     figure = canvas(6.6, 1.0 + 0.3 * max(2, len(rows)))
     axes = figure.subplots()
-    for k, (metric, color) in enumerate(zip(metrics, colors(theme, len(metrics)), strict=True)):
-        values = [(row, each[metric]) for row, each in enumerate(rows.values()) if metric in each]
-        heights = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row, _ in values]
-        means = [100 * value.difference for _, value in values]
-        sides = [[100 * (v.difference - v.low) for _, v in values], [100 * (v.high - v.difference) for _, v in values]]
-        axes.errorbar(means, heights, xerr=sides, fmt="os^D"[k % 4], color=color, label=metric, elinewidth=1.2)
+    for k, (metric, look) in enumerate(looks(theme, list(metrics)).items()):
+        values = [each[metric] for each in rows.values()]
+        heights = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row in range(len(rows))]
+        means = [100 * value.difference for value in values]
+        sides = [[100 * (v.difference - v.low) for v in values], [100 * (v.high - v.difference) for v in values]]
+        axes.errorbar(means, heights, xerr=sides, linestyle="none", label=metric, elinewidth=1.2, **look)
     axes.set_yticks(range(len(rows)), labels=[shortened(name) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel("percent")

@@ -60,14 +60,8 @@ class Report:
     """A page before it is written."""
 
     title: str
-    about: str
-    sections: tuple[Section, ...]
-
-    @classmethod
-    def of(cls, title: str, subject: str, sections: Sequence[Section | None]) -> Report:
-        """The report of a run or a comparison, of those sections that it has."""
-        about = f"A report of {subject}. The page is one file: it needs no network and no script."
-        return cls(title, about, tuple(section for section in sections if section is not None))
+    subject: str  # the run or the comparison that it is of
+    sections: Sequence[Section]
 
     @property
     def drawings(self) -> list[Drawing]:
@@ -90,10 +84,11 @@ class Report:
             element("section", element("h2", each.title, id=each.anchor), *map(_shown, each.parts))
             for each in self.sections
         ]
+        about = f"A report of {self.subject}. The page is one file: it needs no network and no script."
         body = element(
             "body",
             element("header", element("h1", self.title), _switch()),
-            paragraph(self.about, class_="soft"),
+            paragraph(about, class_="soft"),
             element("nav", element("ul", *links), aria_label="Sections"),
             element("main", *sections),
         )

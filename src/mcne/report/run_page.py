@@ -14,7 +14,7 @@ from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation, Likeness
 from mcne.embeddings.ranking import Ranking
-from mcne.report.cards import data_card, model_card, origin_of, settings_of
+from mcne.report.cards import data_card, model_card, named_values, origin_of
 from mcne.report.figures import learning, masks, sensitivity, user_map
 from mcne.report.page import Part, Report, Section, facts
 from mcne.report.quality import METRICS, Quality, measure, quality_parts
@@ -44,6 +44,8 @@ def report_of_run(
     loaded = run.data() if data is not None or place.exists() else None  # another dataset in its place is an error
     gone = f"The dataset is no longer in {place}, so this cannot be shown; put it back, or name its place by --data."
     quality = None if loaded is None else measure(run, *loaded)
+    spec = run.spec
+    settings = {"method": spec.method, "mode": spec.mode, "seed": spec.seed, **spec.schedule, **spec.config}
     embeddings = run.embeddings if (run.path / EMBEDDINGS).exists() else None
     sections: list[Section | None] = [
         Section("glance", "At a glance", [_glance(run, loaded, quality)]),
@@ -62,13 +64,13 @@ def report_of_run(
             Section("answers", "Example answers", answers(embeddings)),
         ]
     sections += [
-        sensitivity(sweeps, dataset=run.spec.dataset),
+        sensitivity(sweeps, dataset=spec.dataset),
         Section("card", "Model card", [model_card(run, embeddings, loaded)]),
-        Section("settings", "Settings", [settings_of(run)]),
+        Section("settings", "Settings", [named_values("Settings, defaults included", settings)]),
         Section("origin", "Fingerprints and provenance", origin_of(run, None if loaded is None else loaded[0])),
     ]
-    title = run.spec.method + ("" if loaded is None else f" on {loaded[0].name}")
-    return Report.of(title, f"the run {run.path.resolve().name}", sections)
+    title = spec.method + ("" if loaded is None else f" on {loaded[0].name}")
+    return Report(title, f"the run {run.path.resolve().name}", [each for each in sections if each is not None])
 
 
 def _glance(run: Run, loaded: tuple[SocialDataset, Split] | None, quality: Quality | None) -> Html:
