@@ -79,10 +79,12 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
     )
     cells = panels(figure, len(drawn.panels), columns)
     shared = drawn.panels[0].places[0]
-    followed, rank = spread_out(shared, FOLLOWED), np.argsort(np.argsort(shared[:, 0])) / len(shared)
+    followed = spread_out(shared, FOLLOWED)
+    rank = np.argsort(np.argsort(shared[:, 0])) / len(shared)
     tones = colormaps[ORDER](SHOWN[theme][0] + rank * (SHOWN[theme][1] - SHOWN[theme][0]))
     every = np.concatenate([panel.places[0] for panel in drawn.panels])
-    middle, reach = (every.max(axis=0) + every.min(axis=0)) / 2, 0.55 * np.ptp(every, axis=0).max()
+    middle = (every.max(axis=0) + every.min(axis=0)) / 2
+    reach = 0.55 * np.ptp(every, axis=0).max()
     edge: dict[str, Any] = {"edgecolors": PAPER[theme], "linewidths": 1.0, "zorder": 4}
     for axes, panel in zip(cells, drawn.panels, strict=True):
         places = panel.places[0]
@@ -92,9 +94,8 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
             label = f"user {shortened(str(drawn.user_ids[user]), 12)}"
             axes.scatter(x, y, s=80, color=INK[theme], marker=marker, label=label, **edge)
         _bare(axes)
-        axes.set(
-            xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal"
-        )
+        low, high = middle - reach, middle + reach
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         axes.set_title(shortened(panel.name))
         kept = "" if panel.kept_neighbors is None else f"\nneighbors kept {panel.kept_neighbors:.0%}"
         axes.set_xlabel(_trust(panel) + kept, fontsize=8)
@@ -133,7 +134,8 @@ def move_apart(figure: Figure, axes: Axes, names: Sequence[Text], points: NDArra
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    inside, shown = axes.get_window_extent(), axes.transData.transform(points.reshape(-1, 2)).reshape(points.shape)
+    inside = axes.get_window_extent()
+    shown = axes.transData.transform(points.reshape(-1, 2)).reshape(points.shape)
     taken: list[NDArray[np.float64]] = []
     for name in names:
         patch = name.get_bbox_patch()

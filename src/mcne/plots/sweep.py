@@ -68,7 +68,8 @@ def caption(result: Mapping[str, Any]) -> str:
 
 def draw(result: Mapping[str, Any], theme: Theme) -> Figure:
     """A row of panels for each setting: the two metrics, then the seconds of an epoch; inside ``styled(theme)``."""
-    curves, mean = result["curves"], "mean over behaviors"
+    curves = result["curves"]
+    mean = "mean over behaviors"
     plain = {"color": INK[theme], "marker": "o"}
     styles = looks(theme, result["behaviors"]) | {mean: plain | {"linewidth": 2.4, "linestyle": "--"}}
     columns = max(1, int(3 * PANEL_WIDTH / (LETTER * (max(len(shortened(name)) for name in styles) + 6))))
