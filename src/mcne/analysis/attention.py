@@ -67,14 +67,10 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, 
     shares = graph.shares(weighted=trunk.weighted)[graph.indptr[user] : graph.indptr[user + 1]]
     means = [shares @ weights for weights in heard]
     distance = np.mean([np.abs(w - mean).sum(axis=1) / 2 for w, mean in zip(heard, means, strict=True)], axis=0)
-    unusual = [
-        {
-            "sender_id": users[int(near[at])],
-            "distance": float(distance[at]),
-            "weights": [weights[at].tolist() for weights in heard],
-        }
-        for at in np.argsort(-distance, kind="stable")[:N_UNUSUAL]
-    ]
+    unusual = []
+    for at in np.argsort(-distance, kind="stable")[:N_UNUSUAL]:
+        own = [weights[at].tolist() for weights in heard]
+        unusual.append({"sender_id": users[int(near[at])], "distance": float(distance[at]), "weights": own})
     return _attention("user", attended(embeddings.behavior_names, trunk)) | {
         "user_id": users[user],
         "links": len(near),
@@ -104,16 +100,10 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
     is_between = one != other
     layers = []
     between = []
-    described: list[dict[str, Any]] = [
-        {
-            "number": int(number),  # from the largest
-            "users": int(sizes[number]),
-            "links": int(np.count_nonzero(inside)),
-            "weights": [],
-            "effect": [],
-        }
-        for number, inside in zip(chosen, is_inside, strict=True)
-    ]
+    described: list[dict[str, Any]] = []
+    for number, inside in zip(chosen, is_inside, strict=True):  # from the largest
+        counts = {"users": int(sizes[number]), "links": int(np.count_nonzero(inside))}
+        described.append({"number": int(number)} | counts | {"weights": [], "effect": []})
     for layer in range(trunk.n_layers):
         weights = link_weights(trunk, graph, layer)  # [links, B]
         layers.append(_layer(names, weights))

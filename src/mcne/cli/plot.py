@@ -284,16 +284,11 @@ def _show_masks(numbers: MaskNumbers) -> None:
         used = sum(level.used)
         print_line(f"level {level.level}: {level.width} dimensions, {used} of them not zero for every user", "bold")
         print_line("ones: " + ", ".join(f"{name} {share:.0%}" for name, share in level.density.items()))
-        rows = [
-            [
-                f"{pair.first}, {pair.second}",
-                f"{pair.shared} ({pair.chance:.1f})",
-                f"{pair.jaccard:.2f} ({pair.chance_jaccard:.2f})",
-                f"{pair.p:.3f}",
-                f"{pair.holm_p:.3f}",
-            ]
-            for pair in level.overlaps_in_use
-        ]
+        rows = []
+        for pair in level.overlaps_in_use:
+            shared = f"{pair.shared} ({pair.chance:.1f})"
+            jaccard = f"{pair.jaccard:.2f} ({pair.chance_jaccard:.2f})"
+            rows.append([f"{pair.first}, {pair.second}", shared, jaccard, f"{pair.p:.3f}", f"{pair.holm_p:.3f}"])
         print_table(["dimensions in use", "shared (chance)", "Jaccard (chance)", "p", "p (Holm)"], rows)
     if numbers.training:
         last = numbers.training[-1]
@@ -374,15 +369,10 @@ def _show_network(numbers: Mapping[str, Any]) -> None:
         rows.append(["between them", f"{numbers['between_links']:,}", *_weights(numbers["between"][-1])])
     print_table(["", "links", *numbers["behaviors"]], rows)
     print_line("change without what weighs or adds most or least, in multiples of chance", "bold")
-    rows = [
-        [
-            f"{each['part']}, against {each['chance']}",
-            each["measure"],
-            _ratio(each["ratio"]),
-            _ratio(each["least_ratio"]),
-        ]
-        for each in numbers["faithfulness"]["findings"]
-    ]
+    rows = []
+    for each in numbers["faithfulness"]["findings"]:
+        left_out = f"{each['part']}, against {each['chance']}"
+        rows.append([left_out, each["measure"], _ratio(each["ratio"]), _ratio(each["least_ratio"])])
     print_table(["left out", "change of", "most", "least"], rows, left=("change of",))
 
 

@@ -41,8 +41,21 @@ NAMED = frozenset({"report", "fingerprint"})  # what a provenance tells that the
 def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> list[Part]:
     """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
     description = describe(dataset)
-    parts: list[Part] = [facts(_sizes(description)), _behaviors(description)]
-    if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
+    behaviors = description["behaviors"]
+    sizes = [
+        ("dataset", str(description["name"])),
+        ("users", count_cell(description["users"])),
+        ("link directions", count_cell(description["links"])),
+        ("links per user, median", number_cell(description["degree"]["median"], "g")),
+        ("behaviors", count_cell(len(behaviors))),
+        ("items", count_cell(sum(behavior["items"] for behavior in behaviors))),
+        ("records", count_cell(sum(behavior["interactions"] for behavior in behaviors))),
+        ("users without links", count_cell(description["users_without_links"])),
+        ("users without records", count_cell(description["users_without_records"])),
+        ("fingerprint", code(description["fingerprint"][:12])),
+    ]
+    parts: list[Part] = [facts(sizes), _behaviors(description)]
+    if any(behavior["likeness"]["links"] for behavior in behaviors):
         parts.append(_likeness(description))
     if description["overlap"]:
         head = ["behaviors", "users with both", "of those with either, %"]
@@ -55,22 +68,6 @@ def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = 
     if dataset.report is not None:
         parts += ["What became of the rows that were read:", bullet_list(dataset.report.lines())]
     return parts
-
-
-def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
-    behaviors = description["behaviors"]
-    return [
-        ("dataset", str(description["name"])),
-        ("users", count_cell(description["users"])),
-        ("link directions", count_cell(description["links"])),
-        ("links per user, median", number_cell(description["degree"]["median"], "g")),
-        ("behaviors", count_cell(len(behaviors))),
-        ("items", count_cell(sum(behavior["items"] for behavior in behaviors))),
-        ("records", count_cell(sum(behavior["interactions"] for behavior in behaviors))),
-        ("users without links", count_cell(description["users_without_links"])),
-        ("users without records", count_cell(description["users_without_records"])),
-        ("fingerprint", code(description["fingerprint"][:12])),
-    ]
 
 
 def _behaviors(description: Mapping[str, Any]) -> Table:

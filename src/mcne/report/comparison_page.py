@@ -98,9 +98,8 @@ def _scores(path: Path) -> dict[Key, UserScores]:
 
 def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
     """The best method under every protocol."""
-    pairs: list[tuple[str, str]] = [
-        ("methods with all repetitions", count_cell(len({method for _, _, method in means})))
-    ]
+    n_methods = len({method for _, _, method in means})
+    pairs: list[tuple[str, str]] = [("methods with all repetitions", count_cell(n_methods))]
     for protocol, title in PROTOCOLS.items():
         reached = {key[2]: one.overall for key, one in means.items() if key[:2] == (protocol, "ndcg@5")}
         if reached:

@@ -144,9 +144,14 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
         return Section(*place, [f"{left_out}mcne plot map."])
     try:
         n_users = min(embeddings.n_users, max(FEWEST, POINTS // len(embeddings.spaces)))
-        drawn = _read_map(path, embeddings) if path else conditional_map(embeddings, n_users=n_users)
+        drawn = ConditionalMap.read(path) if path else conditional_map(embeddings, n_users=n_users)
     except UsageError as error:  # such as: openTSNE is not installed
         return Section.lacking(*place, f"No map: {error}.")
+    if drawn.fingerprint != embeddings.fingerprint:
+        raise ArtifactError(
+            f"{path}: a map of other vectors ({drawn.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "
+            "one of this run"
+        )
     users = f"{len(drawn.user_ids):,}"
     alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
     caption = f"{users} random users, seed {drawn.seed}, perplexity {drawn.perplexity:g}."
@@ -158,16 +163,6 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
         else "Places come from t-SNE, a map per behavior, turned to lie on the first; users keep their color."
     )
     return Section(*place, [about, drawing, _separations(drawn)])
-
-
-def _read_map(path: Path, embeddings: ConditionalEmbeddings) -> ConditionalMap:
-    kept = ConditionalMap.read(path)
-    if kept.fingerprint != embeddings.fingerprint:
-        raise ArtifactError(
-            f"{path}: a map of other vectors ({kept.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "
-            "one of this run"
-        )
-    return kept
 
 
 def _separations(drawn: ConditionalMap) -> Table:

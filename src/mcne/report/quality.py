@@ -58,11 +58,6 @@ class Quality:
         interval = measured and (measured.overall if behavior is None else measured.behaviors.get(behavior))
         return mean, interval_cell(mean, interval.low, interval.high) if interval else percent_cell(mean)
 
-    @property
-    def behaviors(self) -> list[str]:
-        """The names of the behaviors."""
-        return list(next(iter(self.summaries.values()))["behaviors"])
-
 
 def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
     """Evaluate the run and those beside it on the test part, against sampled items."""
@@ -173,12 +168,13 @@ def _others(run: Run) -> tuple[list[Run], list[str]]:
 
 
 def _means(quality: Quality, metric: str) -> Table:
-    places: list[str | None] = [*quality.behaviors, None]
+    behaviors = list(next(iter(quality.summaries.values()))["behaviors"])
+    places = [*behaviors, None]
     cells = {name: [quality.cell(metric, name, place) for place in places] for name in quality.summaries}
     rows = [[name, *(cell for _, cell in line)] for name, line in cells.items()]
     columns = [[mean or 0.0 for mean, _ in column] for column in zip(*cells.values(), strict=True)]
     best = best_cells(columns) if len(rows) > 1 else frozenset()
-    head = ["method", *quality.behaviors, mean_name(quality.behaviors)]
+    head = ["method", *behaviors, mean_name(behaviors)]
     return Table(f"{METRICS[metric]} on the test part", head, rows, best=best)
 
 
