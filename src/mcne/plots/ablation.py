@@ -121,8 +121,7 @@ def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
     """Every test in a line."""
     for each in ablations:
         for (metric, row, place), cell in each.cells.items():
-            if cell.test is not None:
-                test = cell.test
+            if (test := cell.test) is not None:
                 by, low, high = (f"{-100 * value + 0.0:+.2f}" for value in (test.difference, test.high, test.low))
                 what = f"{each.name}, {place} {METRICS[metric]}: {row} less {each.reference}"
                 yield f"{what} {by} ({low} … {high}), p {chance(test)}"

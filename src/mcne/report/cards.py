@@ -108,8 +108,15 @@ def _split(description: Mapping[str, Any], name: str) -> Table:
 
 def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> Html:
     """The card, from the run itself; without the data it says less."""
+    method = run.spec.method
+    about = [ABOUT_TRANSFER if method == TRANSFER else entry(method).summary]
+    if run.spec.mode == "separate":
+        about.append("Every behavior was learned by a model of its own.")
+    if embeddings is not None and embeddings.width:
+        about.append(f"Vectors have {embeddings.width} dimensions.")
+    about.append(f"{run.result['parameters']:,} numbers were learned.")
     parts = [
-        ("What it is", paragraph(_about(run, embeddings))),
+        ("What it is", paragraph(" ".join(about))),
         ("What it is for", bullet_list(_for(run, embeddings))),
         ("What it is not for", bullet_list(NOT_FOR)),
     ]
@@ -125,16 +132,6 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
-
-
-def _about(run: Run, embeddings: ConditionalEmbeddings | None) -> str:
-    method, learned = run.spec.method, run.result["parameters"]
-    sentences = [ABOUT_TRANSFER if method == TRANSFER else entry(method).summary]
-    if run.spec.mode == "separate":
-        sentences.append("Every behavior was learned by a model of its own.")
-    if embeddings is not None and embeddings.width:
-        sentences.append(f"Vectors have {embeddings.width} dimensions.")
-    return " ".join([*sentences, f"{learned:,} numbers were learned."])
 
 
 def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:

@@ -18,7 +18,7 @@ from mcne.report.cards import data_card, named_values
 from mcne.report.figures import draw_means, sensitivity
 from mcne.report.page import Drawing, Part, Report, Section, facts
 from mcne.report.quality import METRICS, best_cells, intervals, mean_name, means_over_behaviors
-from mcne.text import Table, bullet_list, count_cell, element, interval_cell, joined, paragraph, side_by_side
+from mcne.text import Table, bullet_list, count_cell, element, interval_cell, joined, paragraph
 
 PAGE, DATA = "table.md", "data.json"
 UNFINISHED = "Not finished"  # the table of methods that lack repetitions
@@ -122,7 +122,7 @@ def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
                 f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
             )
             drawing = Drawing(f"quality-{protocol}", title, about, note, partial(draw_means, rows, title))
-            tables = side_by_side(_means(mine, metric, title).captioned() for metric in METRICS)
+            tables = tuple(_means(mine, metric, title) for metric in METRICS)
             sections.append(Section(protocol, title, [drawing, tables]))
     return sections
 

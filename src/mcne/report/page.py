@@ -13,7 +13,7 @@ from PIL import Image
 
 from mcne import files
 from mcne.plots.style import THEMES, Theme, note_on_boxes, save, styled, to_svg
-from mcne.text import Html, Table, element, paragraph
+from mcne.text import Html, Table, element, paragraph, side_by_side
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """No script at all, and nothing from elsewhere."""
@@ -36,8 +36,8 @@ class Drawing:
     draw: Callable[[Theme], Figure]
 
 
-Part = str | Table | Drawing
-"""Plain text is a paragraph."""
+Part = str | Table | tuple[Table, ...] | Drawing
+"""Plain text is a paragraph, and tables in a tuple stand side by side."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,8 @@ def _shown(part: Part) -> Html:
         return shown(part)
     if isinstance(part, Table):
         return part.captioned()
+    if isinstance(part, tuple):
+        return side_by_side(table.captioned() for table in part)
     return part if isinstance(part, Html) else paragraph(part)
 
 

@@ -18,19 +18,7 @@ from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
 from mcne.report.figures import draw_means
 from mcne.report.page import Drawing, Part
-from mcne.text import (
-    Html,
-    Table,
-    count_cell,
-    data_cell,
-    interval_cell,
-    joined,
-    number_cell,
-    p_value,
-    paragraph,
-    percent_cell,
-    side_by_side,
-)
+from mcne.text import Table, count_cell, data_cell, interval_cell, joined, number_cell, p_value, paragraph, percent_cell
 from mcne.training import SPEC, Run
 from mcne.training.run import RESULT
 
@@ -50,7 +38,7 @@ class Quality:
     tests: Mapping[str, Mapping[str, Comparisons]]  # metric -> other -> by how much the run is better
     remarks: tuple[str, ...]
 
-    def cell(self, metric: str, name: str, behavior: str | None) -> tuple[float | None, Html]:
+    def cell(self, metric: str, name: str, behavior: str | None) -> tuple[float | None, str]:
         """The mean of one behavior or over all, and a cell of it with its interval, which takes users."""
         summary = self.summaries[name]
         mean = (summary["mean"] if behavior is None else summary["behaviors"][behavior])[metric]
@@ -122,7 +110,7 @@ def quality_parts(quality: Quality) -> list[Part]:
         caption = "Test part, mean over behaviors; bars are 95 % intervals."
         draw = partial(draw_means, rows, "Quality on the test part")
         parts.append(Drawing("quality", "quality on the test part", alt_text, caption, draw))
-    parts.append(side_by_side(_means(quality, metric).captioned() for metric in METRICS))
+    parts.append(tuple(_means(quality, metric) for metric in METRICS))
     if any(quality.tests.values()):
         parts += _tests(quality, run)
     else:
