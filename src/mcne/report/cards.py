@@ -115,9 +115,17 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     if embeddings is not None and embeddings.width:
         about.append(f"Vectors have {embeddings.width} dimensions.")
     about.append(f"{run.result['parameters']:,} numbers were learned.")
+    uses = ["Ranking the items of a behavior for the users of this network."]
+    if embeddings is None:
+        uses.append("It has no vectors: it can be evaluated and compared, but not asked or exported.")
+    elif embeddings.width:
+        kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
+        uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
+    if embeddings is not None:
+        uses.append("Research on network embedding: the same data, split and seed give the same numbers.")
     parts = [
         ("What it is", paragraph(" ".join(about))),
-        ("What it is for", bullet_list(_for(run, embeddings))),
+        ("What it is for", bullet_list(uses)),
         ("What it is not for", bullet_list(NOT_FOR)),
     ]
     if data is not None:
@@ -132,16 +140,6 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
-
-
-def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:
-    uses = ["Ranking the items of a behavior for the users of this network."]
-    if embeddings is None:
-        return [*uses, "It has no vectors: it can be evaluated and compared, but not asked or exported."]
-    if embeddings.width:
-        kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
-        uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
-    return [*uses, "Research on network embedding: the same data, split and seed give the same numbers."]
 
 
 def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:

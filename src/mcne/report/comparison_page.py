@@ -160,7 +160,7 @@ def _table(table: dict[str, Any]) -> list[Part]:
 
 def _data_section(data: Path | None, fingerprint: str) -> Section:
     if data is None:
-        return Section.lacking("data", "Data", "A comparison does not keep where its dataset is: name it by --data.")
+        return Section("data", "Data", lacks="A comparison does not keep where its dataset is: name it by --data.")
     dataset = SocialDataset.load(data)
     if dataset.fingerprint != fingerprint:
         raise ArtifactError(

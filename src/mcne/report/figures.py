@@ -70,7 +70,7 @@ def learning(run: Run) -> Section | None:
     try:
         curves = [Curves.of(name, each.records, best_epoch=each.result["best_epoch"]) for name, each in learned.items()]
     except UsageError as error:  # the records are gone
-        return Section.lacking(*place, f"No curves: {error}.")
+        return Section(*place, lacks=f"No curves: {error}.")
     alt_text = "; ".join(
         f"{each.name}: loss and validation NDCG@5 over {len(each.epochs)} epochs"
         + ("" if each.best is None else f", best in epoch {each.best_epoch} with {percent(each.best)} percent")
@@ -146,7 +146,7 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
         n_users = min(embeddings.n_users, max(FEWEST, POINTS // len(embeddings.spaces)))
         drawn = ConditionalMap.read(path) if path else conditional_map(embeddings, n_users=n_users)
     except UsageError as error:  # such as: openTSNE is not installed
-        return Section.lacking(*place, f"No map: {error}.")
+        return Section(*place, lacks=f"No map: {error}.")
     if drawn.fingerprint != embeddings.fingerprint:
         raise ArtifactError(
             f"{path}: a map of other vectors ({drawn.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "

@@ -46,13 +46,8 @@ class Section:
 
     anchor: str
     title: str
-    parts: Sequence[Part]
+    parts: Sequence[Part] = ()  # without any it shows what it lacks
     lacks: str = ""  # why it is not what it should be
-
-    @classmethod
-    def lacking(cls, anchor: str, title: str, lacks: str) -> Section:
-        """A section that can only say why it is empty."""
-        return cls(anchor, title, [lacks], lacks)
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Report:
         )
         links = [element("li", element("a", each.title, href=f"#{each.anchor}")) for each in self.sections]
         sections = [
-            element("section", element("h2", each.title, id=each.anchor), *map(_shown, each.parts))
+            element("section", element("h2", each.title, id=each.anchor), *map(_shown, each.parts or [each.lacks]))
             for each in self.sections
         ]
         about = f"A report of {self.subject}. The page is one file: it needs no network and no script."

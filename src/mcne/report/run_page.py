@@ -49,11 +49,11 @@ def report_of_run(
     embeddings = run.embeddings if (run.path / EMBEDDINGS).exists() else None
     sections: list[Section | None] = [
         Section("glance", "At a glance", [_glance(run, loaded, quality)]),
-        Section.lacking("data", "Data", gone)
+        Section("data", "Data", lacks=gone)
         if loaded is None
         else Section("data", "Data", data_card(*loaded, split_name=run.places["split"])),
         learning(run),
-        Section.lacking("quality", "Quality", gone)
+        Section("quality", "Quality", lacks=gone)
         if quality is None
         else Section("quality", "Quality", quality_parts(quality)),
     ]
