@@ -60,8 +60,7 @@ def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "l
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
     content = numbers.to_json() | ({} if other is None else {"beside": other.to_json()})
-    figure = partial(draw_masks, numbers, beside=other)
-    _finish(figure, out, theme, as_json, content, partial(_show_masks, numbers))
+    _finish(partial(draw_masks, numbers, beside=other), out, theme, as_json, content, partial(_show_masks, numbers))
 
 
 @app.command("map")

@@ -196,5 +196,4 @@ def to_svg(figure: Figure) -> str:
     """The figure as an ``<svg>`` element for a page."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=UNDATED["svg"])
-    written = text.getvalue()
-    return written[written.index("<svg") :]
+    return "<svg" + text.getvalue().partition("<svg")[2]
