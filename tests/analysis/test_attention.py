@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations, pairwise
 from math import log
 
@@ -76,9 +76,9 @@ def test_a_link_has_both_messages_of_explain() -> None:
     made = random_embeddings(1)
     user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
     found = of_link(made, user, other)
-    assert found.messages == made.explain(user, other).messages
-    assert found.behaviors == ("Books", "Movies", "Travel", "other")
-    data = json.loads(json.dumps(found.to_json()))
+    assert found["messages"] == [asdict(message) for message in made.explain(user, other).messages]
+    assert found["behaviors"] == ("Books", "Movies", "Travel", "other")
+    data = json.loads(json.dumps(found))
     assert (data["of"], data["even"]) == ("link", 0.25)
     assert [message["receiver_id"] for message in data["messages"]] == [user, other]
 
@@ -90,20 +90,20 @@ def test_a_user_by_a_loop(weighted: bool) -> None:
     assert trunk is not None
     near = [int(other) for other in graph.neighbors(user)]
     found = of_user(made, made.users[user])
-    assert (found.user_id, found.links) == (made.users[user], len(near))
+    assert (found["user_id"], found["links"]) == (made.users[user], len(near))
     heard = {
         other: [trunk.weights(layer, np.array([other]), np.array([user]))[0] for layer in (0, 1)] for other in near
     }
     shares = {other: graph.share(other, user, weighted=weighted) for other in near}
     means = [sum(shares[other] * heard[other][layer] for other in near) for layer in (0, 1)]
-    np.testing.assert_allclose(found.hears, means)
+    np.testing.assert_allclose(found["hears"], means)
     for layer in (0, 1):
         sent = [trunk.weights(layer, np.array([user]), np.array([other]))[0] for other in near]
-        np.testing.assert_allclose(found.sends[layer], np.mean(sent, axis=0))
+        np.testing.assert_allclose(found["sends"][layer], np.mean(sent, axis=0))
     distance = {o: np.mean([np.abs(heard[o][k] - means[k]).sum() / 2 for k in (0, 1)]) for o in near}
     ordered = sorted(near, key=lambda other: -distance[other])[: attention.N_UNUSUAL]
-    assert [link.sender_id for link in found.unusual] == [made.users[other] for other in ordered]
-    np.testing.assert_allclose([link.distance for link in found.unusual], [distance[o] for o in ordered])
+    assert [link["sender_id"] for link in found["unusual"]] == [made.users[other] for other in ordered]
+    np.testing.assert_allclose([link["distance"] for link in found["unusual"]], [distance[o] for o in ordered])
 
 
 # the network
@@ -114,9 +114,9 @@ def test_a_network_by_a_loop() -> None:
     trunk, graph = made.trunk, made.graph
     assert trunk is not None
     found = of_network(made, seed=0)
-    assert [community.users for community in found.communities] == [8, 6, 5]
-    assert [community.links for community in found.communities] == [56, 30, 20]
-    assert (found.links, found.between_links) == (graph.n_links, 4)
+    assert [community["users"] for community in found["communities"]] == [8, 6, 5]
+    assert [community["links"] for community in found["communities"]] == [56, 30, 20]
+    assert (found["links"], found["between_links"]) == (graph.n_links, 4)
     group = np.repeat([0, 1, 2], [8, 6, 5])
     for layer in (0, 1):
         rows = {}
@@ -124,20 +124,22 @@ def test_a_network_by_a_loop() -> None:
             rows[int(receiver), int(sender)] = trunk.weights(layer, np.array([sender]), np.array([receiver]))[0]
         weights = np.array(list(rows.values()))
         entropies = [-sum(w * log(w) for w in row) / log(4) for row in weights]
-        said = found.layers[layer]
-        assert said.entropy == pytest.approx(np.mean(entropies), rel=1e-5)
-        np.testing.assert_allclose(said.entropy_quantiles, np.quantile(entropies, QUANTILES), rtol=1e-4)
-        for row, spread in enumerate(said.spread):
-            np.testing.assert_allclose(spread.quantiles, np.quantile(weights[:, row], QUANTILES), rtol=1e-4)
-            assert spread.mean == pytest.approx(weights[:, row].mean(), rel=1e-5)
-            assert spread.first == pytest.approx(np.mean(np.isclose(weights[:, row], weights.max(axis=1), rtol=1e-6)))
+        said = found["layers"][layer]
+        assert said["entropy"] == pytest.approx(np.mean(entropies), rel=1e-5)
+        np.testing.assert_allclose(said["entropy_quantiles"], np.quantile(entropies, QUANTILES), rtol=1e-4)
+        for row, spread in enumerate(said["spread"]):
+            np.testing.assert_allclose(spread["quantiles"], np.quantile(weights[:, row], QUANTILES), rtol=1e-4)
+            assert spread["mean"] == pytest.approx(weights[:, row].mean(), rel=1e-5)
+            assert spread["first"] == pytest.approx(
+                np.mean(np.isclose(weights[:, row], weights.max(axis=1), rtol=1e-6))
+            )
         between = np.mean([w for (r, s), w in rows.items() if group[r] != group[s]], axis=0)
-        np.testing.assert_allclose(found.between[layer], between, rtol=1e-4)
-        for number, community in enumerate(found.communities):
+        np.testing.assert_allclose(found["between"][layer], between, rtol=1e-4)
+        for number, community in enumerate(found["communities"]):
             inner = np.mean([w for (r, s), w in rows.items() if group[r] == group[s] == number], axis=0)
-            np.testing.assert_allclose(community.weights[layer], inner, rtol=1e-4)
+            np.testing.assert_allclose(community["weights"][layer], inner, rtol=1e-4)
             effect = (inner - between) / weights.std(axis=0)
-            np.testing.assert_allclose(community.effect[layer], effect, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(community["effect"][layer], effect, rtol=1e-3, atol=1e-4)
 
 
 def planted() -> ConditionalEmbeddings:
@@ -157,20 +159,20 @@ def test_the_behavior_that_holds_a_community_together_is_found() -> None:
     found = of_network(planted(), seed=0)
     raised = np.exp([4.0, 0.0, 0.0])
     strong, weak = raised[0] / raised.sum(), raised[1] / raised.sum()
-    first, second = found.communities
-    np.testing.assert_allclose(first.weights, [[strong, weak, weak]], rtol=1e-5)
-    np.testing.assert_allclose(second.weights, [[weak, strong, weak]], rtol=1e-5)
-    assert first.effect[0][0] > 1 > 0 > first.effect[0][1]
-    assert second.effect[0][1] > 1 > 0 > second.effect[0][0]
+    first, second = found["communities"]
+    np.testing.assert_allclose(first["weights"], [[strong, weak, weak]], rtol=1e-5)
+    np.testing.assert_allclose(second["weights"], [[weak, strong, weak]], rtol=1e-5)
+    assert first["effect"][0][0] > 1 > 0 > first["effect"][0][1]
+    assert second["effect"][0][1] > 1 > 0 > second["effect"][0][0]
 
 
 def test_even_weights_have_all_the_entropy_and_no_effect() -> None:
     found = of_network(random_embeddings(4, attention=False, graph=cliques(5, 4)), seed=0)
-    for layer in found.layers:
-        assert layer.entropy == pytest.approx(1)
-        assert [each.mean for each in layer.spread] == pytest.approx([0.25] * 4)
-        assert [each.first for each in layer.spread] == [1.0] * 4, "of none is there one that weighs more"
-    assert [community.effect for community in found.communities] == [((0.0,) * 4,) * 2] * 2
+    for layer in found["layers"]:
+        assert layer["entropy"] == pytest.approx(1)
+        assert [each["mean"] for each in layer["spread"]] == pytest.approx([0.25] * 4)
+        assert [each["first"] for each in layer["spread"]] == [1.0] * 4, "of none is there one that weighs more"
+    assert [community["effect"] for community in found["communities"]] == [[[0.0] * 4] * 2] * 2
 
 
 def test_one_behavior_alone_has_no_entropy() -> None:
@@ -178,14 +180,14 @@ def test_one_behavior_alone_has_no_entropy() -> None:
     assert made.trunk is not None
     loud = Attention(np.ones((1, 4), dtype=np.float32), np.full(1, 2000, dtype=np.float32))
     found = of_network(replace(made, trunk=replace(made.trunk, attention=(loud,))), seed=0)
-    assert found.layers[0].entropy_quantiles[2] == 0
-    json.dumps(found.to_json(), allow_nan=False)
+    assert found["layers"][0]["entropy_quantiles"][2] == 0
+    json.dumps(found, allow_nan=False)
 
 
 def test_one_community_has_nothing_between() -> None:
     found = of_network(random_embeddings(5, graph=cliques(6)), seed=0)
-    assert (found.between, found.between_links, found.communities[0].effect) == ((), 0, ())
-    json.dumps(found.to_json(), allow_nan=False)
+    assert (found["between"], found["between_links"], found["communities"][0]["effect"]) == ([], 0, [])
+    json.dumps(found, allow_nan=False)
 
 
 # mistakes
@@ -213,7 +215,7 @@ def test_a_behavior_called_other_is_told_apart_from_the_rest() -> None:
     made = random_embeddings(0)
     named = replace(made, spaces=(*made.spaces[:2], replace(made.spaces[2], name="other")))
     rows = (*made.behavior_names[:2], "other", "other (of no behavior)")
-    assert of_network(named, seed=0).behaviors == rows
+    assert of_network(named, seed=0)["behaviors"] == rows
     assert mask_numbers(named).levels[0].names == rows
     user = named.graph.neighbors(1)[0]
     assert named.explain(named.users[1], named.users[int(user)]).attention_on == rows

@@ -31,9 +31,9 @@ def found_of(kind: str, behaviors: int) -> dict[str, Any]:
     made = embeddings(behaviors)
     user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
     if kind == "network":
-        check = faithfulness(made, seed=0, draws=3).to_json()
-        return of_network(made, seed=0).to_json() | {"faithfulness": check}
-    return of_link(made, user, other).to_json() if kind == "link" else of_user(made, user).to_json()
+        check = faithfulness(made, seed=0, draws=3)
+        return of_network(made, seed=0) | {"faithfulness": check}
+    return of_link(made, user, other) if kind == "link" else of_user(made, user)
 
 
 def texts(figure: Figure) -> str:
@@ -143,7 +143,7 @@ def test_what_is_practically_even_has_no_color() -> None:
 
 def test_networks_with_less_to_show() -> None:
     even = embeddings(3, attention=False)
-    found = of_network(even, seed=0).to_json() | {"faithfulness": faithfulness(even, seed=0, draws=2).to_json()}
+    found = of_network(even, seed=0) | {"faithfulness": faithfulness(even, seed=0, draws=2)}
     with styled("light"):
         said = texts(draw_attention(found, theme="light"))
         assert "entropy 1.000 of 1" in said

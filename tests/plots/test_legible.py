@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -345,7 +345,7 @@ def test_what_is_no_number_is_left_out_of_curves() -> None:
     run = Curves.of("run", records, best_epoch=1)
     assert run.losses == {"a": ((3, 0.6),), "b": ((1, 0.7), (3, 0.5))}
     assert (run.validation, run.epochs) == (((1, 0.5),), [1, 3])
-    json.dumps(run.to_json(), allow_nan=False)
+    json.dumps(asdict(run), allow_nan=False)
 
 
 @pytest.mark.parametrize("record", [{"loss": {"a": 1.0}}, {"epoch": 1}, {"epoch": 1, "loss": 1.0}])

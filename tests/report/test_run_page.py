@@ -365,13 +365,13 @@ def test_a_figure_of_many_marks_is_an_image_of_few_bytes(monkeypatch: pytest.Mon
         figure.subplots().scatter(*places, color=colors(theme, 1)[0], alpha=0.6)
         return figure
 
-    images = ReportReader(report_page.shown(report_page.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of(
+    images = ReportReader(report_page.shown(report_page.Drawing("marks", "marks", "marks", "Marks.", draw))).all_of(
         "img"
     )
     assert [image["src"].partition(",")[0] for image in images] == ["data:image/png;base64"] * 2
     assert max(len(image["src"]) for image in images) < 120_000
     monkeypatch.setattr(report_page, "LARGEST_SVG", 10**9)
-    vectors = ReportReader(report_page.shown(report_page.Drawing("marks", "marks", "marks", draw), "Marks.")).all_of(
+    vectors = ReportReader(report_page.shown(report_page.Drawing("marks", "marks", "marks", "Marks.", draw))).all_of(
         "img"
     )
     assert min(len(image["src"]) for image in vectors) > max(len(image["src"]) for image in images)
@@ -385,7 +385,7 @@ def test_a_caption_tells_of_letters_that_no_font_has(monkeypatch: pytest.MonkeyP
         figure.suptitle("\u97f3")
         return figure
 
-    said = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", draw), "About it.")).text
+    said = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", "About it.", draw))).text
     assert said.startswith("About it. Boxes in the figure stand for letters that no font had")
     assert "\u97f3" in said
 

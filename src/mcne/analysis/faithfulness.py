@@ -22,10 +22,8 @@ independent: take the intervals for a bit too narrow.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,80 +42,44 @@ RESAMPLES = 1000
 RESAMPLES_AT_ONCE = 50
 INTERVAL = (0.025, 0.975)
 
-Part = Literal["behaviors", "links"]
-Chance = Literal["random", "swapped"]
 Array = NDArray[np.float64]
 Real = NDArray[np.float32]
 Changes = Mapping[str, Array]  # of vectors, scores and top items: a number for each user
+Removals = tuple[Without, Without, Mapping[str, Callable[[Stream], Without]]]
+"""The most and the least attended, and by its kind what chance leaves out."""
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """A change against the change by chance; nothing where chance changes nothing."""
+def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) -> dict[str, Any]:
+    """Leave out behaviors, then links: the most attended, the least, and ``draws`` times what chance says.
 
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One part left out, one kind of chance against it, and one thing looked at: mean changes and their ratios."""
-
-    part: Part
-    chance: Chance
-    measure: str  # vectors, scores or top items
-    most: float
-    by_chance: float
-    least: float
-    ratio: Ratio  # of most to chance
-    least_ratio: Ratio
-
-
-@dataclass(frozen=True)
-class Faithfulness:
-    """All findings, and what they rest on."""
-
-    findings: tuple[Finding, ...]
-    draws: int
-    users_with_vectors: int
-    users_with_scores: int
-    top: int
-    seed: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return dataclasses.asdict(self)
-
-
-def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) -> Faithfulness:
-    """Leave out behaviors, then links: the most attended, the least, and ``draws`` times what chance says."""
-    trunk, graph = trunk_of(embeddings), embeddings.graph
+    A finding is of one part left out, one kind of chance against it, and one thing looked at: mean changes, and the
+    ratios of the most and the least attended to chance.
+    """
+    trunk = trunk_of(embeddings)
+    graph = embeddings.graph
     if draws < 2:
         raise UsageError(f"{draws} draws: 2 or more are needed, as in 5, or chance has no spread")
-    observer = _Observer.of(embeddings, seed)
-    findings: list[Finding] = []
-    parts: dict[Part, _Removals] = {} if trunk.attention is None else {"behaviors": _behaviors(trunk, graph)}
+    observer = _Observer(embeddings, seed)
+    parts = {} if trunk.attention is None else {"behaviors": _behaviors(trunk, graph)}
     parts["links"] = _links(trunk, graph)
-    for part, removals in parts.items():
-        most, least = (observer.changes(each) for each in removals.ends)
-        for chance, draw in removals.chances.items():
+    findings: list[dict[str, Any]] = []
+    for part, (most, least, chances) in parts.items():
+        ends = observer.changes(most), observer.changes(least)
+        for chance, draw in chances.items():
             streams = [Stream(seed, "faithfulness", part, chance, number) for number in range(draws)]
             drawn = [observer.changes(draw(stream)) for stream in streams]
-            findings += _findings(part, chance, most, least, drawn, seed)
-    n_scored = len(observer.scored)
-    return Faithfulness(tuple(findings), draws, int(np.count_nonzero(observer.lengths)), n_scored, TOP, seed)
+            findings += [{"part": part, "chance": chance} | each for each in _findings(*ends, drawn, seed)]
+    return {
+        "findings": findings,
+        "draws": draws,
+        "users_with_vectors": int(np.count_nonzero(observer.lengths)),
+        "users_with_scores": len(observer.scored),
+        "top": TOP,
+        "seed": seed,
+    }
 
 
-@dataclass(frozen=True, eq=False)
-class _Removals:
-    """What to leave out: the most and the least attended, and what chance says."""
-
-    ends: tuple[Without, Without]
-    chances: Mapping[Chance, Callable[[Stream], Without]]
-
-
-def _behaviors(trunk: Trunk, graph: Graph) -> _Removals:
+def _behaviors(trunk: Trunk, graph: Graph) -> Removals:
     """A behavior of every message, by its weight."""
     weights = [link_weights(trunk, graph, layer) for layer in range(trunk.n_layers)]
     most, least = (np.stack([choose(each, axis=1) for each in weights]) for choose in (np.argmax, np.argmin))
@@ -126,21 +88,20 @@ def _behaviors(trunk: Trunk, graph: Graph) -> _Removals:
     def swapped(stream: Stream) -> Without:
         return Without(behavior=np.stack([stream.permutation(n_rows)[each] for each in most]))
 
-    return _Removals(
-        (Without(behavior=most), Without(behavior=least)),
-        {"swapped": swapped, "random": lambda stream: Without(behavior=stream.integers(n_rows, most.shape))},
-    )
+    def random(stream: Stream) -> Without:
+        return Without(behavior=stream.integers(n_rows, most.shape))
+
+    return Without(behavior=most), Without(behavior=least), {"swapped": swapped, "random": random}
 
 
-def _links(trunk: Trunk, graph: Graph) -> _Removals:
+def _links(trunk: Trunk, graph: Graph) -> Removals:
     """Some messages to every receiver, by their lengths."""
     lengths = np.stack([message_lengths(trunk, graph, layer) for layer in range(trunk.n_layers)])  # [K, links]
 
     def highest(order: NDArray[Any]) -> Without:
         return Without(message=np.stack([_highest(each, graph) for each in order]))
 
-    ends = (highest(lengths), highest(-lengths))
-    return _Removals(ends, {"random": lambda stream: highest(stream.uniform(lengths.shape))})
+    return highest(lengths), highest(-lengths), {"random": lambda stream: highest(stream.uniform(lengths.shape))}
 
 
 def _highest(order: NDArray[Any], graph: Graph) -> NDArray[np.bool_]:
@@ -155,26 +116,18 @@ def _highest(order: NDArray[Any], graph: Graph) -> NDArray[np.bool_]:
     return chosen
 
 
-@dataclass(frozen=True, eq=False)
 class _Observer:
     """What users have with nothing left out, to compare with."""
 
-    embeddings: ConditionalEmbeddings
-    last: Real  # [users, d]
-    lengths: Array  # [users]
-    scored: NDArray[np.int64]  # users whose items are scored, some of those who can lose a link
-    scores: Sequence[Real]  # by behavior, [scored, items]
-    top: Sequence[NDArray[np.int64]]  # by behavior, their best items
-
-    @classmethod
-    def of(cls, embeddings: ConditionalEmbeddings, seed: int) -> _Observer:
-        last = levels(trunk_of(embeddings), embeddings.graph)[-1]
-        lengths = np.linalg.norm(last.astype(np.float64), axis=1)
-        candidates = np.flatnonzero((embeddings.graph.degrees > 1) & (lengths > 0))
+    def __init__(self, embeddings: ConditionalEmbeddings, seed: int) -> None:
+        self.embeddings = embeddings
+        self.last = levels(trunk_of(embeddings), embeddings.graph)[-1]  # [users, d]
+        self.lengths = np.linalg.norm(self.last.astype(np.float64), axis=1)
+        candidates = np.flatnonzero((embeddings.graph.degrees > 1) & (self.lengths > 0))  # who can lose a link
         order = Stream(seed, "faithfulness", "users").permutation(len(candidates))
-        scored = np.sort(candidates[order[:N_USERS]])
-        scores = list(_scores(embeddings, last[scored]))
-        return cls(embeddings, last, lengths, scored, scores, list(map(_top, scores)))
+        self.scored = np.sort(candidates[order[:N_USERS]])  # users whose items are scored
+        self.scores = list(_scores(embeddings, self.last[self.scored]))  # by behavior, [scored, items]
+        self.top = list(map(_top, self.scores))
 
     def changes(self, without: Without) -> Changes:
         """Of every user with a vector how far it moves, relative to its length; of some how their items change.
@@ -217,15 +170,19 @@ def _replaced(before: NDArray[np.int64], after: NDArray[np.int64]) -> Array:
     return replaced
 
 
-def _findings(
-    part: Part, chance: Chance, most: Changes, least: Changes, drawn: Sequence[Changes], seed: int
-) -> Iterator[Finding]:
+def _findings(most: Changes, least: Changes, drawn: Sequence[Changes], seed: int) -> Iterator[dict[str, Any]]:
     for measure in most:
         columns = np.stack([most[measure], least[measure], *(each[measure] for each in drawn)], axis=1)
         means = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
         resampled = _resampled(columns, seed)
-        ratios = [_ratio(means, resampled, column) for column in (0, 1)]
-        yield Finding(part, chance, measure, float(means[0]), float(means[2:].mean()), float(means[1]), *ratios)
+        yield {
+            "measure": measure,
+            "most": float(means[0]),
+            "by_chance": float(means[2:].mean()),
+            "least": float(means[1]),
+            "ratio": _ratio(means, resampled, 0),
+            "least_ratio": _ratio(means, resampled, 1),
+        }
 
 
 def _resampled(columns: Array, seed: int) -> Array:
@@ -247,9 +204,10 @@ def _times(stream: Stream, n: int, resamples: int) -> Array:
     return np.bincount(cell.ravel(), minlength=n * resamples).reshape(resamples, n).astype(np.float64)
 
 
-def _ratio(means: Array, resampled: Array, column: int) -> Ratio:
+def _ratio(means: Array, resampled: Array, column: int) -> dict[str, float | None]:
+    """A change against the change by chance, with its interval; nothing where chance changes nothing."""
     chance = float(means[2:].mean())
     if not chance > 0 or not np.all(resampled[:, 2] > 0):
-        return Ratio(None, None, None)
+        return {"value": None, "low": None, "high": None}
     low, high = np.quantile(resampled[:, column] / resampled[:, 2], INTERVAL)
-    return Ratio(float(means[column]) / chance, float(low), float(high))
+    return {"value": float(means[column]) / chance, "low": float(low), "high": float(high)}

@@ -61,18 +61,16 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     return HeldOut(left, links, drawn)
 
 
-def auc(positive: Scores, negative: Scores) -> float:
-    """The probability that a positive scores higher than a negative; ties count half."""
-    from sklearn.metrics import roc_auc_score
+def told_apart(positive: Scores, negative: Scores) -> dict[str, float]:
+    """The probability that a positive scores higher than a negative (``auc``), where ties count half.
 
-    return float(roc_auc_score(*_labeled(positive, negative)))
+    And the average precision (``ap``): the mean over positives of the precision among all that score at least as high.
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
 
-
-def average_precision(positive: Scores, negative: Scores) -> float:
-    """The mean over positives of the precision among all pairs that score at least as high."""
-    from sklearn.metrics import average_precision_score
-
-    return float(average_precision_score(*_labeled(positive, negative)))
+    scores = np.concatenate([positive, negative])
+    is_positive = np.arange(len(scores)) < len(positive)
+    return {"auc": float(roc_auc_score(is_positive, scores)), "ap": float(average_precision_score(is_positive, scores))}
 
 
 def inner_product_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: Pairs) -> Scores:
@@ -91,34 +89,13 @@ def cosine_scores(vectors: NDArray[np.float32], mask: NDArray[np.bool_], pairs: 
     return inner_product_scores(vectors, mask, pairs) * scale[pairs[:, 0]] * scale[pairs[:, 1]]
 
 
-def degree_scores(graph: Graph, pairs: Pairs) -> Scores:
-    """The product of both users' numbers of friends."""
-    degrees = graph.degrees.astype(np.float64)
-    return degrees[pairs[:, 0]] * degrees[pairs[:, 1]]
-
-
-def common_neighbor_scores(graph: Graph, pairs: Pairs) -> Scores:
-    """The number of common friends."""
-    return _shared_neighbors(graph, pairs, np.ones(graph.n_users))
-
-
-def adamic_adar_scores(graph: Graph, pairs: Pairs) -> Scores:
-    """Common friends, each counting 1 / log of how many friends it has (Adamic and Adar, 2003)."""
-    return _shared_neighbors(graph, pairs, 1 / np.log(np.maximum(graph.degrees, 2)))
-
-
 HEURISTICS: Mapping[str, Callable[[Graph, Pairs], Scores]] = {
-    "degree product": degree_scores,
-    "common friends": common_neighbor_scores,
-    "Adamic–Adar": adamic_adar_scores,
+    "degree product": lambda graph, pairs: graph.degrees[pairs].prod(axis=1, dtype=np.float64),
+    "common friends": lambda graph, pairs: _shared_neighbors(graph, pairs, np.ones(graph.n_users)),
+    "Adamic–Adar": lambda graph, pairs: _shared_neighbors(graph, pairs, 1 / np.log(np.maximum(graph.degrees, 2))),
 }
-"""What needs no training."""
-
-
-def _labeled(positive: Scores, negative: Scores) -> tuple[NDArray[np.bool_], Scores]:
-    """Which scores are positive, and all scores."""
-    scores = np.concatenate([positive, negative])
-    return np.arange(len(scores)) < len(positive), scores
+"""What needs no training: the product of both users' numbers of friends; the number of common friends; and these, each
+counting 1 / log of how many friends it has (Adamic and Adar, 2003)."""
 
 
 def _removable(

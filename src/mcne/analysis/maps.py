@@ -6,7 +6,7 @@ What is drawn is kept as plain data with the seed, so that a figure can be drawn
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -56,12 +56,9 @@ class Panel:
 
     def numbers(self) -> dict[str, Any]:
         """All but the places."""
-        values: dict[str, Any] = {"name": self.name, "trustworthiness": self.trustworthiness}
-        if self.separation is not None:
-            values["separation_in_map"] = asdict(self.separation)
-        if self.kept_neighbors is not None:
-            values["kept_neighbors"] = self.kept_neighbors
-        return values
+        apart = {} if self.separation is None else {"separation_in_map": asdict(self.separation)}
+        kept = {} if self.kept_neighbors is None else {"kept_neighbors": self.kept_neighbors}
+        return {"name": self.name, "trustworthiness": self.trustworthiness} | apart | kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,19 +159,22 @@ def tsne(vectors: NDArray[Any], *, seed: int, start: NDArray[np.float64] | None 
 
 def aligned_to(places: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same map turned or mirrored to lie on ``reference`` as well as it can (Procrustes), and as large as that."""
-    ours, theirs = places - places.mean(axis=0), reference - reference.mean(axis=0)
+    ours = places - places.mean(axis=0)
+    theirs = reference - reference.mean(axis=0)
     turn, _ = orthogonal_procrustes(ours, theirs)
     scale = np.linalg.norm(theirs) / max(float(np.linalg.norm(ours)), 1e-12)
     moved: NDArray[np.float64] = scale * (ours @ turn) + reference.mean(axis=0)
     return moved
 
 
-def separation(points: NDArray[Any]) -> Separation:
-    """How far the groups of ``points`` [groups, n, d] stand apart."""
+def separation(points: NDArray[Any], *, seed: int) -> Separation:
+    """How far the groups of ``points`` [groups, n, d] stand apart, measured on some of the n that this seed draws."""
     from sklearn.metrics import silhouette_score
 
     groups, n, d = points.shape
-    flat, labels = points.reshape(groups * n, d), np.repeat(np.arange(groups), n)
+    some = np.sort(Stream(seed, "map", "measured").permutation(n)[: max(2, MEASURED // groups)])
+    flat = points[:, some].reshape(-1, d)
+    labels = np.repeat(np.arange(groups), len(some))
     same_group = labels[nearest(flat, _few(len(flat)))] == labels[:, None]
     return Separation(float(silhouette_score(flat, labels)), float(np.mean(same_group)))
 
@@ -215,22 +215,18 @@ def _together(embeddings: ConditionalEmbeddings, users: NDArray[np.int64], seed:
     whole = np.stack([embeddings.matrix_and_mask(name)[0][users] for name in names])  # [C, n, d]
     masks = np.stack([space.mask for space in embeddings.spaces])
     drawn = [random_masks(masks, np.any(whole != 0, axis=1), seed=seed, draw=draw) for draw in range(RANDOM_DRAWS)]
-    few = whole[:, _measured(len(names), len(users), seed)]
-    panels = ((LEARNED, masks), (RANDOM, drawn[0]))
+    panels = []
+    for name, mask in ((LEARNED, masks), (RANDOM, drawn[0])):
+        vectors = whole * mask[:, None]
+        flat = vectors.reshape(-1, vectors.shape[2])
+        places = tsne(flat, seed=seed).round(DIGITS)
+        apart = places.reshape(*vectors.shape[:2], 2)
+        panels.append(Panel(name, tuple(names), apart, trustworthiness(flat, places), separation(apart, seed=seed)))
     return {
-        "panels": tuple(_map_of(name, names, whole * mask[:, None], seed) for name, mask in panels),
-        "separation": separation(few * masks[:, None]),
-        "random_masks": tuple(separation(few * mask[:, None]) for mask in drawn),
+        "panels": tuple(panels),
+        "separation": separation(whole * masks[:, None], seed=seed),
+        "random_masks": tuple(separation(whole * mask[:, None], seed=seed) for mask in drawn),
     }
-
-
-def _map_of(name: str, groups: Sequence[str], vectors: NDArray[np.float32], seed: int) -> Panel:
-    n_groups, n_users, width = vectors.shape
-    flat = vectors.reshape(n_groups * n_users, width)
-    places = tsne(flat, seed=seed).round(DIGITS)
-    apart: NDArray[np.float64] = places.reshape(n_groups, n_users, 2)
-    few = apart[:, _measured(n_groups, n_users, seed)]
-    return Panel(name, tuple(groups), apart, trustworthiness(flat, places), separation(few))
 
 
 def _aligned(embeddings: ConditionalEmbeddings, users: NDArray[np.int64], seed: int) -> tuple[Panel, ...]:
@@ -245,11 +241,6 @@ def _aligned(embeddings: ConditionalEmbeddings, users: NDArray[np.int64], seed: 
         kept = kept_neighbors(whole, own)
         panels.append(Panel(name, (name,), places[None], trustworthiness(own, places), kept_neighbors=kept))
     return tuple(panels)
-
-
-def _measured(groups: int, n_users: int, seed: int) -> NDArray[np.int64]:
-    """The users that separation is measured on."""
-    return np.sort(Stream(seed, "map", "measured").permutation(n_users)[: max(2, MEASURED // groups)])
 
 
 def _components(vectors: NDArray[Any]) -> NDArray[np.float64]:

@@ -119,10 +119,7 @@ class MaskNumbers:
 
 
 def mask_numbers(
-    embeddings: ConditionalEmbeddings,
-    records: Sequence[Mapping[str, Any]] = (),
-    *,
-    best_epoch: int | None = None,
+    embeddings: ConditionalEmbeddings, records: Sequence[Mapping[str, Any]] = (), *, best_epoch: int | None = None
 ) -> MaskNumbers:
     """The masks of trained vectors, and from the ``records`` of their training how they came about.
 
@@ -132,20 +129,27 @@ def mask_numbers(
     if embeddings.trunk is None:
         raise UsageError(f"{embeddings.method!r} has no masks; train mcne, mcne-a or mcne-f and draw those")
     *lower, last = embeddings.trunk.masks
-    names, vectors = embeddings.behavior_names, embeddings.trunk.levels
-    first, added = names[: embeddings.trunk.n_behaviors], tuple(names[embeddings.trunk.n_behaviors :])
+    names = embeddings.behavior_names
+    first = names[: embeddings.trunk.n_behaviors]
+    added = tuple(names[embeddings.trunk.n_behaviors :])
     other = other_name(names)  # the row of reading 3
     provenance = embeddings.provenance.get("added", {})
     texts = {name: provenance[name]["masks"] for name in added if name in provenance}  # by level, the last at the end
-    levels = []
+    named = []  # of every level the names and their masks
     for k, masks in enumerate(lower):
         at = k - len(lower) - 1  # from the end
         later = {name: np.array(list(text[at])) == "1" for name, text in texts.items() if len(text) >= -at}
-        every = np.array([*masks[:-1], *later.values(), masks[-1]])
-        levels.append(_level(k, (*first, *later, other), every, vectors=vectors[k]))
-    every = np.array([*(space.mask for space in embeddings.spaces), last[-1]])
-    levels.append(_level(len(lower), (*names, other), every, vectors=embeddings.vectors))
-    return MaskNumbers(embeddings.method, _corrected(levels), mask_epochs(records), best_epoch, added)
+        named.append(((*first, *later, other), np.array([*masks[:-1], *later.values(), masks[-1]])))
+    named.append(((*names, other), np.array([*(space.mask for space in embeddings.spaces), last[-1]])))
+    vectors = (*embeddings.trunk.levels, embeddings.vectors)
+    used = [np.any(each != 0, axis=0) for each in vectors]
+    overlaps = _overlaps(named)
+    overlaps_in_use = _overlaps([(own, masks[:, some]) for (own, masks), some in zip(named, used, strict=True)])
+    levels = [
+        MaskLevel(k, own, tuple(map(tuple, masks.tolist())), tuple(used[k].tolist()), overlaps[k], overlaps_in_use[k])
+        for k, (own, masks) in enumerate(named)
+    ]
+    return MaskNumbers(embeddings.method, tuple(levels), mask_epochs(records), best_epoch, added)
 
 
 def mask_epochs(records: Sequence[Mapping[str, Any]]) -> tuple[MaskEpoch, ...]:
@@ -178,35 +182,14 @@ def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_], *, names: tuple
     )
 
 
-def _level(level: int, names: tuple[str, ...], masks: NDArray[np.bool_], *, vectors: NDArray[np.float32]) -> MaskLevel:
-    used = np.any(vectors != 0, axis=0)
-    return MaskLevel(
-        level,
-        names,
-        masks=tuple(tuple(row) for row in masks.tolist()),
-        used=tuple(used.tolist()),
-        overlaps=_overlaps(names, masks),
-        overlaps_in_use=_overlaps(names, masks[:, used]),
-    )
-
-
-def _overlaps(names: tuple[str, ...], masks: NDArray[np.bool_]) -> tuple[Overlap, ...]:
-    pairs = combinations(range(len(names)), 2) if masks.size else ()
-    return tuple(overlap(masks[a], masks[b], names=(names[a], names[b])) for a, b in pairs)
-
-
-def _corrected(levels: Sequence[MaskLevel]) -> tuple[MaskLevel, ...]:
-    """Holm's correction over the pairs of all levels."""
-    every = iter(holm([pair.p for level in levels for pair in level.overlaps]))
-    in_use = iter(holm([pair.p for level in levels for pair in level.overlaps_in_use]))
-    return tuple(
-        replace(
-            level,
-            overlaps=tuple(replace(pair, holm_p=next(every)) for pair in level.overlaps),
-            overlaps_in_use=tuple(replace(pair, holm_p=next(in_use)) for pair in level.overlaps_in_use),
-        )
-        for level in levels
-    )
+def _overlaps(levels: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]) -> list[tuple[Overlap, ...]]:
+    """Every pair of the masks of each level; Holm's correction is over the pairs of all levels."""
+    pairs = []
+    for names, masks in levels:
+        rows = combinations(range(len(names)), 2) if masks.size else ()
+        pairs.append([overlap(masks[a], masks[b], names=(names[a], names[b])) for a, b in rows])
+    corrected = iter(holm([pair.p for level in pairs for pair in level]))
+    return [tuple(replace(pair, holm_p=next(corrected)) for pair in level) for level in pairs]
 
 
 def _jaccard(shared: NDArray[Any], ones: int) -> NDArray[np.float64]:

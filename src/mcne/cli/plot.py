@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -43,26 +44,23 @@ def _checked_figure(path: Path) -> Path:
 RunOrNumbers = Annotated[
     Path, Argument(help="A finished run, saved embeddings, or the .json beside such a figure to draw it again.")
 ]
+Runs = Annotated[list[Path], Argument(help="Finished runs.", metavar="RUN…")]
+SweepPath = Annotated[Path, Argument(help="The directory of a sweep.", metavar="DIR")]
+StructurePath = Annotated[Path, Argument(help="The directory of mcne structure.", metavar="DIR")]
+Beside = Annotated[Path | None, Option(help="Another run, such as one of mcne-f, to draw on the left.")]
 FigureOut = Annotated[Path, Option("--out", help="A new file: .png, .svg or .pdf.", callback=_checked_figure)]
 Theme = Annotated[ThemeName, Option("--theme", help="The background that the figure is drawn for.")]
 
 
 @app.command()
-def masks(
-    run: RunPath,
-    out: FigureOut,
-    beside: Annotated[Path | None, Option(help="Another run, such as one of mcne-f, to draw on the left.")] = None,
-    theme: Theme = "light",
-    as_json: AsJson = False,
-) -> None:
+def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "light", as_json: AsJson = False) -> None:
     """The masks: the last level per behavior, density, overlap against chance, and how they were learned."""
     from mcne.plots.masks import draw_masks
 
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
     content = numbers.to_json() | ({} if other is None else {"beside": other.to_json()})
-    figure = partial(draw_masks, numbers, beside=other)
-    _finish(figure, out, theme, as_json, content, partial(_show_masks, numbers))
+    _finish(partial(draw_masks, numbers, beside=other), out, theme, as_json, content, partial(_show_masks, numbers))
 
 
 @app.command("map")
@@ -91,22 +89,16 @@ def map_users(
             raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
         users_map = ConditionalMap.read(run)
     else:
-        kept = _beside(out)
-        users_map = conditional_map(
-            load(run), n_users=users, seed=seed or 0, layout="aligned" if aligned else "together"
-        )
-        _keep(users_map.to_json(), kept)
+        _check_beside(out)
+        layout: Literal["aligned", "together"] = "aligned" if aligned else "together"
+        users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
+        kept = users_map.to_json()
     figure = partial(draw_map, users_map)
     _finish(figure, out, theme, as_json, users_map.numbers(), partial(_show_map, users_map), kept)
 
 
 @app.command()
-def curves(
-    runs: Annotated[list[Path], Argument(help="Finished runs.", metavar="RUN…")],
-    out: FigureOut,
-    theme: Theme = "light",
-    as_json: AsJson = False,
-) -> None:
+def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
     """Learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch."""
     from mcne.plots.curves import Curves, draw_curves
     from mcne.training import Run
@@ -120,17 +112,12 @@ def curves(
             )
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
-    content = {"runs": [each.to_json() for each in all_curves]}
+    content = {"runs": [asdict(each) for each in all_curves]}
     _finish(partial(draw_curves, all_curves), out, theme, as_json, content, partial(_show_curves, all_curves))
 
 
 @app.command("sweep")
-def plot_sweep(
-    directory: Annotated[Path, Argument(help="The directory of a sweep.", metavar="DIR")],
-    out: FigureOut,
-    theme: Theme = "light",
-    as_json: AsJson = False,
-) -> None:
+def plot_sweep(directory: SweepPath, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
     """Quality on every behavior and seconds per epoch, over the values of a sweep."""
     from mcne.plots import sweep as figure
 
@@ -163,12 +150,7 @@ def plot_ablation(
 
 
 @app.command("structure")
-def plot_structure(
-    directory: Annotated[Path, Argument(help="The directory of mcne structure.", metavar="DIR")],
-    out: FigureOut,
-    theme: Theme = "light",
-    as_json: AsJson = False,
-) -> None:
+def plot_structure(directory: StructurePath, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
     """How well held-out links are told from other pairs, by method and behavior."""
     from mcne.plots.structure import draw_structure, read
 
@@ -211,9 +193,8 @@ def attention(
             )
         numbers = read_attention(run)
     else:
-        kept = _beside(out)
-        numbers = _attention_numbers(run, user, other, draws=draws, seed=seed)
-        _keep(numbers, kept)
+        _check_beside(out)
+        numbers = kept = _attention_numbers(run, user, other, draws=draws, seed=seed)
     figure = partial(draw_attention, numbers)
     _finish(figure, out, theme, as_json, numbers, partial(_show_attention, numbers), kept)
 
@@ -225,11 +206,18 @@ def _finish(
     as_json: bool,
     numbers: object,
     show: Callable[[], None] = lambda: None,
-    kept: Path | None = None,
+    kept: Mapping[str, Any] | None = None,
 ) -> None:
-    """Draw a figure, write it, and print its numbers: as JSON, or for a person by ``show``."""
+    """Draw a figure, write it, and print its numbers: as JSON, or for a person by ``show``.
+
+    What is ``kept`` is written first, beside the figure: from that it can be drawn again.
+    """
+    from mcne.files import write_new
     from mcne.plots.style import note_on_boxes, save, styled
 
+    beside = out.with_suffix(".json")
+    if kept is not None:
+        write_new(beside, json.dumps(kept, ensure_ascii=False, allow_nan=False).encode() + b"\n")
     with styled(theme) as letters:
         save(draw(theme=theme), out)
     if letters:
@@ -238,22 +226,14 @@ def _finish(
         print_json(numbers)
         return
     show()
-    typer.echo(f"saved {out}" if kept is None else f"saved {out} and {kept}")
+    typer.echo(f"saved {out}" if kept is None else f"saved {out} and {beside}")
 
 
-def _beside(out: Path) -> Path:
-    """The file beside a figure that keeps its numbers; it must not exist yet."""
+def _check_beside(out: Path) -> None:
+    """Refuse a figure whose numbers cannot be kept beside it."""
     from mcne.files import check_new
 
-    path = out.with_suffix(".json")
-    check_new(path, option="--out, or give it in place of the run to draw it again")
-    return path
-
-
-def _keep(numbers: Mapping[str, Any], path: Path) -> None:
-    from mcne.files import write_new
-
-    write_new(path, json.dumps(numbers, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+    check_new(out.with_suffix(".json"), option="--out, or give it in place of the run to draw it again")
 
 
 def _distinct_names(paths: Sequence[Path]) -> list[str]:
@@ -292,10 +272,10 @@ def _attention_numbers(
         raise UsageError("--draws and --seed are for a network: leave them out, or leave out --user")
     embeddings = load(run)
     if user is not None:
-        return (of_user(embeddings, user) if other is None else of_link(embeddings, user, other)).to_json()
-    network = of_network(embeddings, seed=seed or 0).to_json()
+        return of_user(embeddings, user) if other is None else of_link(embeddings, user, other)
+    network = of_network(embeddings, seed=seed or 0)
     typer.echo("leaving out parts of messages …", err=True)
-    return network | {"faithfulness": faithfulness(embeddings, seed=seed or 0, draws=draws or 20).to_json()}
+    return network | {"faithfulness": faithfulness(embeddings, seed=seed or 0, draws=draws or 20)}
 
 
 def _show_masks(numbers: MaskNumbers) -> None:
@@ -303,16 +283,11 @@ def _show_masks(numbers: MaskNumbers) -> None:
         used = sum(level.used)
         print_line(f"level {level.level}: {level.width} dimensions, {used} of them not zero for every user", "bold")
         print_line("ones: " + ", ".join(f"{name} {share:.0%}" for name, share in level.density.items()))
-        rows = [
-            [
-                f"{pair.first}, {pair.second}",
-                f"{pair.shared} ({pair.chance:.1f})",
-                f"{pair.jaccard:.2f} ({pair.chance_jaccard:.2f})",
-                f"{pair.p:.3f}",
-                f"{pair.holm_p:.3f}",
-            ]
-            for pair in level.overlaps_in_use
-        ]
+        rows = []
+        for pair in level.overlaps_in_use:
+            shared = f"{pair.shared} ({pair.chance:.1f})"
+            jaccard = f"{pair.jaccard:.2f} ({pair.chance_jaccard:.2f})"
+            rows.append([f"{pair.first}, {pair.second}", shared, jaccard, f"{pair.p:.3f}", f"{pair.holm_p:.3f}"])
         print_table(["dimensions in use", "shared (chance)", "Jaccard (chance)", "p", "p (Holm)"], rows)
     if numbers.training:
         last = numbers.training[-1]
@@ -393,15 +368,10 @@ def _show_network(numbers: Mapping[str, Any]) -> None:
         rows.append(["between them", f"{numbers['between_links']:,}", *_weights(numbers["between"][-1])])
     print_table(["", "links", *numbers["behaviors"]], rows)
     print_line("change without what weighs or adds most or least, in multiples of chance", "bold")
-    rows = [
-        [
-            f"{each['part']}, against {each['chance']}",
-            each["measure"],
-            _ratio(each["ratio"]),
-            _ratio(each["least_ratio"]),
-        ]
-        for each in numbers["faithfulness"]["findings"]
-    ]
+    rows = []
+    for each in numbers["faithfulness"]["findings"]:
+        left_out = f"{each['part']}, against {each['chance']}"
+        rows.append([left_out, each["measure"], _ratio(each["ratio"]), _ratio(each["least_ratio"])])
     print_table(["left out", "change of", "most", "least"], rows, left=("change of",))
 
 

@@ -69,16 +69,19 @@ class Ablation:
             if row not in methods:
                 raise UsageError(f"{directory}: {unknown('row', row, methods)}; rows need all their repetitions")
         scores = {metric: {row: user_scores(users, row, "sampled", metric) for row in methods} for metric in METRICS}
-        cells, places = {}, (*next(iter(scores["ndcg@5"].values())).behaviors, MEAN)
+        behaviors = list(scores["ndcg@5"][methods[0]].behaviors)
+        titles = (*behaviors, "mean")  # in the tables
+        places = (*behaviors, MEAN)
+        cells = {}
         for metric, each in scores.items():
             tests = compare(each[reference], {row: other for row, other in each.items() if row != reference})
             for row in rows:
                 means = [float(one.weights @ one.scores) for one in each[row].behaviors.values()]
                 means.append(sum(means) / len(means))
-                for k, (place, mean) in enumerate(zip(places, means, strict=True)):
-                    sd = deviations.get((row, f"{place if k < len(places) - 1 else 'mean'} {SHORT[metric]}"))
-                    all_ = [*tests[row].behaviors.values(), tests[row].overall] if row in tests else []
-                    cells[metric, row, place] = Place(100 * mean, sd, all_[k] if all_ else None)
+                both = [*tests[row].behaviors.values(), tests[row].overall] if row in tests else [None] * len(places)
+                for place, title, mean, test in zip(places, titles, means, both, strict=True):
+                    sd = deviations.get((row, f"{title} {SHORT[metric]}"))
+                    cells[metric, row, place] = Place(100 * mean, sd, test)
         return cls(name or directory.resolve().name, reference, tuple(rows), places, cells, len(methods) - 1)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +104,8 @@ def check_rows(rows: Sequence[str], reference: str) -> None:
 
 def caption(ablations: Sequence[Ablation]) -> str:
     """What the figure shows, in a paragraph."""
-    first, families = ablations[0], ", ".join(f"{each.rivals} ({each.name})" for each in ablations)
+    first = ablations[0]
+    families = ", ".join(f"{each.rivals} ({each.name})" for each in ablations)
     others = [row for row in first.rows if row != first.reference]
     return (
         f"{', '.join(first.rows)} on {', '.join(each.name for each in ablations)}: Recall@5 and NDCG@5 on the test "
@@ -117,8 +121,7 @@ def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
     """Every test in a line."""
     for each in ablations:
         for (metric, row, place), cell in each.cells.items():
-            if cell.test is not None:
-                test = cell.test
+            if (test := cell.test) is not None:
                 by, low, high = (f"{-100 * value + 0.0:+.2f}" for value in (test.difference, test.high, test.low))
                 what = f"{each.name}, {place} {METRICS[metric]}: {row} less {each.reference}"
                 yield f"{what} {by} ({low} … {high}), p {chance(test)}"

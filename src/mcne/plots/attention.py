@@ -17,23 +17,11 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from mcne.plots.style import (
-    FAINT,
-    INK,
-    MARKERS,
-    PAPER,
-    SEQUENTIAL,
-    Theme,
-    canvas,
-    colors,
-    diverging,
-    hide_frame,
-    name_rows,
-    shortened,
-)
+from mcne.plots.style import FAINT, INK, PAPER, Theme, as_table, canvas, colors, diverging, looks, name_rows, shortened
 
 Numbers = Mapping[str, Any]
 Table = NDArray[np.float64]
+SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}  # a color map whose lowest value is near the paper
 FEW = 7  # behaviors whose tables fit side by side
 NEAR_EVEN = 0.02
 """At least so far around even weights an axis goes, and so much differs what has the strongest color: what is nearly
@@ -77,17 +65,17 @@ def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
     """A table per layer: the means over the user's links, then the links that differ most from them."""
     rows = [f"hears, mean of {numbers['links']:,}", f"sends, mean of {numbers['links']:,}"]
     rows += [f"hears {shortened(str(link['sender_id']), 16)}" for link in numbers["unusual"]]
-    names, layers = numbers["behaviors"], len(numbers["hears"])
+    names = numbers["behaviors"]
+    layers = len(numbers["hears"])
     width, height = 1.6 + 0.62 * len(names), 1.7 + 0.26 * len(rows)
     is_side_by_side = len(names) <= FEW
     figure = canvas(*((width * layers, height + 0.4) if is_side_by_side else (width + 1, height * layers + 0.4)))
     weights = np.array([numbers["hears"], numbers["sends"], *(link["weights"] for link in numbers["unusual"])])
     norm = Normalize(0, max(0.5, weights.max()))
     for layer, panel in enumerate(_layer_panels(figure, layers, names)):
-        _fill(panel, names, weights[:, layer], weights[:, layer], colormaps[SEQUENTIAL[theme]], norm)
+        _fill(panel, rows, names, weights[:, layer], weights[:, layer], colormaps[SEQUENTIAL[theme]], norm)
         panel.axhline(1.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}")
-        name_rows(panel, rows)
     who = shortened(str(numbers["user_id"]), 30)
     figure.suptitle(f"User {who}: weights in percent (all alike: {numbers['even']:.1%})", fontsize=10)
     return figure
@@ -95,7 +83,9 @@ def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
 
 def _draw_network(numbers: Numbers, theme: Theme) -> Figure:
     """Above the weights of all messages, then the communities, and below what changes without the most attended."""
-    names, layers, checked = numbers["behaviors"], len(numbers["layers"]), numbers.get("faithfulness")
+    names = numbers["behaviors"]
+    layers = len(numbers["layers"])
+    checked = numbers.get("faithfulness")
     table = (0.24 * (len(numbers["communities"]) + 1) + 1.9) * (1 if len(names) <= FEW else layers)
     heights = [1.1 + 0.27 * len(names)] + [table] * bool(numbers["between"]) + [3.3] * (checked is not None)
     figure = canvas(9.5, sum(heights))
@@ -132,12 +122,11 @@ def _draw_communities(figure: SubFigure, numbers: Numbers, theme: Theme) -> None
     weights = np.array([*(each["weights"] for each in communities), numbers["between"]])  # [rows, K, B]
     difference = weights - weights[-1]
     full = float(np.abs(difference).max(initial=NEAR_EVEN))  # has the strongest color, the same in all layers
-    panels = _layer_panels(figure, weights.shape[1], names)
-    for layer, panel in enumerate(panels):
-        _fill(panel, names, weights[:, layer], difference[:, layer], diverging(theme), Normalize(-full, full))
+    rows = [*(f"{each['number'] + 1}: {each['users']:,} users" for each in communities), "between them"]
+    for layer, panel in enumerate(_layer_panels(figure, weights.shape[1], names)):
+        _fill(panel, rows, names, weights[:, layer], difference[:, layer], diverging(theme), Normalize(-full, full))
         panel.axhline(len(communities) - 0.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}: weights within communities (%)")
-    name_rows(panels[0], [*(f"{each['number'] + 1}: {each['users']:,} users" for each in communities), "between them"])
     shades = f"blue: more than on links between communities, orange: less; full at {100 * full:.1f} points"
     figure.supxlabel(shades, fontsize=8)
 
@@ -147,19 +136,18 @@ def _draw_faithfulness(panels: Sequence[Axes], checked: Numbers, theme: Theme) -
     findings = checked["findings"]
     kinds = list(dict.fromkeys((each["part"], each["chance"]) for each in findings))
     titles = {"vectors": "Users' vectors", "scores": "Scores of items", "top items": f"Best {checked['top']} items"}
-    looks = {"ratio": ("weigh or add most", MARKERS[0], 0), "least_ratio": ("weigh or add least", MARKERS[1], 1)}
+    ends = {"ratio": ("weigh or add most", -0.13), "least_ratio": ("weigh or add least", 0.13)}  # label and place
+    styles = looks(theme, list(ends))
     reached = [1.0]
     for panel, (measure, title) in zip(panels, titles.items(), strict=True):
         measured = [each for each in findings if each["measure"] == measure]
-        for key, (label, marker, color) in looks.items():
+        for key, (label, aside) in ends.items():
             known = [each for each in measured if each[key]["value"] is not None]
-            places = [kinds.index((each["part"], each["chance"])) + (0.13 if color else -0.13) for each in known]
+            places = [kinds.index((each["part"], each["chance"])) + aside for each in known]
             ratios = [[each[key][name] for name in ("value", "low", "high")] for each in known]
             values = np.array(ratios).reshape(-1, 3)
-            ends = np.abs(values[:, 1:].T - values[:, 0])
-            panel.errorbar(
-                values[:, 0], places, xerr=ends, fmt=marker, color=colors(theme, 2)[color], capsize=2, label=label
-            )
+            bars = np.abs(values[:, 1:].T - values[:, 0])
+            panel.errorbar(values[:, 0], places, xerr=bars, linestyle="none", capsize=2, label=label, **styles[key])
             reached += values[values > 0].tolist()
         panel.axvline(1, color=INK[theme], linestyle="--", linewidth=1)
         panel.set_title(title)
@@ -188,15 +176,17 @@ def _layer_panels(figure: Figure | SubFigure, layers: int, names: Sequence[str])
     return list(figure.subplots(*shape, sharey=True, squeeze=False).ravel())
 
 
-def _fill(panel: Axes, names: Sequence[str], weights: Table, shade: Table, scale: Colormap, norm: Normalize) -> None:
-    """A table of weights in percent with these columns, each cell in the color of its shade."""
+def _fill(
+    panel: Axes, rows: list[str], names: list[str], weights: Table, shade: Table, scale: Colormap, norm: Normalize
+) -> None:
+    """A table of weights in percent, whose columns have the names, with each cell in the color of its shade."""
     picture = scale(norm(shade))[..., :3]
     panel.imshow(picture, aspect="auto", interpolation="nearest")
     for (row, column), value in np.ndenumerate(weights):
         bright = np.dot(picture[row, column], (0.299, 0.587, 0.114)) > 0.5
         ink = INK["light"] if bright else INK["dark"]
         panel.text(column, row, f"{100 * value:.1f}", ha="center", va="center", fontsize=8, color=to_rgb(ink))
-    hide_frame(panel)
+    as_table(panel, rows)
     is_long = max(map(len, names)) > 7 or len(names) > FEW  # names that would touch are turned
     panel.set_xticks(range(len(names)), [shortened(name, 16) for name in names], rotation=90 if is_long else 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -57,10 +57,6 @@ class Curves:
     def best(self) -> float | None:
         """The metric in the best epoch, where it was measured."""
         return dict(self.validation).get(self.best_epoch)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
 
 def draw_curves(curves: Sequence[Curves], *, theme: Theme) -> Figure:

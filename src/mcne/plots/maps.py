@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mcne.analysis.maps import LEARNED, RANDOM, ConditionalMap, Panel
 from mcne.plots.style import INK, MARKERS, PAPER, Theme, canvas, looks, panels, shortened
 
+Array = NDArray[np.float64]
 FOLLOWED = 5  # users that can be followed from one map to the next
 COLUMNS = 4
 ORDER, SHOWN = "cividis", {"light": (0.0, 0.85), "dark": (0.3, 1.0)}
@@ -62,9 +63,10 @@ def _draw_groups(axes: Axes, panel: Panel, theme: Theme) -> list[Text]:
     _bare(axes)
     axes.set_aspect("equal", adjustable="datalim")
     assert panel.separation is not None
+    trust = f"trustworthiness {panel.trustworthiness:.3f}"
     nearest = f"{panel.separation.same_group:.0%} of nearest points are of the same behavior"
     axes.set_title(TITLES[panel.name])
-    axes.set_xlabel(f"{nearest}\nsilhouette {panel.separation.silhouette:.2f}, {_trust(panel)}")
+    axes.set_xlabel(f"{nearest}\nsilhouette {panel.separation.silhouette:.2f}, {trust}")
     return names
 
 
@@ -79,10 +81,12 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
     )
     cells = panels(figure, len(drawn.panels), columns)
     shared = drawn.panels[0].places[0]
-    followed, rank = spread_out(shared, FOLLOWED), np.argsort(np.argsort(shared[:, 0])) / len(shared)
+    followed = spread_out(shared, FOLLOWED)
+    rank = np.argsort(np.argsort(shared[:, 0])) / len(shared)
     tones = colormaps[ORDER](SHOWN[theme][0] + rank * (SHOWN[theme][1] - SHOWN[theme][0]))
     every = np.concatenate([panel.places[0] for panel in drawn.panels])
-    middle, reach = (every.max(axis=0) + every.min(axis=0)) / 2, 0.55 * np.ptp(every, axis=0).max()
+    middle = (every.max(axis=0) + every.min(axis=0)) / 2
+    reach = 0.55 * np.ptp(every, axis=0).max()
     edge: dict[str, Any] = {"edgecolors": PAPER[theme], "linewidths": 1.0, "zorder": 4}
     for axes, panel in zip(cells, drawn.panels, strict=True):
         places = panel.places[0]
@@ -92,17 +96,16 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
             label = f"user {shortened(str(drawn.user_ids[user]), 12)}"
             axes.scatter(x, y, s=80, color=INK[theme], marker=marker, label=label, **edge)
         _bare(axes)
-        axes.set(
-            xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal"
-        )
+        low, high = middle - reach, middle + reach
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         axes.set_title(shortened(panel.name))
         kept = "" if panel.kept_neighbors is None else f"\nneighbors kept {panel.kept_neighbors:.0%}"
-        axes.set_xlabel(_trust(panel) + kept, fontsize=8)
+        axes.set_xlabel(f"trustworthiness {panel.trustworthiness:.3f}{kept}", fontsize=8)
     figure.legend(*cells[0].get_legend_handles_labels(), loc="outside lower center", ncols=FOLLOWED, fontsize=8)
     return figure
 
 
-def spread_out(places: NDArray[np.float64], count: int) -> list[int]:
+def spread_out(places: Array, count: int) -> list[int]:
     """Rows far from one another: the first is farthest from the center, each next farthest from those before."""
     chosen: list[int] = []
     distance = np.linalg.norm(places - places.mean(axis=0), axis=1)
@@ -111,10 +114,6 @@ def spread_out(places: NDArray[np.float64], count: int) -> list[int]:
         reach = np.linalg.norm(places - places[chosen[-1]], axis=1)
         distance = reach if len(chosen) == 1 else np.minimum(distance, reach)
     return chosen
-
-
-def _trust(panel: Panel) -> str:
-    return f"trustworthiness {panel.trustworthiness:.3f}"
 
 
 def _bare(axes: Axes) -> None:
@@ -133,8 +132,9 @@ def move_apart(figure: Figure, axes: Axes, names: Sequence[Text], points: NDArra
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    inside, shown = axes.get_window_extent(), axes.transData.transform(points.reshape(-1, 2)).reshape(points.shape)
-    taken: list[NDArray[np.float64]] = []
+    inside = axes.get_window_extent()
+    shown = axes.transData.transform(points.reshape(-1, 2)).reshape(points.shape)
+    taken: list[Array] = []
     for name in names:
         patch = name.get_bbox_patch()
         assert patch is not None
@@ -149,13 +149,7 @@ def move_apart(figure: Figure, axes: Axes, names: Sequence[Text], points: NDArra
             axes.add_artist(Line2D(*ends.T, color=patch.get_edgecolor(), linewidth=1.2, zorder=4))
 
 
-def _free(
-    center: NDArray[np.float64],
-    half: NDArray[np.float64],
-    room: NDArray[np.float64],
-    taken: list[NDArray[np.float64]],
-    points: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _free(center: Array, half: Array, room: Array, taken: list[Array], points: Array) -> Array:
     """The first place on a spiral from ``center`` where a box of this size touches no other and hides few points.
 
     Where there is none, the one that hides the fewest; at last the center.
@@ -172,5 +166,5 @@ def _free(
         hidden.append(np.all(np.abs(points - place) < half, axis=2).mean(axis=1).max())
         if hidden[-1] <= HIDDEN:
             break
-    best: NDArray[np.float64] = tried[is_free][np.argmin(hidden)] if hidden else tried[0]
+    best: Array = tried[is_free][np.argmin(hidden)] if hidden else tried[0]
     return best

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from mcne.analysis.masks import MaskLevel, MaskNumbers
-from mcne.plots.style import FAINT, INK, PAPER, Theme, canvas, colors, diverging, hide_frame, name_rows, shortened
+from mcne.plots.style import FAINT, INK, PAPER, Theme, as_table, canvas, colors, diverging, shortened
 
 NOT_USED = 0.25  # how much of its color an entry keeps where the dimension is zero for every user
 WIDTH = 10.0
@@ -72,8 +72,7 @@ def _draw_rows(axes: Axes, numbers: MaskNumbers, level: MaskLevel, names: Sequen
     axes.imshow(picture, aspect="auto", interpolation="nearest")
     for row in range(1, len(masks)):
         axes.axhline(row - 0.5, color=PAPER[theme], linewidth=2.5)
-    hide_frame(axes)
-    name_rows(axes, names)
+    as_table(axes, names)
 
 
 def _draw_density(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
@@ -83,8 +82,7 @@ def _draw_density(axes: Axes, numbers: MaskNumbers, theme: Theme) -> None:
     axes.imshow(np.full((*table.shape, 3), to_rgb(PAPER[theme])), aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         axes.text(column, row, "–" if np.isnan(value) else f"{value:.0%}", ha="center", va="center", fontsize=8)
-    hide_frame(axes)
-    name_rows(axes, names)
+    as_table(axes, names)
     axes.set_xticks(range(len(numbers.levels)), [f"{level.level}\n({level.width})" for level in numbers.levels])
     axes.set_xlabel("level (and its width)")
     axes.set_title("Ones in a mask")
@@ -101,8 +99,7 @@ def _draw_overlap(axes: Axes, last: MaskLevel, theme: Theme) -> None:
         weight = "bold" if pair.holm_p < SIGNIFICANT else "normal"
         axes.text(column, row, shown, ha="center", va="center", fontsize=8, fontweight=weight)
     axes.imshow(excess, cmap=diverging(theme, 0.55), vmin=-1, vmax=1, aspect="auto")  # weak enough to write on
-    hide_frame(axes)
-    name_rows(axes, last.names[1:])
+    as_table(axes, last.names[1:])
     columns = last.names[:-1]
     rotation = 90 if _is_upright(columns) else 0
     axes.set_xticks(range(len(columns)), [shortened(name) for name in columns], rotation=rotation)

@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -66,20 +65,20 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d")
 INK = {"light": "#1A1A1A", "dark": "#E6E6E6"}
 FAINT = {"light": "#8C8C8C", "dark": "#8C8C8C"}
 PAPER = {"light": "#FFFFFF", "dark": "#16181C"}
-SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}  # a color map whose lowest value is near the paper
 
 
 @contextmanager
 def styled(theme: Theme) -> Iterator[set[str]]:
     """Figures that are made, drawn and saved in the block look like this theme.
 
-    Gives the letters, as they are met, that no font here has: boxes stand for them.
+    Gives a set that holds, after the block, the letters that no font here has: boxes stand for them.
     """
     if theme not in THEMES:
         raise UsageError(f"unknown theme {theme!r}; choose {' or '.join(THEMES)}")
+    installed = set(fontManager.get_font_names())  # matplotlib would warn of each other one
     inked = ("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color")
     settings: Any = dict.fromkeys(inked, INK[theme]) | {
-        "font.family": [FONT, *_installed(FURTHER_FONTS)],
+        "font.family": [FONT, *(font for font in FURTHER_FONTS if font in installed)],
         "font.size": 9,
         "axes.titlesize": 10,
         "axes.titleweight": "bold",
@@ -98,8 +97,15 @@ def styled(theme: Theme) -> Iterator[set[str]]:
         "svg.hashsalt": "mcne",
         "path.simplify": True,
     }
-    with matplotlib.rc_context(settings), _letters_without_font() as letters:
+    letters: set[str] = set()
+    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message=NO_GLYPH.pattern)
         yield letters
+    for warning in caught:
+        if match := NO_GLYPH.match(str(warning.message)):
+            letters.add(chr(int(match[1])))
+        else:
+            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def note_on_boxes(letters: set[str]) -> str:
@@ -152,10 +158,11 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def hide_frame(axes: Axes) -> None:
-    """Neither a frame nor ticks, as around a table."""
+def as_table(axes: Axes, names: Sequence[str]) -> None:
+    """Names of rows, and neither a frame nor ticks."""
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
+    name_rows(axes, names)
 
 
 def shortened(name: str, limit: int = 22) -> str:
@@ -163,7 +170,8 @@ def shortened(name: str, limit: int = 22) -> str:
 
     It is never markup.
     """
-    tail, line = (limit - 1) // 3, " ".join("".join(each if each.isprintable() else " " for each in name).split())
+    line = " ".join("".join(each if each.isprintable() else " " for each in name).split())
+    tail = (limit - 1) // 3
     shown = line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[-tail:]}"
     return shown.replace("$", r"\$")
 
@@ -188,30 +196,4 @@ def to_svg(figure: Figure) -> str:
     """The figure as an ``<svg>`` element for a page."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=UNDATED["svg"])
-    written = text.getvalue()
-    return written[written.index("<svg") :]
-
-
-@contextmanager
-def _letters_without_font() -> Iterator[set[str]]:
-    """Collects what matplotlib would warn of, letter by letter and drawing by drawing."""
-    letters: set[str] = set()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("always", message=NO_GLYPH.pattern)
-        show = warnings.showwarning
-
-        def collect(message: Warning | str, *others: Any, **named: Any) -> None:
-            if match := NO_GLYPH.match(str(message)):
-                letters.add(chr(int(match[1])))
-            else:
-                show(message, *others, **named)
-
-        warnings.showwarning = collect
-        yield letters
-
-
-@cache
-def _installed(families: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that are there: matplotlib would warn of each other one."""
-    installed = set(fontManager.get_font_names())
-    return tuple(family for family in families if family in installed)
+    return "<svg" + text.getvalue().partition("<svg")[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mcne.errors import DataError
 from mcne.files import checked_json
 from mcne.plots.style import INK, Theme, canvas, looks, shortened
 
+Plain = Mapping[str, Any]
 RESULT = "sweep.json"
 ALONE = "epochs on "
 METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
@@ -42,7 +43,7 @@ def _check(result: Any) -> None:
     _ = [point["finished"] for point in _points(result)]
 
 
-def caption(result: Mapping[str, Any]) -> str:
+def caption(result: Plain) -> str:
     """What the figure shows, in a paragraph."""
     machines: set[str] = set()
     for point in _points(result):  # trainings to measure seconds alone, or else those that measured quality
@@ -66,9 +67,10 @@ def caption(result: Mapping[str, Any]) -> str:
     return text + (f" The paper: {result['paper']}" if result["paper"] else "")
 
 
-def draw(result: Mapping[str, Any], theme: Theme) -> Figure:
+def draw(result: Plain, theme: Theme) -> Figure:
     """A row of panels for each setting: the two metrics, then the seconds of an epoch; inside ``styled(theme)``."""
-    curves, mean = result["curves"], "mean over behaviors"
+    curves = result["curves"]
+    mean = "mean over behaviors"
     plain = {"color": INK[theme], "marker": "o"}
     styles = looks(theme, result["behaviors"]) | {mean: plain | {"linewidth": 2.4, "linestyle": "--"}}
     columns = max(1, int(3 * PANEL_WIDTH / (LETTER * (max(len(shortened(name)) for name in styles) + 6))))
@@ -97,20 +99,14 @@ def draw(result: Mapping[str, Any], theme: Theme) -> Figure:
     return figure
 
 
-def _is_timed_once(result: Mapping[str, Any]) -> bool:
+def _is_timed_once(result: Plain) -> bool:
     """Whether repetitions, which everything else is over, say nothing of the seconds."""
     seconds = [point["epoch_seconds"] for point in _points(result) if point["epoch_seconds"] is not None]
     return result["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
 
 
 def _draw_line(
-    panel: Axes,
-    points: Sequence[Mapping[str, Any]],
-    spreads: Sequence[Mapping[str, Any] | None],
-    look: Mapping[str, Any],
-    *,
-    aside: float = 0.0,
-    factor: float = 1.0,
+    panel: Axes, points: list[Plain], spreads: list[Plain | None], look: Plain, *, aside: float = 0.0, factor: int = 1
 ) -> None:
     """Means with one standard deviation up and down where there are repetitions; a line joins them over numbers."""
     places = [(at + aside, each) for at, each in enumerate(spreads) if each is not None]
@@ -125,7 +121,7 @@ def _draw_line(
     )
 
 
-def _label_values(panel: Axes, curve: Mapping[str, Any]) -> None:
+def _label_values(panel: Axes, curve: Plain) -> None:
     """Values at even distances in the order asked for, turned where they would touch."""
     values = [point["value"] for point in curve["points"]]
     texts = [shortened(", ".join(map(str, value)) if isinstance(value, list) else str(value)) for value in values]
@@ -136,5 +132,5 @@ def _label_values(panel: Axes, curve: Mapping[str, Any]) -> None:
     panel.grid(True, axis="y")
 
 
-def _points(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _points(result: Plain) -> list[Plain]:
     return [point for curve in result["curves"] for point in curve["points"]]

@@ -14,19 +14,8 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.models.registry import entry
-from mcne.report.page import facts
-from mcne.text import (
-    Html,
-    Table,
-    bullet_list,
-    code,
-    count_cell,
-    element,
-    joined,
-    number_cell,
-    paragraph,
-    percent_cell,
-)
+from mcne.report.page import Part, facts
+from mcne.text import Html, Table, bullet_list, code, count_cell, element, number_cell, paragraph, percent_cell
 from mcne.training import Run
 from mcne.training.run import TRANSFER, read_spec
 
@@ -49,28 +38,11 @@ NAMED = frozenset({"report", "fingerprint"})  # what a provenance tells that the
 # The data
 
 
-def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> Html:
+def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = "") -> list[Part]:
     """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
     description = describe(dataset)
-    parts = [facts(_sizes(description)), _behaviors(description).captioned()]
-    if any(behavior["likeness"]["links"] for behavior in description["behaviors"]):
-        parts.append(_likeness(description).captioned())
-    if description["overlap"]:
-        head = ["behaviors", "users with both", "of those with either, %"]
-        pairs = description["overlap"]
-        rows = [[" and ".join(p["behaviors"]), count_cell(p["users"]), percent_cell(p["share"])] for p in pairs]
-        parts.append(Table("Users with two behaviors", head, rows).folded())
-    if split is not None:
-        parts.append(_split(describe_split(dataset, split), split_name).captioned())
-        parts += [paragraph(f"Note of the split: {note}") for note in split.notes]
-    if dataset.report is not None:
-        parts += [paragraph("What became of the rows that were read:"), bullet_list(dataset.report.lines())]
-    return joined(parts)
-
-
-def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     behaviors = description["behaviors"]
-    return [
+    sizes = [
         ("dataset", str(description["name"])),
         ("users", count_cell(description["users"])),
         ("link directions", count_cell(description["links"])),
@@ -82,6 +54,20 @@ def _sizes(description: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("users without records", count_cell(description["users_without_records"])),
         ("fingerprint", code(description["fingerprint"][:12])),
     ]
+    parts: list[Part] = [facts(sizes), _behaviors(description)]
+    if any(behavior["likeness"]["links"] for behavior in behaviors):
+        parts.append(_likeness(description))
+    if description["overlap"]:
+        head = ["behaviors", "users with both", "of those with either, %"]
+        pairs = description["overlap"]
+        rows = [[" and ".join(p["behaviors"]), count_cell(p["users"]), percent_cell(p["share"])] for p in pairs]
+        parts.append(Table("Users with two behaviors", head, rows).folded())
+    if split is not None:
+        parts.append(_split(describe_split(dataset, split), split_name))
+        parts += [f"Note of the split: {note}" for note in split.notes]
+    if dataset.report is not None:
+        parts += ["What became of the rows that were read:", bullet_list(dataset.report.lines())]
+    return parts
 
 
 def _behaviors(description: Mapping[str, Any]) -> Table:
@@ -122,9 +108,24 @@ def _split(description: Mapping[str, Any], name: str) -> Table:
 
 def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> Html:
     """The card, from the run itself; without the data it says less."""
+    method = run.spec.method
+    about = [ABOUT_TRANSFER if method == TRANSFER else entry(method).summary]
+    if run.spec.mode == "separate":
+        about.append("Every behavior was learned by a model of its own.")
+    if embeddings is not None and embeddings.width:
+        about.append(f"Vectors have {embeddings.width} dimensions.")
+    about.append(f"{run.result['parameters']:,} numbers were learned.")
+    uses = ["Ranking the items of a behavior for the users of this network."]
+    if embeddings is None:
+        uses.append("It has no vectors: it can be evaluated and compared, but not asked or exported.")
+    elif embeddings.width:
+        kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
+        uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
+    if embeddings is not None:
+        uses.append("Research on network embedding: the same data, split and seed give the same numbers.")
     parts = [
-        ("What it is", paragraph(_about(run, embeddings))),
-        ("What it is for", bullet_list(_for(run, embeddings))),
+        ("What it is", paragraph(" ".join(about))),
+        ("What it is for", bullet_list(uses)),
         ("What it is not for", bullet_list(NOT_FOR)),
     ]
     if data is not None:
@@ -139,26 +140,6 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
-
-
-def _about(run: Run, embeddings: ConditionalEmbeddings | None) -> str:
-    method, learned = run.spec.method, run.result["parameters"]
-    sentences = [ABOUT_TRANSFER if method == TRANSFER else entry(method).summary]
-    if run.spec.mode == "separate":
-        sentences.append("Every behavior was learned by a model of its own.")
-    if embeddings is not None and embeddings.width:
-        sentences.append(f"Vectors have {embeddings.width} dimensions.")
-    return " ".join([*sentences, f"{learned:,} numbers were learned."])
-
-
-def _for(run: Run, embeddings: ConditionalEmbeddings | None) -> list[str]:
-    uses = ["Ranking the items of a behavior for the users of this network."]
-    if embeddings is None:
-        return [*uses, "It has no vectors: it can be evaluated and compared, but not asked or exported."]
-    if embeddings.width:
-        kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
-        uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
-    return [*uses, "Research on network embedding: the same data, split and seed give the same numbers."]
 
 
 def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:
@@ -205,17 +186,10 @@ def _evaluated(run: Run) -> str:
     )
 
 
-# Settings and provenance
+# Provenance
 
 
-def settings_of(run: Run) -> Html:
-    """Every setting, defaults included."""
-    spec = run.spec
-    settings: dict[str, Any] = {"method": spec.method, "mode": spec.mode, "seed": spec.seed} | dict(spec.schedule)
-    return named_values("Settings, defaults included", settings | dict(spec.config))
-
-
-def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
+def origin_of(run: Run, dataset: SocialDataset | None) -> list[Table]:
     """Fingerprints, the machine, and where the data came from."""
     _, started = read_spec(run.path)
     prints = {
@@ -228,13 +202,13 @@ def origin_of(run: Run, dataset: SocialDataset | None) -> Html:
     parts = [named_values("Fingerprints (sha256)", prints), named_values("How it was made", origin)]
     if dataset is not None and (provenance := dict(_flat(dataset.provenance))):
         parts.append(named_values(f"Where {dataset.name} comes from", provenance))
-    return joined(parts)
+    return parts
 
 
-def named_values(caption: str, values: Mapping[str, Any]) -> Html:
+def named_values(caption: str, values: Mapping[str, Any]) -> Table:
     """A table of names and values; what is no text is written as JSON."""
     rows = [[name, code(value if isinstance(value, str) else json.dumps(value))] for name, value in values.items()]
-    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1})).captioned()
+    return Table(caption, ["name", "value"], rows, text_columns=frozenset({0, 1}))
 
 
 def _flat(values: Mapping[str, Any], above: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:

@@ -11,23 +11,19 @@ import pyarrow as pa
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
-from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores
+from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores
 from mcne.files import checked_json, read_parquet
 from mcne.plots.ablation import AGAIN, TABLES, USERS, Ablation, caption, draw, user_scores
 from mcne.report.cards import data_card, named_values
 from mcne.report.figures import draw_means, sensitivity
-from mcne.report.page import Drawing, Report, Section, facts, shown
-from mcne.report.quality import METRICS, best_cells, intervals, mean_name
-from mcne.text import Html, Table, bullet_list, count_cell, element, interval_cell, joined, paragraph, side_by_side
+from mcne.report.page import Drawing, Part, Report, Section, facts
+from mcne.report.quality import METRICS, best_cells, intervals, mean_name, means_over_behaviors
+from mcne.text import Table, bullet_list, count_cell, element, interval_cell, joined, paragraph
 
 PAGE, DATA = "table.md", "data.json"
 UNFINISHED = "Not finished"  # the table of methods that lack repetitions
 VARIANTS = ("mcne-f", "mcne-a", "mcne")  # methods whose difference is the paper's ablation, the whole one last
-PROTOCOLS = {
-    "sampled": "Against 100 random items",
-    "full": "Against all items",
-    "popular": "Against 100 popular items",
-}
+PROTOCOLS = {"sampled": "Against 100 random items", "full": "Against all items", "popular": "Against 100 popular items"}
 FINE = 0.1  # where no mean is above, one digit after the point would make many alike
 LIMITS = (
     "Settings of every method were searched with the same budget on the validation part of the first split; the test "
@@ -44,11 +40,6 @@ TEXTS = ("behavior", "metric", "measured on", "searched", "chosen", "fixed", "sc
 Key = tuple[str, str, str]  # protocol, metric, method
 
 
-def is_comparison(path: Path) -> bool:
-    """Whether ``mcne compare`` has written its tables there."""
-    return (path / TABLES).is_file()
-
-
 def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequence[Path] = ()) -> Report:
     """Everything that a comparison's directory tells; its dataset where that is given."""
     title, about = _introduction(path)
@@ -62,16 +53,16 @@ def report_of_comparison(path: Path, *, data: Path | None = None, sweeps: Sequen
         lacks = f"Not among the figures and intervals here, which need all repetitions: {lacks}."
         about.append(lacks)
     sections = [
-        Section("glance", "At a glance", joined([facts(_glance(means)), *map(paragraph, about)]), lacks=lacks),
+        Section("glance", "At a glance", [facts(_glance(means)), *about], lacks),
         *_quality_sections(means),
         _ablation_section(path, {method for _, _, method in means}),
-        Section("tables", "Tables", joined(_table(table) for table in tables)),
+        Section("tables", "Tables", [part for table in tables for part in _table(table)]),
         _data_section(data, prints["dataset"]),
         sensitivity(sweeps, dataset=prints["dataset"]),
-        Section("limits", "How to read this page", bullet_list(LIMITS)),
-        Section("origin", "Fingerprints", named_values("Fingerprints (sha256)", hashes)),
+        Section("limits", "How to read this page", [bullet_list(LIMITS)]),
+        Section("origin", "Fingerprints", [named_values("Fingerprints (sha256)", hashes)]),
     ]
-    return Report.of(title, f"the comparison {path.resolve().name}", sections)
+    return Report(title, f"the comparison {path.resolve().name}", [each for each in sections if each is not None])
 
 
 def _introduction(path: Path) -> tuple[str, list[str]]:
@@ -107,9 +98,8 @@ def _scores(path: Path) -> dict[Key, UserScores]:
 
 def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
     """The best method under every protocol."""
-    pairs: list[tuple[str, str]] = [
-        ("methods with all repetitions", count_cell(len({method for _, _, method in means})))
-    ]
+    n_methods = len({method for _, _, method in means})
+    pairs: list[tuple[str, str]] = [("methods with all repetitions", count_cell(n_methods))]
     for protocol, title in PROTOCOLS.items():
         reached = {key[2]: one.overall for key, one in means.items() if key[:2] == (protocol, "ndcg@5")}
         if reached:
@@ -125,17 +115,15 @@ def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
     for protocol, title in PROTOCOLS.items():
         mine = {key[1:]: one for key, one in means.items() if key[0] == protocol}
         if mine:
-            rows: dict[str, dict[str, Comparison]] = {}
-            for (metric, method), one in mine.items():
-                rows.setdefault(method, {})[METRICS[metric]] = one.overall
+            rows = means_over_behaviors(mine)
             about = f"Recall@5 and NDCG@5 of {len(rows)} methods with intervals; the numbers are in the tables below."
-            drawing = Drawing(f"quality-{protocol}", title, about, partial(draw_means, rows, title))
             note = (
                 "Means over behaviors in percent; bars, and figures below each mean, are 95 % intervals of a bootstrap "
                 f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
             )
-            parts = [shown(drawing, note), side_by_side(_means(mine, metric, title).captioned() for metric in METRICS)]
-            sections.append(Section(protocol, title, joined(parts), (drawing,)))
+            drawing = Drawing(f"quality-{protocol}", title, about, note, partial(draw_means, rows, title))
+            tables = tuple(_means(mine, metric, title) for metric in METRICS)
+            sections.append(Section(protocol, title, [drawing, tables]))
     return sections
 
 
@@ -159,20 +147,20 @@ def _ablation_section(path: Path, methods: set[str]) -> Section | None:
         return None
     ablations = [Ablation.read(path, VARIANTS, reference=VARIANTS[-1])]
     alt_text = "Recall@5 and NDCG@5 of MCNE-F, MCNE-A and MCNE on every behavior, and their differences with intervals."
-    drawing = Drawing("ablation", "ablation", alt_text, lambda theme: draw(ablations, theme))
-    return Section("ablation", "Ablation", shown(drawing, caption(ablations)), (drawing,))
+    drawing = Drawing("ablation", "ablation", alt_text, caption(ablations), partial(draw, ablations))
+    return Section("ablation", "Ablation", [drawing])
 
 
-def _table(table: dict[str, Any]) -> Html:
+def _table(table: dict[str, Any]) -> list[Part]:
     best = frozenset((row, column) for row, column in table["best"])
     texts = frozenset(at for at, head in enumerate(table["header"]) if at == 0 or head in TEXTS)
     content = Table(table["title"], table["header"], table["rows"], best=best, text_columns=texts)
-    return joined([content.captioned(), *([paragraph(table["note"], class_="soft")] if table["note"] else [])])
+    return [content, *([paragraph(table["note"], class_="soft")] if table["note"] else [])]
 
 
 def _data_section(data: Path | None, fingerprint: str) -> Section:
     if data is None:
-        return Section.lacking("data", "Data", "A comparison does not keep where its dataset is: name it by --data.")
+        return Section("data", "Data", lacks="A comparison does not keep where its dataset is: name it by --data.")
     dataset = SocialDataset.load(data)
     if dataset.fingerprint != fingerprint:
         raise ArtifactError(

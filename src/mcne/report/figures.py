@@ -18,21 +18,9 @@ from mcne.plots import sweep
 from mcne.plots.curves import Curves, draw_curves
 from mcne.plots.maps import draw_map
 from mcne.plots.masks import draw_masks
-from mcne.plots.style import Theme, canvas, colors, shortened
-from mcne.report.page import Drawing, Section, shown
-from mcne.text import (
-    NO_VALUE,
-    Html,
-    Table,
-    count_cell,
-    element,
-    joined,
-    number_cell,
-    paragraph,
-    percent,
-    percent_cell,
-    spread_cell,
-)
+from mcne.plots.style import Theme, canvas, looks, shortened
+from mcne.report.page import Drawing, Part, Section
+from mcne.text import NO_VALUE, Table, count_cell, element, number_cell, percent, percent_cell, spread_cell
 from mcne.training import Run
 from mcne.training.run import BEHAVIORS
 
@@ -46,15 +34,15 @@ def draw_means(rows: Mapping[str, Mapping[str, Comparison]], title: str, theme: 
 
     Each mean is a comparison with what never scores.
     """
-    metrics = list(dict.fromkeys(metric for values in rows.values() for metric in values))
+    metrics = next(iter(rows.values()))
     figure = canvas(6.6, 1.0 + 0.3 * max(2, len(rows)))
     axes = figure.subplots()
-    for k, (metric, color) in enumerate(zip(metrics, colors(theme, len(metrics)), strict=True)):
-        values = [(row, each[metric]) for row, each in enumerate(rows.values()) if metric in each]
-        heights = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row, _ in values]
-        means = [100 * value.difference for _, value in values]
-        sides = [[100 * (v.difference - v.low) for _, v in values], [100 * (v.high - v.difference) for _, v in values]]
-        axes.errorbar(means, heights, xerr=sides, fmt="os^D"[k % 4], color=color, label=metric, elinewidth=1.2)
+    for k, (metric, look) in enumerate(looks(theme, list(metrics)).items()):
+        values = [each[metric] for each in rows.values()]
+        heights = [row + 0.3 * (k - (len(metrics) - 1) / 2) for row in range(len(rows))]
+        means = [100 * value.difference for value in values]
+        sides = [[100 * (v.difference - v.low) for v in values], [100 * (v.high - v.difference) for v in values]]
+        axes.errorbar(means, heights, xerr=sides, linestyle="none", label=metric, elinewidth=1.2, **look)
     axes.set_yticks(range(len(rows)), labels=[shortened(name) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel("percent")
@@ -82,15 +70,15 @@ def learning(run: Run) -> Section | None:
     try:
         curves = [Curves.of(name, each.records, best_epoch=each.result["best_epoch"]) for name, each in learned.items()]
     except UsageError as error:  # the records are gone
-        return Section.lacking(*place, f"No curves: {error}.")
+        return Section(*place, lacks=f"No curves: {error}.")
     alt_text = "; ".join(
         f"{each.name}: loss and validation NDCG@5 over {len(each.epochs)} epochs"
         + ("" if each.best is None else f", best in epoch {each.best_epoch} with {percent(each.best)} percent")
         for each in curves
     )
-    drawing = Drawing("curves", "learning curves", alt_text, lambda theme: draw_curves(curves, theme=theme))
     caption = "Mean loss of an epoch by behavior, and NDCG@5 on the validation part, which chose the epoch."
-    return Section(*place, joined([shown(drawing, caption), _epochs_that_matter(curves).captioned()]), (drawing,))
+    drawing = Drawing("curves", "learning curves", alt_text, caption, lambda theme: draw_curves(curves, theme=theme))
+    return Section(*place, [drawing, _epochs_that_matter(curves)])
 
 
 def _epochs_that_matter(every: Sequence[Curves]) -> Table:
@@ -121,18 +109,16 @@ def masks(
     last = numbers.levels[-1]
     ones = ", ".join(f"{name} {share:.0%}" for name, share in last.density.items())
     alt_text = f"Masks of the last level, {last.width} dimensions; ones: {ones}."
-    drawing = Drawing("masks", "masks", alt_text, lambda theme: draw_masks(numbers, theme=theme))
-    parts = [
-        paragraph(
-            "A behavior's mask picks the dimensions of a user's vector that count on it. Masks that share more "
-            "dimensions than random masks with as many ones belong to behaviors that the model found alike; p tells "
-            "how likely chance alone would make such a difference."
-        ),
-        shown(drawing, "Colored: the mask is one. Below: the share of ones, what masks share, how they were learned."),
+    caption = "Colored: the mask is one. Below: the share of ones, what masks share, how they were learned."
+    parts: list[Part] = [
+        "A behavior's mask picks the dimensions of a user's vector that count on it. Masks that share more dimensions "
+        "than random masks with as many ones belong to behaviors that the model found alike; p tells how likely chance "
+        "alone would make such a difference.",
+        Drawing("masks", "masks", alt_text, caption, lambda theme: draw_masks(numbers, theme=theme)),
     ]
     head = ["mask", *(f"level {level.level}, {level.width} dimensions" for level in numbers.levels)]
     rows = [[name, *(percent_cell(level.density.get(name)) for level in numbers.levels)] for name in last.names]
-    parts.append(Table("Ones in a mask, percent", head, rows).captioned())
+    parts.append(Table("Ones in a mask, percent", head, rows))
     if last.overlaps_in_use:
         head = ["masks", "shared", "by chance", "Jaccard", "p after Holm"]
         digits = {"shared": ",", "chance": ".1f", "jaccard": ".2f", "holm_p": ".3f"}
@@ -142,7 +128,7 @@ def masks(
             rows.append([f"{pair.first} and {pair.second}", *cells])
         title = "What two masks of the last level share, of the dimensions in use"
         parts.append(Table(title, head, rows).folded())
-    return Section("masks", "Masks", joined(parts), (drawing,))
+    return Section("masks", "Masks", parts)
 
 
 # Map of users
@@ -155,36 +141,28 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
         return None
     if not is_wanted:
         left_out = "Left out, for it takes longest to compute: mcne report without --no-map draws it, and so does "
-        return Section(*place, paragraph(f"{left_out}mcne plot map."))
+        return Section(*place, [f"{left_out}mcne plot map."])
     try:
         n_users = min(embeddings.n_users, max(FEWEST, POINTS // len(embeddings.spaces)))
-        drawn = _read_map(path, embeddings) if path else conditional_map(embeddings, n_users=n_users)
+        drawn = ConditionalMap.read(path) if path else conditional_map(embeddings, n_users=n_users)
     except UsageError as error:  # such as: openTSNE is not installed
-        return Section.lacking(*place, f"No map: {error}.")
-    users = f"{len(drawn.user_ids):,}"
-    alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
-    drawing = Drawing("map", "map of users", alt_text, lambda theme: draw_map(drawn, theme=theme))
-    parts = [
-        paragraph(
-            "Places come from t-SNE, which keeps neighbors together and says nothing by distances between groups. "
-            "Random masks with as many ones in use are the control: what they separate, too, is no finding."
-            if drawn.layout == "together"
-            else "Places come from t-SNE, a map per behavior, turned to lie on the first; users keep their color."
-        ),
-        shown(drawing, f"{users} random users, seed {drawn.seed}, perplexity {drawn.perplexity:g}."),
-        _separations(drawn).captioned(),
-    ]
-    return Section(*place, joined(parts), (drawing,))
-
-
-def _read_map(path: Path, embeddings: ConditionalEmbeddings) -> ConditionalMap:
-    kept = ConditionalMap.read(path)
-    if kept.fingerprint != embeddings.fingerprint:
+        return Section(*place, lacks=f"No map: {error}.")
+    if drawn.fingerprint != embeddings.fingerprint:
         raise ArtifactError(
-            f"{path}: a map of other vectors ({kept.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "
+            f"{path}: a map of other vectors ({drawn.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "
             "one of this run"
         )
-    return kept
+    users = f"{len(drawn.user_ids):,}"
+    alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
+    caption = f"{users} random users, seed {drawn.seed}, perplexity {drawn.perplexity:g}."
+    drawing = Drawing("map", "map of users", alt_text, caption, lambda theme: draw_map(drawn, theme=theme))
+    about = (
+        "Places come from t-SNE, which keeps neighbors together and says nothing by distances between groups. Random "
+        "masks with as many ones in use are the control: what they separate, too, is no finding."
+        if drawn.layout == "together"
+        else "Places come from t-SNE, a map per behavior, turned to lie on the first; users keep their color."
+    )
+    return Section(*place, [about, drawing, _separations(drawn)])
 
 
 def _separations(drawn: ConditionalMap) -> Table:
@@ -214,8 +192,7 @@ def _separation_cells(separation: Separation | None) -> list[str]:
 
 def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
     """The results of sweeps on this dataset, each with its figure and its numbers; None without sweeps."""
-    parts: list[Html] = []
-    drawings = []
+    parts: list[Part] = []
     for at, path in enumerate(sweeps, start=1):
         result = sweep.read(path)
         if result["dataset"]["fingerprint"] != dataset:
@@ -227,10 +204,10 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
         alt_text = f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}"
         alt_text += "; the numbers are in the tables below."
         draw = partial(sweep.draw, result)
-        drawings.append(Drawing(f"sensitivity-{at}", f"sensitivity to {settings}", alt_text, draw))
-        parts += [element("h3", result["title"]), shown(drawings[-1], sweep.caption(result))]
-        parts += [_points(curve).captioned() for curve in result["curves"]]
-    return Section("sensitivity", "Sensitivity", joined(parts), tuple(drawings)) if parts else None
+        title = f"sensitivity to {settings}"
+        drawing = Drawing(f"sensitivity-{at}", title, alt_text, sweep.caption(result), draw)
+        parts += [element("h3", result["title"]), drawing, *map(_points, result["curves"])]
+    return Section("sensitivity", "Sensitivity", parts) if parts else None
 
 
 def _points(curve: Mapping[str, Any]) -> Table:

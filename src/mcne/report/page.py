@@ -13,7 +13,7 @@ from PIL import Image
 
 from mcne import files
 from mcne.plots.style import THEMES, Theme, note_on_boxes, save, styled, to_svg
-from mcne.text import Html, element, paragraph
+from mcne.text import Html, Table, element, paragraph, side_by_side
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """No script at all, and nothing from elsewhere."""
@@ -32,23 +32,22 @@ class Drawing:
     name: str
     title: str
     alt_text: str  # what it shows, in words
+    caption: str
     draw: Callable[[Theme], Figure]
+
+
+Part = str | Table | tuple[Table, ...] | Drawing
+"""Plain text is a paragraph, and tables in a tuple stand side by side."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a heading of its own; ``anchor`` is where links lead."""
+    """A section with a heading of its own; ``anchor`` is where links lead."""
 
     anchor: str
     title: str
-    content: Html
-    drawings: tuple[Drawing, ...] = ()
+    parts: Sequence[Part] = ()  # without any it shows what it lacks
     lacks: str = ""  # why it is not what it should be
-
-    @classmethod
-    def lacking(cls, anchor: str, title: str, lacks: str) -> Section:
-        """A section that can only say why it is empty."""
-        return cls(anchor, title, paragraph(lacks), lacks=lacks)
 
 
 @dataclass(frozen=True)
@@ -56,19 +55,13 @@ class Report:
     """A page before it is written."""
 
     title: str
-    about: str
-    sections: tuple[Section, ...]
-
-    @classmethod
-    def of(cls, title: str, subject: str, sections: Sequence[Section | None]) -> Report:
-        """The report of a run or a comparison, of those sections that it has."""
-        about = f"A report of {subject}. The page is one file: it needs no network and no script."
-        return cls(title, about, tuple(section for section in sections if section is not None))
+    subject: str  # the run or the comparison that it is of
+    sections: Sequence[Section]
 
     @property
     def drawings(self) -> list[Drawing]:
         """Every figure of the page, in order."""
-        return [drawing for section in self.sections for drawing in section.drawings]
+        return [part for section in self.sections for part in section.parts if isinstance(part, Drawing)]
 
     def html(self) -> str:
         """The whole page as one HTML file that needs no other."""
@@ -82,13 +75,17 @@ class Report:
             element("style", Html(f"\n{STYLE}")),
         )
         links = [element("li", element("a", each.title, href=f"#{each.anchor}")) for each in self.sections]
-        parts = [element("section", element("h2", each.title, id=each.anchor), each.content) for each in self.sections]
+        sections = [
+            element("section", element("h2", each.title, id=each.anchor), *map(_shown, each.parts or [each.lacks]))
+            for each in self.sections
+        ]
+        about = f"A report of {self.subject}. The page is one file: it needs no network and no script."
         body = element(
             "body",
             element("header", element("h1", self.title), _switch()),
-            paragraph(self.about, class_="soft"),
+            paragraph(about, class_="soft"),
             element("nav", element("ul", *links), aria_label="Sections"),
-            element("main", *parts),
+            element("main", *sections),
         )
         return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
@@ -100,7 +97,7 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Html:
     )
 
 
-def shown(drawing: Drawing, caption: str) -> Html:
+def shown(drawing: Drawing) -> Html:
     """The figure in the page, in both themes, of which the style sheet shows one."""
     images = []
     for theme in THEMES:
@@ -111,7 +108,7 @@ def shown(drawing: Drawing, caption: str) -> Html:
         size = {"width": str(width), "height": str(height), "style": f"--width: {width}px"}
         images.append(element("img", class_=f"on-{theme}", src=source, alt=drawing.alt_text, **size))
     box = element("div", *images, class_="wide", role="group", tabindex="0", aria_label=f"Figure: {drawing.title}")
-    return element("figure", box, element("figcaption", " ".join([caption, note_on_boxes(letters)]).rstrip()))
+    return element("figure", box, element("figcaption", " ".join([drawing.caption, note_on_boxes(letters)]).rstrip()))
 
 
 def save_all(drawings: Sequence[Drawing], directory: Path) -> None:
@@ -121,6 +118,16 @@ def save_all(drawings: Sequence[Drawing], directory: Path) -> None:
             for suffix in FORMATS:
                 with styled("light"):
                     save(drawing.draw("light"), aside / f"{drawing.name}.{suffix}")
+
+
+def _shown(part: Part) -> Html:
+    if isinstance(part, Drawing):
+        return shown(part)
+    if isinstance(part, Table):
+        return part.captioned()
+    if isinstance(part, tuple):
+        return side_by_side(table.captioned() for table in part)
+    return part if isinstance(part, Html) else paragraph(part)
 
 
 def _switch() -> Html:
@@ -138,7 +145,8 @@ def _embedded(figure: Figure) -> str:
     drawn = to_svg(figure).encode()
     if len(drawn) <= LARGEST_SVG:
         return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
-    drawn_as_points, written = io.BytesIO(), io.BytesIO()
+    drawn_as_points = io.BytesIO()
+    written = io.BytesIO()
     figure.savefig(drawn_as_points, format="png", dpi=POINTS_PER_INCH, metadata={"Software": None})
     with Image.open(drawn_as_points) as image:
         image.convert("RGB").quantize(SHADES, dither=Image.Dither.NONE).save(written, format="png", optimize=True)

@@ -17,20 +17,8 @@ from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
 from mcne.report.figures import draw_means
-from mcne.report.page import Drawing, shown
-from mcne.text import (
-    Html,
-    Table,
-    count_cell,
-    data_cell,
-    interval_cell,
-    joined,
-    number_cell,
-    p_value,
-    paragraph,
-    percent_cell,
-    side_by_side,
-)
+from mcne.report.page import Drawing, Part
+from mcne.text import Table, count_cell, data_cell, interval_cell, joined, number_cell, p_value, paragraph, percent_cell
 from mcne.training import SPEC, Run
 from mcne.training.run import RESULT
 
@@ -50,24 +38,13 @@ class Quality:
     tests: Mapping[str, Mapping[str, Comparisons]]  # metric -> other -> by how much the run is better
     remarks: tuple[str, ...]
 
-    def measured(self, metric: str, name: str, behavior: str | None) -> Comparison | None:
-        """A mean of one behavior, or over all, with its interval; None without users."""
-        comparisons = self.means.get((metric, name))
-        if comparisons is None:
-            return None
-        return comparisons.overall if behavior is None else comparisons.behaviors.get(behavior)
-
-    def cell(self, metric: str, name: str, behavior: str | None) -> tuple[float | None, Html]:
-        """The mean itself, and a cell with its interval where that is known."""
+    def cell(self, metric: str, name: str, behavior: str | None) -> tuple[float | None, str]:
+        """The mean of one behavior or over all, and a cell of it with its interval, which takes users."""
         summary = self.summaries[name]
         mean = (summary["mean"] if behavior is None else summary["behaviors"][behavior])[metric]
-        interval = self.measured(metric, name, behavior)
-        return mean, percent_cell(mean) if interval is None else interval_cell(mean, interval.low, interval.high)
-
-    @property
-    def behaviors(self) -> list[str]:
-        """The names of the behaviors."""
-        return list(next(iter(self.summaries.values()))["behaviors"])
+        measured = self.means.get((metric, name))
+        interval = measured and (measured.overall if behavior is None else measured.behaviors.get(behavior))
+        return mean, interval_cell(mean, interval.low, interval.high) if interval else percent_cell(mean)
 
 
 def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
@@ -114,28 +91,39 @@ def intervals(scores: Mapping[Key, UserScores]) -> dict[Key, Comparisons]:
     }
 
 
-def shown_quality(quality: Quality) -> tuple[Html, tuple[Drawing, ...]]:
+def quality_parts(quality: Quality) -> list[Part]:
     """A figure, the means with their intervals, the tests, and every metric of the run itself."""
     run = next(iter(quality.summaries))
-    parts = [
-        paragraph(
-            f"On the test part, each user's held-out items are ranked together with {COUNT} random items of the "
-            "behavior that the user lacks. Percent; below each mean the 95 % interval of a bootstrap over users, who "
-            f"are drawn with all their behaviors ({RESAMPLES:,} resamples). A mean is over users, and over "
-            "behaviors the mean of their means."
-        )
+    parts: list[Part] = [
+        f"On the test part, each user's held-out items are ranked together with {COUNT} random items of the behavior "
+        "that the user lacks. Percent; below each mean the 95 % interval of a bootstrap over users, who are drawn with "
+        f"all their behaviors ({RESAMPLES:,} resamples). A mean is over users, and over behaviors the mean of their "
+        "means."
     ]
-    drawings = []
     if quality.means:
-        drawings.append(_drawing(quality))
-        parts.append(shown(drawings[0], "Test part, mean over behaviors; bars are 95 % intervals."))
-    parts.append(side_by_side(_means(quality, metric).captioned() for metric in METRICS))
+        rows = means_over_behaviors(quality.means)
+        alt_text = "; ".join(
+            f"{name}: " + ", ".join(f"{title} {100 * value.difference:.1f}" for title, value in values.items())
+            for name, values in rows.items()
+        )
+        alt_text = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {alt_text}."
+        caption = "Test part, mean over behaviors; bars are 95 % intervals."
+        draw = partial(draw_means, rows, "Quality on the test part")
+        parts.append(Drawing("quality", "quality on the test part", alt_text, caption, draw))
+    parts.append(tuple(_means(quality, metric) for metric in METRICS))
     if any(quality.tests.values()):
         parts += _tests(quality, run)
     else:
-        parts.append(paragraph("No other finished run of the same split is beside this one to compare it with."))
-    parts += [paragraph(remark) for remark in quality.remarks]
-    return joined([*parts, _every_metric(quality.summaries[run], run).captioned()]), tuple(drawings)
+        parts.append("No other finished run of the same split is beside this one to compare it with.")
+    return [*parts, *quality.remarks, _every_metric(quality.summaries[run], run)]
+
+
+def means_over_behaviors(means: Mapping[tuple[str, str], Comparisons]) -> dict[str, dict[str, Comparison]]:
+    """By the names of methods, then by the titles of metrics."""
+    rows: dict[str, dict[str, Comparison]] = {}
+    for (metric, name), each in means.items():
+        rows.setdefault(name, {})[METRICS[metric]] = each.overall
+    return rows
 
 
 def mean_name(behaviors: Iterable[str]) -> str:
@@ -167,31 +155,18 @@ def _others(run: Run) -> tuple[list[Run], list[str]]:
     return others[:MOST_OTHERS], remarks
 
 
-def _drawing(quality: Quality) -> Drawing:
-    rows: dict[str, dict[str, Comparison]] = {}
-    for name in quality.summaries:
-        each = {title: quality.measured(metric, name, None) for metric, title in METRICS.items()}
-        rows[name] = {title: value for title, value in each.items() if value is not None}
-    alt_text = "; ".join(
-        f"{name}: " + ", ".join(f"{title} {100 * value.difference:.1f}" for title, value in values.items())
-        for name, values in rows.items()
-    )
-    alt_text = f"Recall@5 and NDCG@5 of each method in percent, with intervals. {alt_text}."
-    title = "Quality on the test part"
-    return Drawing("quality", f"q{title[1:]}", alt_text, partial(draw_means, rows, title))
-
-
 def _means(quality: Quality, metric: str) -> Table:
-    places: list[str | None] = [*quality.behaviors, None]
+    behaviors = list(next(iter(quality.summaries.values()))["behaviors"])
+    places = [*behaviors, None]
     cells = {name: [quality.cell(metric, name, place) for place in places] for name in quality.summaries}
     rows = [[name, *(cell for _, cell in line)] for name, line in cells.items()]
     columns = [[mean or 0.0 for mean, _ in column] for column in zip(*cells.values(), strict=True)]
     best = best_cells(columns) if len(rows) > 1 else frozenset()
-    head = ["method", *quality.behaviors, mean_name(quality.behaviors)]
+    head = ["method", *behaviors, mean_name(behaviors)]
     return Table(f"{METRICS[metric]} on the test part", head, rows, best=best)
 
 
-def _tests(quality: Quality, run: str) -> list[Html]:
+def _tests(quality: Quality, run: str) -> list[Part]:
     """The table of the run against each other run, and how the tests were made."""
     rows = []
     for metric, comparisons in quality.tests.items():
@@ -212,7 +187,7 @@ def _tests(quality: Quality, run: str) -> list[Html]:
         f"{len(comparisons)} comparisons of this table. d is Cohen's, of the paired differences. One training of each: "
         "what another seed would change is not in the intervals."
     )
-    return [table.captioned(), paragraph(note, class_="soft")]
+    return [table, paragraph(note, class_="soft")]
 
 
 def _every_metric(summary: Mapping[str, Any], run: str) -> Table:

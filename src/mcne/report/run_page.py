@@ -14,21 +14,11 @@ from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation, Likeness
 from mcne.embeddings.ranking import Ranking
-from mcne.report.cards import data_card, model_card, origin_of, settings_of
+from mcne.report.cards import data_card, model_card, named_values, origin_of
 from mcne.report.figures import learning, masks, sensitivity, user_map
-from mcne.report.page import Report, Section, facts
-from mcne.report.quality import METRICS, Quality, measure, shown_quality
-from mcne.text import (
-    Html,
-    Table,
-    code,
-    count_cell,
-    element,
-    joined,
-    number_cell,
-    paragraph,
-    percent_cell,
-)
+from mcne.report.page import Part, Report, Section, facts
+from mcne.report.quality import METRICS, Quality, measure, quality_parts
+from mcne.text import Html, Table, code, count_cell, element, number_cell, percent_cell
 from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
 
@@ -54,16 +44,18 @@ def report_of_run(
     loaded = run.data() if data is not None or place.exists() else None  # another dataset in its place is an error
     gone = f"The dataset is no longer in {place}, so this cannot be shown; put it back, or name its place by --data."
     quality = None if loaded is None else measure(run, *loaded)
+    spec = run.spec
+    settings = {"method": spec.method, "mode": spec.mode, "seed": spec.seed, **spec.schedule, **spec.config}
     embeddings = run.embeddings if (run.path / EMBEDDINGS).exists() else None
     sections: list[Section | None] = [
-        Section("glance", "At a glance", _glance(run, loaded, quality)),
-        Section.lacking("data", "Data", gone)
+        Section("glance", "At a glance", [_glance(run, loaded, quality)]),
+        Section("data", "Data", lacks=gone)
         if loaded is None
         else Section("data", "Data", data_card(*loaded, split_name=run.places["split"])),
         learning(run),
-        Section.lacking("quality", "Quality", gone)
+        Section("quality", "Quality", lacks=gone)
         if quality is None
-        else Section("quality", "Quality", *shown_quality(quality)),
+        else Section("quality", "Quality", quality_parts(quality)),
     ]
     if embeddings is not None:
         sections += [
@@ -72,13 +64,13 @@ def report_of_run(
             Section("answers", "Example answers", answers(embeddings)),
         ]
     sections += [
-        sensitivity(sweeps, dataset=run.spec.dataset),
-        Section("card", "Model card", model_card(run, embeddings, loaded)),
-        Section("settings", "Settings", settings_of(run)),
+        sensitivity(sweeps, dataset=spec.dataset),
+        Section("card", "Model card", [model_card(run, embeddings, loaded)]),
+        Section("settings", "Settings", [named_values("Settings, defaults included", settings)]),
         Section("origin", "Fingerprints and provenance", origin_of(run, None if loaded is None else loaded[0])),
     ]
-    title = run.spec.method + ("" if loaded is None else f" on {loaded[0].name}")
-    return Report.of(title, f"the run {run.path.resolve().name}", sections)
+    title = spec.method + ("" if loaded is None else f" on {loaded[0].name}")
+    return Report(title, f"the run {run.path.resolve().name}", [each for each in sections if each is not None])
 
 
 def _glance(run: Run, loaded: tuple[SocialDataset, Split] | None, quality: Quality | None) -> Html:
@@ -102,7 +94,7 @@ def _glance(run: Run, loaded: tuple[SocialDataset, Split] | None, quality: Quali
 # Example answers: what the run says about one user, as ``mcne similar``, ``recommend`` and ``explain`` do
 
 
-def answers(embeddings: ConditionalEmbeddings) -> Html:
+def answers(embeddings: ConditionalEmbeddings) -> list[Part]:
     """Similar users on two behaviors, items that suit, and why two users are connected."""
     records = np.array([np.diff(space.seen_indptr) for space in embeddings.spaces], dtype=np.int64)  # [C, users]
     row = int(np.argmax(records.sum(axis=0)))
@@ -110,18 +102,18 @@ def answers(embeddings: ConditionalEmbeddings) -> Html:
     most = np.sort(np.argsort(-records[:, row], kind="stable")[:COLUMNS])
     asked = [embeddings.behavior_names[k] for k in most]  # those with the user's most records
     has_neighbors = embeddings.width > 0 and embeddings.n_users > 1
-    parts: list[str] = [paragraph(f"About user {user}, who has the most records.")]
+    parts: list[Part] = [f"About user {user}, who has the most records."]
     if has_neighbors:
         alike = {name: embeddings.similar_users(user, name, k=SHOWN) for name in asked}
         parts.append(element("h3", f"Who is similar to user {user}, on what?"))
-        parts.append(_rankings("Users most similar, by the inner product that training works on", alike).captioned())
+        parts.append(_rankings("Users most similar, by the inner product that training works on", alike))
     suits = {name: embeddings.recommend(user, name, k=SHOWN) for name in asked}
     parts.append(element("h3", f"What suits user {user}?"))
-    parts.append(_rankings("Items with the highest scores that the user lacks", suits).captioned())
+    parts.append(_rankings("Items with the highest scores that the user lacks", suits))
     if has_neighbors:
         other = _closest(embeddings, row)
         parts += _explained(embeddings.explain(user, embeddings.users[other]))
-    return joined(parts)
+    return parts
 
 
 def _closest(embeddings: ConditionalEmbeddings, row: int) -> int:
@@ -142,12 +134,12 @@ def _rankings(caption: str, rankings: Mapping[str, Ranking]) -> Table:
     return Table(caption, head, rows, text_columns=frozenset({0, *range(1, len(head), 2)}))
 
 
-def _explained(explanation: Explanation) -> list[Html]:
+def _explained(explanation: Explanation) -> list[Part]:
     connected = "connected" if explanation.linked else "alike"
     linked = "linked" if explanation.linked else "not linked"
-    parts = [
+    parts: list[Part] = [
         element("h3", f"Why are users {explanation.user_id} and {explanation.other_id} {connected}?"),
-        paragraph(f"They are {linked}. Common friends: {explanation.common_friends}."),
+        f"They are {linked}. Common friends: {explanation.common_friends}.",
     ]
     if explanation.messages:
         rows = [
@@ -157,14 +149,14 @@ def _explained(explanation: Explanation) -> list[Html]:
         ]
         head = ["message", "layer", *explanation.attention_on, "share heard"]
         title = "Attention: what counts in the messages along the link, in percent"
-        parts.append(Table(title, head, rows).captioned())
+        parts.append(Table(title, head, rows))
     if explanation.remark:
-        parts.append(paragraph(f"{explanation.remark}."))
+        parts.append(f"{explanation.remark}.")
     rows = [[on.behavior, *_likeness(on.likeness), str(on.common_items)] for on in explanation.behaviors]
     rows.append(["whole vector", *_likeness(explanation.whole), ""])
     head = ["on", "inner product", "cosine", "dimensions that make it", "common items"]
     title = "Similarity, the dimensions that make it, and items that both have"
-    return [*parts, Table(title, head, rows, text_columns=frozenset({0, 3, 4})).captioned()]
+    return [*parts, Table(title, head, rows, text_columns=frozenset({0, 3, 4}))]
 
 
 def _likeness(likeness: Likeness) -> list[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from mcne.errors import DataError, UsageError
 from mcne.files import write_new
-from mcne.report.comparison_page import is_comparison, report_of_comparison
+from mcne.plots.ablation import TABLES
+from mcne.report.comparison_page import report_of_comparison
 from mcne.report.page import Report
 from mcne.report.run_page import report_of_run
 from mcne.studies.engine import Kind, kind_of
@@ -40,7 +41,7 @@ def report_of(
     kind = kind_of(path) or next((kind for kind, name in RESULTS.items() if (path / name).is_file()), None)
     if kind in SHOWN_BY:
         raise DataError(f"{path}: a {kind}, not a run or a comparison; {SHOWN_BY[kind].format(path=path)}")
-    if is_comparison(path):
+    if (path / TABLES).is_file():
         if kept_map is not None:
             raise UsageError(f"{kept_map}: a comparison has no map; leave out --map")
         return report_of_comparison(path, data=data, sweeps=sweeps)

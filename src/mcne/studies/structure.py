@@ -209,11 +209,7 @@ def measured(embeddings: ConditionalEmbeddings, held_out: HeldOut) -> Iterator[R
 
 def _figures(held_out: HeldOut, score: Callable[[Pairs], Scores]) -> dict[str, dict[str, float]]:
     held = score(held_out.links)
-    figures = {}
-    for kind, pairs in held_out.others.items():
-        others = score(pairs)
-        figures[kind] = {"auc": links.auc(held, others), "ap": links.average_precision(held, others)}
-    return figures
+    return {kind: links.told_apart(held, score(pairs)) for kind, pairs in held_out.others.items()}
 
 
 def _about(cell: Result) -> str:
