@@ -15,12 +15,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer import Argument, Option
 
 from mcne import __version__
 from mcne.cli.options import AsJson
-from mcne.cli.output import print_json, print_line
+from mcne.cli.output import labeled, print_json, print_line
 from mcne.text import NO_VALUE, human_bytes
+
+Figures = Annotated[
+    list[str] | None,
+    Argument(help="Take these alone, as --list names them: step, step.plain, ranking. All without.", metavar="FIGURE"),
+]
+OnlyList = Annotated[bool, Option("--list", help="List the benchmarks and exit.")]
 
 CORE = ("numpy", "scipy", "pyarrow", "torch", "rich", "typer")
 OPTIONAL = {
@@ -28,7 +35,8 @@ OPTIONAL = {
     "polars": "frames of polars as data",
     "tensorboard": "--set tensorboard=true",
 }
-SIDE, REPEATS = 512, 8
+SIDE = 512
+REPEATS = 8
 DRIVER = Path("/proc/driver/nvidia")
 """What there is on Linux where NVIDIA's driver is loaded."""
 
@@ -51,29 +59,12 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json(facts)
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    for name, value in _lines(facts):
-        grid.add_row(name, Text(value))
-    Console().print(grid)
+    Console().print(labeled(_lines(facts)))
     for problem in facts["problems"]:
         print_line(f"problem: {problem}")
 
 
-def bench(
-    figures: Annotated[
-        list[str] | None,
-        Argument(
-            help="Take these alone, as --list names them: step, step.plain, ranking. All without.", metavar="FIGURE"
-        ),
-    ] = None,
-    only_list: Annotated[bool, Option("--list", help="List the benchmarks and exit.")] = False,
-    as_json: AsJson = False,
-) -> None:
+def bench(figures: Figures = None, only_list: OnlyList = False, as_json: AsJson = False) -> None:
     """Measure MCNE's training step and ranking, each against a slower form or a floor in the same run.
 
     On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
@@ -167,12 +158,10 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     memory = facts["memory"]
     yield "mcne", f"{facts['mcne']}, Python {facts['python']} ({facts['executable']})"
     yield "machine", facts["platform"]
-    available = (
-        f", {human_bytes(memory['available'])} of {human_bytes(memory['total'])} memory available"
-        if memory["total"]
-        else ""
-    )
-    yield "", f"{facts['cores']} cores{available}"
+    cores = f"{facts['cores']} cores"
+    if memory["total"]:
+        cores += f", {human_bytes(memory['available'])} of {human_bytes(memory['total'])} memory available"
+    yield "", cores
     if "error" not in torch:
         build = f"CUDA {torch['cuda']}" if torch["cuda"] else "CPU build"
         yield "torch", f"{torch['version']} ({build}), {', '.join(torch['gpus']) or 'no GPU'}"

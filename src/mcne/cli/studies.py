@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
+import mcne
 from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
 from mcne.text import percent_with_spread
 
-if TYPE_CHECKING:
-    import torch
-
-Jobs = Annotated[
-    int | None, Option("--jobs", min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")
-]
+Methods = Annotated[str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")]
+PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")]
+Seeds = Annotated[int | None, Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")]
+TransferPlan = Annotated[Path, Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")]
+TransferData = Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")]
+Jobs = Annotated[int | None, Option(min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")]
 TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the table of what is finished so far.")]
 StudyOut = Annotated[Path, Option("--out", help="The study's directory; what is finished there is kept.")]
 
@@ -31,15 +32,9 @@ NEW_USER_METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "re
 def compare(
     data: DataOption,
     out: StudyOut,
-    plan: Annotated[
-        Path | None, Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")
-    ] = None,
-    methods: Annotated[
-        str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")
-    ] = None,
-    seeds: Annotated[
-        int | None, Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")
-    ] = None,
+    plan: PlanFile = None,
+    methods: Methods = None,
+    seeds: Seeds = None,
     only: Annotated[list[str] | None, Option(help="Train only this row of the plan (repeatable).")] = None,
     merge: Annotated[list[Path] | None, Option(help="Copy finished cells from another machine (repeatable).")] = None,
     jobs: Jobs = None,
@@ -55,16 +50,16 @@ def compare(
     from mcne.studies.comparison_tables import summarize, write
     from mcne.training import choose_device
 
-    if plan is None and methods is None:
-        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
-    if plan is not None and (methods, seeds) != (None, None):
-        raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
-    if plan is None and only:
-        raise UsageError("--only limits a plan; name in --methods what is to be trained")
-    if plan is None:
-        chosen_plan = Plan.of_methods((methods or "").split(","), repetitions=seeds or 3)
-    else:
+    if plan is not None:
+        if (methods, seeds) != (None, None):
+            raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
+    elif methods is None:
+        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
+    elif only:
+        raise UsageError("--only limits a plan; name in --methods what is to be trained")
+    else:
+        chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
     chosen = choose_device(device)
     comparison = Comparison.open(chosen_plan, data, out)
     for other in merge or []:
@@ -73,7 +68,7 @@ def compare(
     if not table_only:
         for row in chosen_plan.trained:
             typer.echo(f"{row}: {len(chosen_plan.candidates[row])} of at most {chosen_plan.search} configurations")
-        failed = comparison.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
+        failed = comparison.run(jobs=jobs or _default_jobs(chosen.type), device=chosen.type, say=typer.echo)
     summary = summarize(comparison)
     _finish(write(summary, out) if summary.rows else [], failed, out, what="cells", log=f"; see {out}/failed.json")
 
@@ -161,14 +156,13 @@ def structure(
     has its own settings (equal budgets are yours to --set), and keeps the epoch that ranks validation items best.
     Run the same command again to continue after an interruption. Draw the result with mcne plot structure.
     """
-    from mcne.data.dataset import SocialDataset
     from mcne.studies.structure import StructureStudy, collect, lines, settings_by_method, write
     from mcne.training import choose_device
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     settings = settings_by_method(names, setting or [])
     chosen = choose_device(device)
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     study = StructureStudy(dataset, out, share, repetitions, settings)
     study.open()
     failed = study.run(device=chosen.type, say=partial(typer.echo, err=as_json))
@@ -188,8 +182,8 @@ def structure(
 
 
 def compare_transfer(
-    plan: Annotated[Path, Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")],
-    data: Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")],
+    plan: TransferPlan,
+    data: TransferData,
     out: StudyOut,
     jobs: Jobs = None,
     device: Device = "auto",
@@ -200,15 +194,15 @@ def compare_transfer(
     Writes table.md, table.html and table.json. Run the same command again after an interruption: it continues, and
     what is finished is not trained again.
     """
-    from mcne.studies.transfer import TransferPlan, TransferStudy
+    from mcne.studies import transfer
     from mcne.studies.transfer_tables import finished_rows, write
     from mcne.training import choose_device
 
     chosen = choose_device(device)
-    study = TransferStudy.open(TransferPlan.read(plan), data, out)
+    study = transfer.TransferStudy.open(transfer.TransferPlan.read(plan), data, out)
     failed: dict[str, str] = {}
     if not table_only:
-        failed = study.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
+        failed = study.run(jobs=jobs or _default_jobs(chosen.type), device=chosen.type, say=typer.echo)
     rows = finished_rows(study)
     _finish(write(study, rows=rows) if rows else [], failed, out)
 
@@ -233,22 +227,16 @@ def compare_new_users(
     from mcne import training
     from mcne.cli.progress import training_progress
     from mcne.cli.train import given_settings
-    from mcne.data.dataset import SocialDataset
     from mcne.studies.new_users import Trial
 
     given = given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)
     trial = Trial(method, given, share, in_training)
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     chosen = training.choose_device(device)
-    summary = trial.run(
-        dataset,
-        out,
-        seeds=seeds,
-        device=chosen.type,
-        reporting=lambda title: training_progress(title, settings.epochs, on_stderr=True),
-        say=partial(typer.echo, err=True),
-    )
+    say = partial(typer.echo, err=True)
+    reporting = partial(training_progress, epochs=settings.epochs, on_stderr=True)
+    summary = trial.run(dataset, out, seeds=seeds, device=chosen.type, reporting=reporting, say=say)
     if as_json:
         print_json(summary)
         return
@@ -263,21 +251,15 @@ def compare_new_users(
     print_table(["", *NEW_USER_METRICS], rows)
 
 
-def _default_jobs(device: torch.device) -> int:
+def _default_jobs(device: str) -> int:
     """Parallel trainings if --jobs is missing; a single one leaves most of a GPU idle."""
     import torch
 
-    return 8 * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
+    return 8 * torch.cuda.device_count() if device == "cuda" else os.cpu_count() or 1
 
 
 def _finish(
-    paths: Sequence[Path],
-    failed: Mapping[str, object],
-    out: Path,
-    *,
-    what: str = "trainings",
-    log: str = "",
-    err: bool = False,
+    paths: list[Path], failed: Mapping[str, Any], out: Path, what: str = "trainings", log: str = "", err: bool = False
 ) -> None:
     """Say what a study wrote; refuse what failed, and a table of nothing."""
     for path in paths:

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
+import mcne
 from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings
 
 Method = Annotated[str, Argument(help=METHODS_HELP, metavar="METHOD")]
-SplitName = Annotated[
-    str, Option("--split", help="A split of the dataset; random-N is made with seed N if it does not exist.")
-]
-Seed = Annotated[int, Option("--seed", min=0, help="Seed of the model; the split has its own.")]
+SplitName = Annotated[str, Option(help="A split of the dataset; random-N is made with seed N if it does not exist.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the model; the split has its own.")]
+Separate = Annotated[bool, Option("--separate", help="Train a model for each behavior instead of one for all.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")]
 RunOut = Annotated[Path, Option("--out", help="The run's directory; existing files are never replaced.")]
 
@@ -28,9 +28,7 @@ def train(
     setting: Settings = None,
     seed: Seed = 0,
     device: Device = "auto",
-    separate: Annotated[
-        bool, Option("--separate", help="Train a model for each behavior instead of one for all.")
-    ] = False,
+    separate: Separate = False,
     resume: Resume = False,
 ) -> None:
     """Train a method; the best epoch on the validation part is kept.
@@ -39,13 +37,12 @@ def train(
     """
     from mcne import training
     from mcne.cli.progress import outcome, training_progress
-    from mcne.data.dataset import SocialDataset
     from mcne.data.split import split_of
 
     given = (training.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)
     chosen = training.choose_device(device)
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     parts = split_of(data, dataset, split)
     with training_progress(method, settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
@@ -91,20 +88,19 @@ def transfer(
     Users are matched by their ids. The new run answers for old and new behaviors, for the old ones byte for byte as
     before; mcne evaluate measures the new one.
     """
-    from mcne import api, training
+    from mcne import training
     from mcne.cli.progress import outcome, training_progress
-    from mcne.data.dataset import SocialDataset
     from mcne.data.split import split_of
     from mcne.extend import transfer as transfers
     from mcne.models.settings import read_pairs
     from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
-    base = api.load(run)
+    base = mcne.load(run)
     config, settings = transfers.settings_of(base, given)
     transfers.trunk_of(base, config)
     chosen = training.choose_device(device)
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     dataset.behavior(behavior)
     parts = split_of(data, dataset, split)
     with training_progress(f"{behavior} to {base.method}", settings.epochs) as reporter:
@@ -137,10 +133,9 @@ def embed_users(
 
     The result can be queried like a run. The vectors of known users stay the same.
     """
-    from mcne.api import load
     from mcne.extend import embed_users as embed
 
-    known = load(run)
+    known = mcne.load(run)
     embeddings = embed(known, links=links, history=history, attributes=attributes)
     fingerprint = embeddings.save(out)
     typer.echo(f"{embeddings.n_users - known.n_users:,} new users beside {known.n_users:,}")
