@@ -40,33 +40,37 @@ SHOWN = 5
 
 def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = Path("demo")) -> None:
     """Make a synthetic social network, train three methods on it, compare them, and ask MCNE."""
+    from mcne.data.split import DIRECTORY, random_split
+    from mcne.data.synthetic import SyntheticConfig, generate
+    from mcne.evaluation.protocol import evaluate
+
     if out.exists():
         raise UsageError(f"{out}: already exists; nothing is ever replaced: choose another --out, or remove it")
-    dataset, planted, split = _network(out / "network")
+    network = out / "network"
+    _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")
+    dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))
+    dataset.save(network)
+    planted.save(network / "planted")
+    split = random_split(dataset, seed=SEED)
+    split.save(network / DIRECTORY / SPLIT)
+    typer.echo(f"{dataset.graph.n_links // 2:,} links; 70 % of the records train, 10 % validate, 20 % test")
+    rows = [[b.name, f"{b.n_items:,}", f"{len(b):,}", f"{len(set(b.user.tolist())):,}"] for b in dataset.behaviors]
+    print_table(["", "items", "records", "users"], rows)
     try:
         runs = {method: _train(method, dataset, split, out) for method in SETTINGS}
     except Interrupted as error:  # which advises --resume
         name = signal.Signals(error.signal_number).name
         advice = f"stopped by {name}; the demo cannot be resumed: remove {out}, then start again"
         raise Interrupted(advice, signal_number=error.signal_number) from error
-    _compare(runs, dataset, split)
+    _heading("On the test part: each user's items ranked with 100 random others, in percent")
+    evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
+    for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
+        rows = []
+        for method, evaluation in evaluations.items():
+            means = [evaluation.mean(name, metric) for name in dataset.behavior_names]
+            rows.append([method, *(percent(mean or 0) for mean in [*means, evaluation.overall(metric)])])
+        print_table([title, *dataset.behavior_names, "mean"], rows)
     _ask(runs["mcne"], dataset, planted, out)
-
-
-def _network(path: Path) -> tuple[SocialDataset, Planted, Split]:
-    from mcne.data.split import DIRECTORY, random_split
-    from mcne.data.synthetic import SyntheticConfig, generate
-
-    _heading(f"A social network of {USERS:,} users with planted tastes, in {path}")
-    dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))
-    dataset.save(path)
-    planted.save(path / "planted")
-    split = random_split(dataset, seed=SEED)
-    split.save(path / DIRECTORY / SPLIT)
-    typer.echo(f"{dataset.graph.n_links // 2:,} links; 70 % of the records train, 10 % validate, 20 % test")
-    rows = [[b.name, f"{b.n_items:,}", f"{len(b):,}", f"{len(set(b.user.tolist())):,}"] for b in dataset.behaviors]
-    print_table(["", "items", "records", "users"], rows)
-    return dataset, planted, split
 
 
 def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
@@ -91,20 +95,6 @@ def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
     if compiling:
         typer.echo(f"{compiling:.1f} s of that compiled kernels, once; later runs find them")
     return run
-
-
-def _compare(runs: Mapping[str, Run], dataset: SocialDataset, split: Split) -> None:
-    """Recall@5 and NDCG@5 of every method on the test part, in percent."""
-    from mcne.evaluation.protocol import evaluate
-
-    _heading("On the test part: each user's items ranked with 100 random others, in percent")
-    evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
-    for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
-        rows = []
-        for method, evaluation in evaluations.items():
-            means = [evaluation.mean(name, metric) for name in dataset.behavior_names]
-            rows.append([method, *(percent(mean or 0) for mean in [*means, evaluation.overall(metric)])])
-        print_table([title, *dataset.behavior_names, "mean"], rows)
 
 
 def _ask(run: Run, dataset: SocialDataset, planted: Planted, out: Path) -> None:
@@ -165,5 +155,4 @@ def _program() -> list[str]:
 
 
 def _heading(title: str) -> None:
-    typer.echo()
-    print_line(title, "bold")
+    print_line(f"\n{title}", "bold")
