@@ -112,17 +112,16 @@ def synthetic(
     """A social network with planted tastes; what was planted is kept beside it, in DATA/planted."""
     from mcne.data.synthetic import SyntheticConfig, generate
 
-    dataset, planted = generate(
-        SyntheticConfig(
-            users=users,
-            behaviors=behaviors,
-            seed=seed,
-            items_per_behavior=items_per_behavior,
-            links_per_user=links_per_user,
-            records_per_user=records_per_user,
-            attributes=attributes,
-        )
+    config = SyntheticConfig(
+        users=users,
+        behaviors=behaviors,
+        seed=seed,
+        items_per_behavior=items_per_behavior,
+        links_per_user=links_per_user,
+        records_per_user=records_per_user,
+        attributes=attributes,
     )
+    dataset, planted = generate(config)
     _save(dataset, out)
     planted.save(out / "planted")
 
@@ -170,10 +169,9 @@ def describe(data: Data, as_json: AsJson = False) -> None:
     from mcne.data.split import DIRECTORY, Split, split_names
 
     dataset = mcne.SocialDataset.load(data)
-    splits = {  # one at a time: a split maps many files
-        name: descriptions.describe_split(dataset, Split.load(data / DIRECTORY / name, dataset))
-        for name in split_names(data)
-    }
+    splits = {}
+    for name in split_names(data):  # one at a time: a split maps many files
+        splits[name] = descriptions.describe_split(dataset, Split.load(data / DIRECTORY / name, dataset))
     description = descriptions.describe(dataset) | {"splits": splits}
     if as_json:
         print_json(description)
@@ -194,8 +192,7 @@ def _prepare(study_name: str, raw: Path, out: Path, behaviors: str | None, extra
     from mcne.data import trust
 
     study = {"ciao": trust.CIAO, "epinions": trust.EPINIONS}[study_name]
-    names = _names(behaviors) or None
-    _save(trust.prepare(study, raw, behaviors=names, extra_behaviors=_names(extra), **flags), out)
+    _save(trust.prepare(study, raw, behaviors=_names(behaviors), extra_behaviors=_names(extra), **flags), out)
 
 
 def _names(text: str | None) -> list[str]:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
+import timeit
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -104,10 +105,7 @@ def _memory() -> dict[str, int | None]:
 
 
 def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return next((each.version for each in importlib.metadata.distributions(name=package)), None)
 
 
 def _torch() -> dict[str, Any]:
@@ -118,17 +116,13 @@ def _torch() -> dict[str, Any]:
     except (ImportError, OSError) as error:
         return {"error": str(error)}
     imported = time.perf_counter() - started
-    gpus = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
     square = torch.ones(SIDE, SIDE)
     square @ square  # the first product also starts the threads
-    started = time.perf_counter()
-    for _ in range(REPEATS):
-        square @ square
-    speed = REPEATS * 2 * SIDE**3 / (time.perf_counter() - started)
+    speed = REPEATS * 2 * SIDE**3 / timeit.timeit(lambda: square @ square, number=REPEATS)
     return {
         "version": torch.__version__,
         "cuda": torch.version.cuda,
-        "gpus": gpus,
+        "gpus": [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())],
         "threads": torch.get_num_threads(),
         "import_seconds": round(imported, 3),
         "gigaflops": round(speed / 1e9, 1),

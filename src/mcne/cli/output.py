@@ -6,7 +6,7 @@ Names and ids of the data are printed as :class:`Text`, never as markup.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -39,9 +39,6 @@ SPLIT_COLUMNS = {
     "new to it": ("test_users_without_training", ".1%"),
     "on new items": ("test_on_untrained_items", ".1%"),
 }
-
-Cells = Mapping[str, Sequence[str]]
-"""A table without its names: head of a column -> its cells."""
 
 
 def print_json(data: Any) -> None:
@@ -105,8 +102,7 @@ def print_description(description: Mapping[str, Any], console: Console | None = 
     plots = [_plot("Links per user", description["degree"])]
     plots += [_plot(f"{behavior['name']}: records per item", behavior["popularity"]) for behavior in behaviors]
     console.print(Columns(plots, padding=(1, 4)))
-    if description["overlap"]:
-        pairs = description["overlap"]
+    if pairs := description["overlap"]:
         shared = {tuple(pair["behaviors"]): f"{pair['users']:,} ({pair['share']:.0%})" for pair in pairs}
         upper_half = {other: [shared.get((name, other), "") for name in names] for other in names[1:]}
         _print(console, "Users with both (share of users with either)", names, upper_half)
@@ -126,7 +122,7 @@ def _formatted(behaviors: Sequence[Mapping[str, Any]], columns: Mapping[str, tup
     return {head: [f"{behavior[key]:{form}}" for behavior in behaviors] for head, (key, form) in columns.items()}
 
 
-def _likeness(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
+def _likeness(behaviors: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[str]]:
     """How alike friends are, and how many of the links that count were compared if not all."""
     rows = []
     for alike in (behavior["likeness"] for behavior in behaviors):
@@ -136,36 +132,35 @@ def _likeness(behaviors: Sequence[Mapping[str, Any]]) -> Cells:
     return dict(zip(("friends", "any two", "times as alike", "links"), zip(*rows, strict=True), strict=True))
 
 
-def _print(console: Console, title: str, names: Sequence[str], cells: Cells) -> None:
-    """Print the table in as many blocks of columns as the width asks for, without lines that are empty there."""
+def _print(console: Console, title: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    """Columns by their heads, beside the names, in as many blocks as the width asks for, without empty lines."""
     console.print()
     console.print(Text(title, style="italic"))
     first = min(max(map(cell_len, names)), console.width // 3)
-    for widths in _blocks(cells, first, console.width):
+    for widths in _blocks(columns, first, console.width):
         table = Table(box=None, pad_edge=False)
         table.add_column(width=first, overflow="fold")
         for head, width in widths.items():
             table.add_column(Text(head), width=width, justify="right", overflow="fold")
-        for name, *line in zip(names, *(cells[head] for head in widths), strict=True):
+        for name, *line in zip(names, *(columns[head] for head in widths), strict=True):
             if any(line):
                 table.add_row(Text(name), *line)
         console.print(table)
 
 
-def _blocks(cells: Cells, first: int, width: int) -> Iterator[dict[str, int]]:
+def _blocks(columns: Mapping[str, Sequence[str]], first: int, width: int) -> list[dict[str, int]]:
     """Columns that fit side by side, with their widths; heads are broken into words only where space is short."""
-    most = width - first - GAP
-    longest = {head: max(map(cell_len, column)) for head, column in cells.items()}
-    widths = {head: max(longest[head], cell_len(head)) for head in cells}
+    widest = width - first - GAP
+    longest = {head: max(map(cell_len, cells)) for head, cells in columns.items()}
+    widths = {head: max(longest[head], cell_len(head)) for head in columns}
     if first + sum(GAP + wide for wide in widths.values()) > width:
-        widths = {head: min(most, max([longest[head], *map(cell_len, head.split())])) for head in cells}
-    block: dict[str, int] = {}
+        widths = {head: min(widest, max([longest[head], *map(cell_len, head.split())])) for head in columns}
+    blocks: list[dict[str, int]] = [{}]
     for head, wide in widths.items():
-        if block and first + sum(GAP + other for other in [*block.values(), wide]) > width:
-            yield block
-            block = {}
-        block[head] = wide
-    yield block
+        if blocks[-1] and first + sum(GAP + other for other in [*blocks[-1].values(), wide]) > width:
+            blocks.append({})
+        blocks[-1][head] = wide
+    return blocks
 
 
 def _plot(title: str, distribution: Mapping[str, Any]) -> Table:

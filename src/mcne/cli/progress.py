@@ -70,7 +70,7 @@ class LiveReporter(Reporter):
         self._steps = self._examples = 0
         self._place = ""
         self._share = 0.0
-        self._rows: dict[str, str] = {}
+        self._rows = dict.fromkeys(("loss", "validation", "best", "masks", "speed", "to go"), "")
 
     def say(self, line: str) -> None:
         """Print a line above the lines that are updated."""
@@ -89,8 +89,7 @@ class LiveReporter(Reporter):
         self._rows["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
         if position.best_metric is not None:
             self._rows["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
-        compiling = CLOCK.since(self._started)
-        elapsed = time.perf_counter() - self._started - compiling
+        elapsed = time.perf_counter() - self._started - CLOCK.since(self._started)
         left = (self._epochs - position.epoch) * n_steps - position.step
         self._rows["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
         self._rows["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"
@@ -105,13 +104,14 @@ class LiveReporter(Reporter):
         if density:
             self._rows["masks"] = f"density {' / '.join(density)} by level, {record['mask_flips']:,.0f} flips so far"
         if self._live.is_started:
-            self._place, self._share = f"epoch {record['epoch']:,} of {self._epochs:,}", 1.0
+            self._place = f"epoch {record['epoch']:,} of {self._epochs:,}"
+            self._share = 1.0
             self._draw()
 
     def close(self) -> None:
         """Leave the last state on the terminal."""
         if self._live.is_started:
-            self._rows.pop("to go", None)
+            self._rows["to go"] = ""
             self._draw()
             self._live.stop()
 
@@ -119,7 +119,6 @@ class LiveReporter(Reporter):
         head = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=1.0, completed=self._share, width=24)
         head.add_row(Text(self._title, style="bold"), bar, Text(self._place))
-        names = ("loss", "validation", "best", "masks", "speed", "to go")
-        body = labeled((f"  {name}", self._rows[name]) for name in names if name in self._rows)
+        body = labeled((f"  {name}", text) for name, text in self._rows.items() if text)
         self._live.start()
         self._live.update(Group(head, body), refresh=True)

@@ -27,6 +27,7 @@ OnBehavior = Annotated[str | None, Option(help="Without: in the whole vector.")]
 K = Annotated[int, Option("-k", help="How many.")]
 NewDirectory = Annotated[Path, Option(help="A new directory.")]
 Format = Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", help="What to write.")]
+Map = Annotated[Path | None, Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")]
 ItsDataset = Annotated[Path | None, Option(help="Its dataset: of a comparison, or of a run whose dataset was moved.")]
 
 METRICS = {
@@ -70,8 +71,8 @@ def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_js
     embeddings = mcne.load(run)
     ranking = embeddings.recommend(user, behavior, k=k)
     user_id = embeddings.users[embeddings.users.row(user, what="user")]
-    question = {"user_id": user_id, "behavior": behavior}
-    _show_ranking(f"{behavior} for user {user_id}", "item", ranking, question, as_json=as_json)
+    title = f"{behavior} for user {user_id}"
+    _show_ranking(title, "item", ranking, {"user_id": user_id, "behavior": behavior}, as_json)
     if len(ranking) < k and not as_json:
         space = embeddings.space(behavior)
         seen = len(space.seen(embeddings.users.row(user_id)))
@@ -83,9 +84,8 @@ def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as
     embeddings = mcne.load(run)
     ranking = embeddings.similar_users(user, behavior, k=k)
     user_id = embeddings.users[embeddings.users.row(user, what="user")]
-    question = {"user_id": user_id, "behavior": behavior}
     title = f"similar to user {user_id} on {behavior or 'the whole vector'}"
-    _show_ranking(title, "user", ranking, question, as_json=as_json)
+    _show_ranking(title, "user", ranking, {"user_id": user_id, "behavior": behavior}, as_json)
     if len(ranking) < k and not as_json:
         typer.echo(f"no more: the network has {embeddings.n_users:,} users", err=True)
 
@@ -111,9 +111,7 @@ def report(
     data: ItsDataset = None,
     sweep: Annotated[list[Path] | None, Option(help="Show this sweep on the same dataset, too (repeatable).")] = None,
     figures: Annotated[Path | None, Option(help="A new directory for each figure as PNG and SVG.")] = None,
-    kept_map: Annotated[
-        Path | None, Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")
-    ] = None,
+    kept_map: Map = None,
     no_map: Annotated[bool, Option("--no-map", help="Leave out the map of users, the slowest part.")] = False,
 ) -> None:
     """Write one HTML file: data, learning curves, quality with intervals beside other runs, masks, a map, example
@@ -146,19 +144,15 @@ def show_explanation(explanation: Explanation) -> None:
     linked = "linked" if explanation.linked else "not linked"
     print_line(f"users {explanation.user_id} and {explanation.other_id} are {linked}", "bold")
     print_line(f"common friends: {explanation.common_friends}")
-    if explanation.messages:
-        rows = [
-            [f"{message.sender_id} → {message.receiver_id}" if layer == 1 else "", str(layer)]
-            + [f"{weight:.3f}" for weight in weights]
-            for message in explanation.messages
-            for layer, weights in enumerate(message.attention, start=1)
-        ]
+    if messages := explanation.messages:
+        rows = []
+        for message in messages:
+            way = f"{message.sender_id} → {message.receiver_id}"
+            for layer, weights in enumerate(message.attention, start=1):
+                rows.append([way if layer == 1 else "", str(layer), *(f"{weight:.3f}" for weight in weights)])
         print_line("\nAttention: what counts in the messages along the link", "italic")
         print_table(["", "layer", *explanation.attention_on], rows)
-        shares = (
-            f"{message.receiver_id} hears {message.sender_id} as one of {round(1 / message.share):,}"
-            for message in explanation.messages
-        )
+        shares = (f"{each.receiver_id} hears {each.sender_id} as one of {round(1 / each.share):,}" for each in messages)
         print_line("; ".join(shares), "dim")
     if explanation.remark:
         print_line(explanation.remark)
@@ -168,7 +162,7 @@ def show_explanation(explanation: Explanation) -> None:
     print_table(["", "product", "cosine", "dimensions", "common items"], rows, left=("dimensions", "common items"))
 
 
-def _show_ranking(title: str, kind: str, ranking: Ranking, question: dict[str, Any], *, as_json: bool) -> None:
+def _show_ranking(title: str, kind: str, ranking: Ranking, question: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(question | {f"{kind}s": [{f"{kind}_id": raw, "score": score} for raw, score in ranking]})
         return

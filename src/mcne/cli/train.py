@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,10 +10,11 @@ import typer
 from typer import Argument, Option
 
 import mcne
-from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings
+from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings, set_option
 
 Method = Annotated[str, Argument(help=METHODS_HELP, metavar="METHOD")]
 SplitName = Annotated[str, Option(help="A split of the dataset; random-N is made with seed N if it does not exist.")]
+Changes = Annotated[list[str] | None, set_option(help="One setting: l2=0.01 (repeatable). The others are the run's.")]
 Seed = Annotated[int, Option(min=0, help="Seed of the model; the split has its own.")]
 Separate = Annotated[bool, Option("--separate", help="Train a model for each behavior instead of one for all.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")]
@@ -44,20 +46,14 @@ def train(
     chosen = training.choose_device(device)
     dataset = mcne.SocialDataset.load(data)
     parts = split_of(data, dataset, split)
+    places = {"dataset": str(data.absolute()), "split": split}
+    mode: Literal["separate", "joint"] = "separate" if separate else "joint"
+    asked = training.Training(
+        method, dataset, parts, settings=given, seed=seed, device=chosen, places=places, mode=mode, reports_memory=True
+    )
     with training_progress(method, settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
-        run = training.Training(
-            method,
-            dataset,
-            parts,
-            settings=given,
-            seed=seed,
-            device=chosen,
-            places={"dataset": str(data.absolute()), "split": split},
-            reporter=reporter,
-            mode="separate" if separate else "joint",
-            reports_memory=True,
-        ).run(out, resume=resume)
+        run = replace(asked, reporter=reporter).run(out, resume=resume)
     typer.echo(outcome(run))
     typer.echo(f"saved {out} {run.fingerprint}")
 
@@ -68,10 +64,7 @@ def transfer(
     behavior: Annotated[str, Option(help="The new behavior's name there.")],
     out: RunOut,
     split: SplitName = "random-0",
-    setting: Annotated[
-        list[str] | None,
-        Option("--set", help="One setting: l2=0.01 (repeatable). The others are the run's.", metavar="K=V"),
-    ] = None,
+    setting: Changes = None,
     seed: Seed = 0,
     device: Device = "auto",
     resume: Resume = False,
@@ -103,19 +96,12 @@ def transfer(
     dataset = mcne.SocialDataset.load(data)
     dataset.behavior(behavior)
     parts = split_of(data, dataset, split)
+    added = training.Training(
+        TRANSFER, dataset, parts, settings=given, seed=seed, device=chosen, places={"split": split}, reports_memory=True
+    )
     with training_progress(f"{behavior} to {base.method}", settings.epochs) as reporter:
         reporter.say(f"{behavior} of {dataset.name} to {base.method}, split {split}, seed {seed}, {chosen}")
-        added = training.Training(
-            TRANSFER,
-            dataset,
-            parts,
-            settings=given,
-            seed=seed,
-            device=chosen,
-            places={"split": split},
-            reporter=reporter,
-            reports_memory=True,
-        )
+        added = replace(added, reporter=reporter)
         extended = transfers.transfer(base, added, out, behavior=behavior, resume=resume)
     typer.echo(outcome(extended))
     typer.echo(str(transfers.ParameterCounts.of(extended)))
