@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "MCNE": "mcne.api",
-    "ConditionalEmbeddings": "mcne.embeddings.artifact",
-    "SocialDataset": "mcne.data.dataset",
-    "load": "mcne.api",
-}
+_HOMES = {"MCNE": "api", "ConditionalEmbeddings": "embeddings.artifact", "SocialDataset": "data.dataset", "load": "api"}
 
 __all__ = ["MCNE", "ConditionalEmbeddings", "SocialDataset", "__version__", "load"]
 
@@ -29,7 +24,7 @@ __all__ = ["MCNE", "ConditionalEmbeddings", "SocialDataset", "__version__", "loa
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mcne' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(f"mcne.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

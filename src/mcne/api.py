@@ -48,13 +48,6 @@ def load(path: str | Path) -> ConditionalEmbeddings:
     return ConditionalEmbeddings.load(path)
 
 
-@dataclass(frozen=True)
-class _Trained:
-    data: SocialDataset
-    split: Split
-    embeddings: ConditionalEmbeddings
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class MCNE(Queries):
     """Multiple conditional network embedding: one vector per user, a binary mask over it per behavior.
@@ -90,7 +83,7 @@ class MCNE(Queries):
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        self._trained: _Trained | None = None
+        self._trained: tuple[ConditionalEmbeddings, SocialDataset, Split] | None = None
 
     def fit(
         self,
@@ -121,7 +114,7 @@ class MCNE(Queries):
             if out is not None:
                 data.save(path / DATASET)
                 parts.save(path / DATASET / DIRECTORY / run.places["split"])
-            self._trained = _Trained(data, parts, run.embeddings)
+            self._trained = (run.embeddings, data, parts)
         return self
 
     def add_behavior(
@@ -141,16 +134,16 @@ class MCNE(Queries):
         from mcne.extend.transfer import beside, transfer
         from mcne.models.settings import TrainingSettings
 
-        trained = self._fitted
+        embeddings, data, split = self._fitted
         schedule = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainingSettings)}
         if not isinstance(name, str) or not name:
             raise UsageError(f"the new behavior's name: {name!r}; a text is needed, such as 'Sports'")
-        new = SocialDataset.from_frames(interactions, single_behavior=name, name=trained.data.name)
+        new = SocialDataset.from_frames(interactions, single_behavior=name, name=data.name)
         parts = random_split(new, seed=_whole(self.seed))
         with _directory(out) as path:
             added = self._training(TRANSFER, schedule, new, parts, keep=out is not None, progress=progress)
-            run = transfer(trained.embeddings, added, path, behavior=name, resume=resume)
-            self._trained = _Trained(*beside(trained.data, trained.split, *run.data()), run.embeddings)
+            run = transfer(embeddings, added, path, behavior=name, resume=resume)
+            self._trained = (run.embeddings, *beside(data, split, *run.data()))
         return self
 
     def embed_users(self, *, links: Any = None, history: Any = None, attributes: Any = None) -> ConditionalEmbeddings:
@@ -167,7 +160,7 @@ class MCNE(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """What was learned: save it, export it, or take its vectors."""
-        return self._fitted.embeddings
+        return self._fitted[0]
 
     @property
     def _queried(self) -> ConditionalEmbeddings:
@@ -175,24 +168,22 @@ class MCNE(Queries):
 
     def evaluate(self, protocol: ProtocolName = "sampled") -> Evaluation:
         """Rank the test part: against ``sampled`` or ``popular`` items that the user has not, or in ``full``."""
-        trained = self._fitted
-        return evaluate(trained.embeddings, trained.data, trained.split, part="test", protocol=protocol)
+        return evaluate(*self._fitted, part="test", protocol=protocol)
 
     def get_params(self) -> dict[str, Any]:
         """Every setting by name."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def __repr__(self) -> str:
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != getattr(MCNE, name)]
         trained = ""
         if self._trained is not None:
-            data = self._trained.data
+            _, data, _ = self._trained
             trained = f", trained on {data.name!r}: {data.n_users:,} users, {', '.join(data.behavior_names)}"
         return f"MCNE({', '.join(changed)}){trained}"
 
     @property
-    def _fitted(self) -> _Trained:
+    def _fitted(self) -> tuple[ConditionalEmbeddings, SocialDataset, Split]:
         if self._trained is None:
             raise UsageError("this MCNE is not trained yet; call fit(data) first, or open a trained one with mcne.load")
         return self._trained
@@ -200,9 +191,8 @@ class MCNE(Queries):
     def _method(self) -> tuple[str, dict[str, Any]]:
         if self.initial not in (known := get_args(Initial)):
             raise UsageError(f"setting initial: {unknown('value', self.initial, known)}")
-        is_paper = self.initial == "free"
-        method = "mcne" if is_paper else "mcne-plus"
-        others = {"seed", "device"} | ({"initial"} if is_paper else set())
+        method = "mcne" if self.initial == "free" else "mcne-plus"
+        others = {"seed", "device"} | ({"initial"} if method == "mcne" else set())
         settings = {name: value for name, value in self.get_params().items() if name not in others}
         training.settings_of(method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
         return method, settings
@@ -212,7 +202,6 @@ class MCNE(Queries):
     ) -> training.Training:
         from mcne.training.journal import PlainReporter, Reporter
 
-        write = partial(print, file=sys.stderr)
         return training.Training(
             method,
             data,
@@ -221,7 +210,7 @@ class MCNE(Queries):
             seed=_whole(self.seed),
             device=training.choose_device(self.device),
             places={"dataset": DATASET, "split": "fitted"},
-            reporter=PlainReporter(write, epochs=self.epochs) if progress else Reporter(),
+            reporter=PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs) if progress else Reporter(),
             reports_memory=progress,
         )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from mcne.cli.description import bar, show
+from mcne.cli.output import bar, print_description
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split, distribution
@@ -216,7 +216,7 @@ def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
 
 def page(description: dict[str, Any], width: int) -> str:
     out = io.StringIO()
-    show(description, Console(file=out, width=width))
+    print_description(description, Console(file=out, width=width))
     return out.getvalue()
 
 

@@ -288,7 +288,7 @@ def test_a_cell_that_was_done_meanwhile_is_not_done_again(copied: Comparison, mo
 
 
 def test_two_commands_in_one_place_share_the_work(plan: Path, data: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mcne.cli.main", "compare", plan, "--data", data, "--out", tmp_path / "out"]
+    command = [sys.executable, "-m", "mcne", "compare", plan, "--data", data, "--out", tmp_path / "out"]
     both = [
         subprocess.Popen([*map(str, command), "--jobs", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)

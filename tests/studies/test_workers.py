@@ -138,7 +138,7 @@ def test_processes_end_with_whoever_takes_their_outcomes(monkeypatch: pytest.Mon
 
 def commanded(plan: Path, data: Path, out: Path, *, jobs: int) -> subprocess.Popen[str]:
     """A comparison in a process group of its own, two trainings of it well under way."""
-    command = [sys.executable, "-m", "mcne.cli.main", "compare", plan, "--data", data, "--out", out, "--jobs", jobs]
+    command = [sys.executable, "-m", "mcne", "compare", plan, "--data", data, "--out", out, "--jobs", jobs]
     process = subprocess.Popen(
         [*map(str, command), "--device", "cpu"],
         stdout=subprocess.PIPE,

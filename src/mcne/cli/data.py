@@ -7,32 +7,29 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
 
+import mcne
 from mcne.cli.options import AsJson
-from mcne.cli.output import print_json
+from mcne.cli.output import print_description, print_json
 from mcne.errors import UsageError
-
-if TYPE_CHECKING:
-    from mcne.data.dataset import SocialDataset
-    from mcne.data.trust import TrustStudy
 
 app = typer.Typer(help="Prepare, make, split, describe and export datasets.", no_args_is_help=True)
 prepare = typer.Typer(help="Make a dataset from raw files.", no_args_is_help=True)
 app.add_typer(prepare, name="prepare")
 
 Data = Annotated[Path, Argument(help="A prepared dataset.", metavar="DATA")]
-Raw = Annotated[Path, Option("--raw", help="Directory of rating.mat and trustnetwork.mat.")]
-Out = Annotated[Path, Option("--out", help="Where to write; nothing there is ever replaced.")]
-Behaviors = Annotated[str | None, Option("--behaviors", help="Names or numbers, comma-separated; quote a comma.")]
-Extra = Annotated[
-    str, Option("--extra-behaviors", help="Additional behaviors; they do not affect which users are kept.")
-]
+Raw = Annotated[Path, Option(help="Directory of rating.mat and trustnetwork.mat.")]
+Out = Annotated[Path, Option(help="Where to write; nothing there is ever replaced.")]
+Behaviors = Annotated[str | None, Option(help="Names or numbers, comma-separated; quote a comma.")]
+Extra = Annotated[str, Option(help="Additional behaviors; they do not affect which users are kept.")]
+Format = Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")]
 Timestamps = Annotated[bool, Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, Option("--unverified", help="Read files whose sha256 is not the known one.")]
+Aligned = Annotated[bool, Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")]
 
 
 @prepare.command("ciao")
@@ -45,9 +42,7 @@ def prepare_ciao(
     unverified: Unverified = False,
 ) -> None:
     """Ciao as the paper prepared it: Beauty, Books, Travel unless other categories are named."""
-    from mcne.data.trust import CIAO
-
-    _prepare(CIAO, raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
+    _prepare("ciao", raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
 
 
 @prepare.command("epinions")
@@ -58,15 +53,11 @@ def prepare_epinions(
     extra_behaviors: Extra = "",
     timestamps: Timestamps = False,
     unverified: Unverified = False,
-    aligned: Annotated[
-        bool, Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")
-    ] = False,
+    aligned: Aligned = False,
 ) -> None:
     """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
-    from mcne.data.trust import EPINIONS
-
     flags = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned}
-    _prepare(EPINIONS, raw, out, behaviors, extra_behaviors, **flags)
+    _prepare("epinions", raw, out, behaviors, extra_behaviors, **flags)
 
 
 @prepare.command("files")
@@ -89,9 +80,8 @@ def prepare_files(
 ) -> None:
     """Your own tables: CSV, TSV, parquet or RecBole's atomic files."""
     from mcne.data.assemble import UserFilter
-    from mcne.data.dataset import SocialDataset
 
-    dataset = SocialDataset.from_frames(
+    dataset = mcne.SocialDataset.from_frames(
         interactions,
         links,
         users=users,
@@ -122,17 +112,16 @@ def synthetic(
     """A social network with planted tastes; what was planted is kept beside it, in DATA/planted."""
     from mcne.data.synthetic import SyntheticConfig, generate
 
-    dataset, planted = generate(
-        SyntheticConfig(
-            users=users,
-            behaviors=behaviors,
-            seed=seed,
-            items_per_behavior=items_per_behavior,
-            links_per_user=links_per_user,
-            records_per_user=records_per_user,
-            attributes=attributes,
-        )
+    config = SyntheticConfig(
+        users=users,
+        behaviors=behaviors,
+        seed=seed,
+        items_per_behavior=items_per_behavior,
+        links_per_user=links_per_user,
+        records_per_user=records_per_user,
+        attributes=attributes,
     )
+    dataset, planted = generate(config)
     _save(dataset, out)
     planted.save(out / "planted")
 
@@ -148,14 +137,13 @@ def split(
 ) -> None:
     """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
     from mcne.data import split as splits
-    from mcne.data.dataset import SocialDataset
 
     if source and (temporal or ratios is not None):
         raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")
     name = name if name is not None else f"{'supplied' if source else 'temporal' if temporal else 'random'}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
         raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     if source:
         cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
     else:
@@ -177,42 +165,34 @@ def split(
 @app.command("describe")
 def describe(data: Data, as_json: AsJson = False) -> None:
     """Counts, distributions, overlap of users between behaviors, how alike friends are, and what is cold."""
-    from mcne.cli.description import show
     from mcne.data import describe as descriptions
-    from mcne.data.dataset import SocialDataset
     from mcne.data.split import DIRECTORY, Split, split_names
 
-    dataset = SocialDataset.load(data)
-    splits = {  # one at a time: a split maps many files
-        name: descriptions.describe_split(dataset, Split.load(data / DIRECTORY / name, dataset))
-        for name in split_names(data)
-    }
+    dataset = mcne.SocialDataset.load(data)
+    splits = {}
+    for name in split_names(data):  # one at a time: a split maps many files
+        splits[name] = descriptions.describe_split(dataset, Split.load(data / DIRECTORY / name, dataset))
     description = descriptions.describe(dataset) | {"splits": splits}
     if as_json:
         print_json(description)
     else:
-        show(description)
+        print_description(description)
 
 
 @app.command("export")
-def export(
-    data: Data,
-    out: Out,
-    file_format: Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")] = "parquet",
-) -> None:
+def export(data: Data, out: Out, file_format: Format = "parquet") -> None:
     """Write a dataset as parquet, CSV or RecBole files."""
-    from mcne.data.dataset import SocialDataset
     from mcne.data.exchange import export as write
 
-    for file in write(SocialDataset.load(data), out, file_format=file_format):
+    for file in write(mcne.SocialDataset.load(data), out, file_format=file_format):
         typer.echo(str(file))
 
 
-def _prepare(study: TrustStudy, raw: Path, out: Path, behaviors: str | None, extra: str, **flags: Any) -> None:
+def _prepare(study_name: str, raw: Path, out: Path, behaviors: str | None, extra: str, **flags: Any) -> None:
     from mcne.data import trust
 
-    names = _names(behaviors) or None
-    _save(trust.prepare(study, raw, behaviors=names, extra_behaviors=_names(extra), **flags), out)
+    study = {"ciao": trust.CIAO, "epinions": trust.EPINIONS}[study_name]
+    _save(trust.prepare(study, raw, behaviors=_names(behaviors), extra_behaviors=_names(extra), **flags), out)
 
 
 def _names(text: str | None) -> list[str]:
@@ -233,7 +213,7 @@ def _mapping(columns: list[str]) -> dict[str, str]:
     return {standard: own for standard, _, own in pairs}
 
 
-def _save(dataset: SocialDataset, out: Path) -> None:
+def _save(dataset: mcne.SocialDataset, out: Path) -> None:
     fingerprint = dataset.save(out)
     if dataset.report is not None:
         typer.echo("\n".join(dataset.report.lines()))

@@ -15,29 +15,23 @@ import typer
 
 from mcne.cli.output import print_line, print_table
 from mcne.errors import Interrupted, UsageError
+from mcne.text import percent
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
     from mcne.data.split import Split
     from mcne.data.synthetic import Planted
-    from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.training import Run
 
-USERS, SEED, SPLIT = 2000, 0, "random-0"
+USERS = 2000
+SEED = 0
+SPLIT = f"random-{SEED}"
 
+SMALL = {"widths": [64, 64], "attention_width": 16, "neighbor_samples": [5], "last_activation": False}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "popularity": {},
     "bpr": {"epochs": 100, "l2": 0.02},
-    "mcne": {
-        "epochs": 100,
-        "widths": [64, 64],
-        "attention_width": 16,
-        "neighbor_samples": [5],
-        "last_activation": False,
-        "batch_size": 512,
-        "learning_rate": 0.02,
-        "l2": 0.03,
-    },
+    "mcne": {"epochs": 100, **SMALL, "batch_size": 512, "learning_rate": 0.02, "l2": 0.03},
 }
 """The methods that are compared, and their settings: the whole must take less than two minutes on two cores."""
 
@@ -46,52 +40,37 @@ SHOWN = 5
 
 def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = Path("demo")) -> None:
     """Make a synthetic social network, train three methods on it, compare them, and ask MCNE."""
-    import numpy as np
-
-    from mcne.report.writing import report_of, write_page
+    from mcne.data.split import DIRECTORY, random_split
+    from mcne.data.synthetic import SyntheticConfig, generate
+    from mcne.evaluation.protocol import evaluate
 
     if out.exists():
         raise UsageError(f"{out}: already exists; nothing is ever replaced: choose another --out, or remove it")
-    dataset, planted, split = _network(out / "network")
+    network = out / "network"
+    _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")
+    dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))
+    dataset.save(network)
+    planted.save(network / "planted")
+    split = random_split(dataset, seed=SEED)
+    split.save(network / DIRECTORY / SPLIT)
+    typer.echo(f"{dataset.graph.n_links // 2:,} links; 70 % of the records train, 10 % validate, 20 % test")
+    rows = [[b.name, f"{b.n_items:,}", f"{len(b):,}", f"{len(set(b.user.tolist())):,}"] for b in dataset.behaviors]
+    print_table(["", "items", "records", "users"], rows)
     try:
         runs = {method: _train(method, dataset, split, out) for method in SETTINGS}
     except Interrupted as error:  # which advises --resume
         name = signal.Signals(error.signal_number).name
-        raise Interrupted(
-            f"stopped by {name}; the demo cannot be resumed: remove {out}, then start again",
-            signal_number=error.signal_number,
-        ) from error
-    _compare(runs, dataset, split)
-    embeddings = runs["mcne"].embeddings
-    records = np.concatenate([behavior.user for behavior in dataset.behaviors])
-    row = int(np.bincount(records, minlength=dataset.n_users).argmax())  # of the user with the most records
-    friends = embeddings.graph.neighbors(row)
-    closest = friends[(embeddings.vectors[friends] @ embeddings.vectors[row]).argmax()]
-    friend = embeddings.users[int(closest)]
-    behaviors = dataset.behavior_names[0], dataset.behavior_names[2]
-    _ask(embeddings, planted, row, friend, behaviors)
-    page = out / "report.html"
-    write_page(report_of(runs["mcne"].path), page)
-    _heading("4. All of it on one page")
-    typer.echo(f"open it in a browser: {page}")
-    _advise(out, dataset.users[row], friend, behaviors)
-
-
-def _network(path: Path) -> tuple[SocialDataset, Planted, Split]:
-    from mcne.data.split import DIRECTORY, random_split
-    from mcne.data.synthetic import SyntheticConfig, generate
-
-    _heading(f"A social network of {USERS:,} users with planted tastes, in {path}")
-    dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))
-    dataset.save(path)
-    planted.save(path / "planted")
-    split = random_split(dataset, seed=SEED)
-    split.save(path / DIRECTORY / SPLIT)
-    typer.echo(f"{dataset.graph.n_links // 2:,} links; 70 % of the records train, 10 % validate, 20 % test")
-    active = {behavior.name: len(set(behavior.user.tolist())) for behavior in dataset.behaviors}
-    rows = [[b.name, f"{b.n_items:,}", f"{len(b):,}", f"{active[b.name]:,}"] for b in dataset.behaviors]
-    print_table(["", "items", "records", "users"], rows)
-    return dataset, planted, split
+        advice = f"stopped by {name}; the demo cannot be resumed: remove {out}, then start again"
+        raise Interrupted(advice, signal_number=error.signal_number) from error
+    _heading("On the test part: each user's items ranked with 100 random others, in percent")
+    evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
+    for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
+        rows = []
+        for method, evaluation in evaluations.items():
+            means = [evaluation.mean(name, metric) for name in dataset.behavior_names]
+            rows.append([method, *(percent(mean or 0) for mean in [*means, evaluation.overall(metric)])])
+        print_table([title, *dataset.behavior_names, "mean"], rows)
+    _ask(runs["mcne"], dataset, planted, out)
 
 
 def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
@@ -104,16 +83,11 @@ def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
     if settings:
         print_line(", ".join(f"{name} {value}" for name, value in settings.items()))
     started = time.perf_counter()
+    device = training.choose_device("auto")
+    places = {"dataset": "../../network", "split": SPLIT}
     with training_progress(method, int(settings.get("epochs", 0)), only_live=True) as reporter:
         run = training.Training(
-            method,
-            dataset,
-            split,
-            settings=settings,
-            seed=SEED,
-            device=training.choose_device("auto"),
-            places={"dataset": "../../network", "split": SPLIT},
-            reporter=reporter,
+            method, dataset, split, settings=settings, seed=SEED, device=device, places=places, reporter=reporter
         ).run(out / "runs" / method)
     seconds = time.perf_counter() - started
     compiling = CLOCK.since(started)
@@ -123,27 +97,21 @@ def _train(method: str, dataset: SocialDataset, split: Split, out: Path) -> Run:
     return run
 
 
-def _compare(runs: Mapping[str, Run], dataset: SocialDataset, split: Split) -> None:
-    """Recall@5 and NDCG@5 of every method on the test part, in percent."""
-    from mcne.evaluation.protocol import evaluate
+def _ask(run: Run, dataset: SocialDataset, planted: Planted, out: Path) -> None:
+    """Answers about the user with the most records, a page of everything, and how to ask for other answers."""
+    import numpy as np
 
-    _heading("On the test part: each user's items ranked with 100 random others, in percent")
-    evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
-    for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
-        rows = []
-        for method, evaluation in evaluations.items():
-            means = [evaluation.mean(name, metric) for name in dataset.behavior_names]
-            rows.append([method, *(f"{100 * (mean or 0):.1f}" for mean in [*means, evaluation.overall(metric)])])
-        print_table([title, *dataset.behavior_names, "mean"], rows)
-
-
-def _ask(
-    embeddings: ConditionalEmbeddings, planted: Planted, row: int, friend: int | str, behaviors: tuple[str, str]
-) -> None:
-    """Three answers about the user in this row."""
     from mcne.cli.query import show_explanation
+    from mcne.report.writing import report_of, write_page
 
+    embeddings = run.embeddings
+    records = np.concatenate([behavior.user for behavior in dataset.behaviors])
+    row = int(np.bincount(records, minlength=dataset.n_users).argmax())
     user = embeddings.users[row]
+    friends = embeddings.graph.neighbors(row)
+    closest = friends[(embeddings.vectors[friends] @ embeddings.vectors[row]).argmax()]
+    friend = embeddings.users[int(closest)]
+    behaviors = (dataset.behavior_names[0], dataset.behavior_names[2])
     _heading(f"1. Who is similar to user {user} — on what? (* shares the planted taste)")
     columns = []
     for behavior in behaviors:
@@ -159,19 +127,17 @@ def _ask(
         typer.echo(f"{behavior}: items {items}")
     _heading(f"3. Why are users {user} and {friend} connected?")
     show_explanation(embeddings.explain(user, friend))
-
-
-def _advise(out: Path, user: int | str, friend: int | str, behaviors: tuple[str, str]) -> None:
-    """How to ask for other answers."""
-    run = out / "runs" / "mcne"
-    first, second = behaviors
+    page = out / "report.html"
+    write_page(report_of(run.path), page)
+    _heading("4. All of it on one page")
+    typer.echo(f"open it in a browser: {page}")
     _heading("Next")
     for command in (
-        ["similar", run, "--user", user, "--behavior", first],
-        ["recommend", run, "--user", user, "--behavior", second, "-k", 20],
-        ["explain", run, "--user", user, "--other", friend, "--json"],
-        ["evaluate", run, "--protocol", "full"],
-        ["export", run, "--format", "word2vec", "--out", out / "vectors"],
+        ["similar", run.path, "--user", user, "--behavior", behaviors[0]],
+        ["recommend", run.path, "--user", user, "--behavior", behaviors[1], "-k", 20],
+        ["explain", run.path, "--user", user, "--other", friend, "--json"],
+        ["evaluate", run.path, "--protocol", "full"],
+        ["export", run.path, "--format", "word2vec", "--out", out / "vectors"],
         ["data", "prepare", "files", "--interactions", "FILE", "--links", "FILE", "--out", "mydata"],
         ["train", "mcne", "--data", "mydata", "--out", "myrun"],
     ):
@@ -189,5 +155,4 @@ def _program() -> list[str]:
 
 
 def _heading(title: str) -> None:
-    typer.echo()
-    print_line(title, "bold")
+    print_line(f"\n{title}", "bold")

@@ -9,18 +9,26 @@ import shutil
 import sys
 import tempfile
 import time
+import timeit
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer import Argument, Option
 
 from mcne import __version__
 from mcne.cli.options import AsJson
-from mcne.cli.output import print_json, print_line
+from mcne.cli.output import labeled, print_json, print_line
 from mcne.text import NO_VALUE, human_bytes
+
+Figures = Annotated[
+    list[str] | None,
+    Argument(help="Take these alone, as --list names them: step, step.plain, ranking. All without.", metavar="FIGURE"),
+]
+OnlyList = Annotated[bool, Option("--list", help="List the benchmarks and exit.")]
 
 CORE = ("numpy", "scipy", "pyarrow", "torch", "rich", "typer")
 OPTIONAL = {
@@ -28,7 +36,8 @@ OPTIONAL = {
     "polars": "frames of polars as data",
     "tensorboard": "--set tensorboard=true",
 }
-SIDE, REPEATS = 512, 8
+SIDE = 512
+REPEATS = 8
 DRIVER = Path("/proc/driver/nvidia")
 """What there is on Linux where NVIDIA's driver is loaded."""
 
@@ -51,29 +60,12 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json(facts)
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    for name, value in _lines(facts):
-        grid.add_row(name, Text(value))
-    Console().print(grid)
+    Console().print(labeled(_lines(facts)))
     for problem in facts["problems"]:
         print_line(f"problem: {problem}")
 
 
-def bench(
-    figures: Annotated[
-        list[str] | None,
-        Argument(
-            help="Take these alone, as --list names them: step, step.plain, ranking. All without.", metavar="FIGURE"
-        ),
-    ] = None,
-    only_list: Annotated[bool, Option("--list", help="List the benchmarks and exit.")] = False,
-    as_json: AsJson = False,
-) -> None:
+def bench(figures: Figures = None, only_list: OnlyList = False, as_json: AsJson = False) -> None:
     """Measure MCNE's training step and ranking, each against a slower form or a floor in the same run.
 
     On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
@@ -113,10 +105,7 @@ def _memory() -> dict[str, int | None]:
 
 
 def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return next((each.version for each in importlib.metadata.distributions(name=package)), None)
 
 
 def _torch() -> dict[str, Any]:
@@ -127,17 +116,13 @@ def _torch() -> dict[str, Any]:
     except (ImportError, OSError) as error:
         return {"error": str(error)}
     imported = time.perf_counter() - started
-    gpus = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
     square = torch.ones(SIDE, SIDE)
     square @ square  # the first product also starts the threads
-    started = time.perf_counter()
-    for _ in range(REPEATS):
-        square @ square
-    speed = REPEATS * 2 * SIDE**3 / (time.perf_counter() - started)
+    speed = REPEATS * 2 * SIDE**3 / timeit.timeit(lambda: square @ square, number=REPEATS)
     return {
         "version": torch.__version__,
         "cuda": torch.version.cuda,
-        "gpus": gpus,
+        "gpus": [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())],
         "threads": torch.get_num_threads(),
         "import_seconds": round(imported, 3),
         "gigaflops": round(speed / 1e9, 1),
@@ -167,12 +152,10 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     memory = facts["memory"]
     yield "mcne", f"{facts['mcne']}, Python {facts['python']} ({facts['executable']})"
     yield "machine", facts["platform"]
-    available = (
-        f", {human_bytes(memory['available'])} of {human_bytes(memory['total'])} memory available"
-        if memory["total"]
-        else ""
-    )
-    yield "", f"{facts['cores']} cores{available}"
+    cores = f"{facts['cores']} cores"
+    if memory["total"]:
+        cores += f", {human_bytes(memory['available'])} of {human_bytes(memory['total'])} memory available"
+    yield "", cores
     if "error" not in torch:
         build = f"CUDA {torch['cuda']}" if torch["cuda"] else "CPU build"
         yield "torch", f"{torch['version']} ({build}), {', '.join(torch['gpus']) or 'no GPU'}"

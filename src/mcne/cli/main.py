@@ -27,12 +27,7 @@ ENVIRONMENT = {
 }
 """Settings of the libraries below, which they read when PyTorch is first imported."""
 
-app = typer.Typer(
-    help="Multiple conditional network embedding: who is similar to whom, on what.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
 app.add_typer(plot.app, name="plot")
 
@@ -106,7 +101,3 @@ def _end(message: str, exit_code: int) -> NoReturn:
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
     """Unwind, so that whatever is being written aside is removed, and exit as a signaled process does."""
     sys.exit(128 + number)
-
-
-if __name__ == "__main__":
-    main()

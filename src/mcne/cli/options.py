@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,11 +13,12 @@ from mcne.models.registry import METHODS
 METHODS_HELP = f"{', '.join(list(METHODS)[:-1])} or {list(METHODS)[-1]}."
 METHODS_EPILOG = "\n\n".join(["Methods:", *(f"{name}: {method.summary}" for name, method in METHODS.items())])
 
+set_option = partial(Option, "--set", metavar="K=V")
+"""Settings as pairs; the help says which."""
+
 RunPath = Annotated[Path, Argument(help="A finished run, or saved embeddings.", metavar="RUN")]
 DataOption = Annotated[Path, Option("--data", help="A prepared dataset.")]
 ConfigFile = Annotated[Path | None, Option("--config", help="A TOML file of settings.")]
-Settings = Annotated[
-    list[str] | None, Option("--set", help="One setting: learning_rate=0.01 (repeatable).", metavar="K=V")
-]
+Settings = Annotated[list[str] | None, set_option(help="One setting: learning_rate=0.01 (repeatable).")]
 Device = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="auto: the GPU if there is one.")]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]

@@ -1,4 +1,4 @@
-"""Printing: JSON for programs; lines and tables for people.
+"""Printing: JSON for programs; lines, tables and small plots for people.
 
 Names and ids of the data are printed as :class:`Text`, never as markup.
 """
@@ -6,10 +6,39 @@ Names and ids of the data are printed as :class:`Text`, never as markup.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
+from rich.cells import cell_len
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mcne.text import NO_VALUE, with_spread
+
+BAR_WIDTH = 16
+GAP = 2
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+# head of a column -> what it shows, and in which format
+BEHAVIOR_COLUMNS = {
+    "items": ("items", ","),
+    "interactions": ("interactions", ","),
+    "users": ("users", ","),
+    "cold users": ("cold_user_share", ".1%"),
+    "density": ("density", ".4%"),
+    "seen once": ("single_record_item_share", ".1%"),
+}
+SPLIT_COLUMNS = {
+    "train": ("train", ","),
+    "validation": ("validation", ","),
+    "test": ("test", ","),
+    "test users": ("test_users", ","),
+    "new to it": ("test_users_without_training", ".1%"),
+    "on new items": ("test_on_untrained_items", ".1%"),
+}
 
 
 def print_json(data: Any) -> None:
@@ -19,9 +48,6 @@ def print_json(data: Any) -> None:
 
 def print_line(line: str, style: str = "") -> None:
     """A line that wraps at the width of the terminal."""
-    from rich.console import Console
-    from rich.text import Text
-
     Console().print(Text(line, style=style))
 
 
@@ -30,13 +56,123 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Se
 
     ``left`` names further columns that are left-aligned.
     """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table(box=None, pad_edge=False)
     for at, head in enumerate(heads):
         grid.add_column(Text(head), justify="left" if not at or head in left else "right", overflow="fold")
     for row in rows:
         grid.add_row(*map(Text, row))
     Console().print(grid)
+
+
+def labeled(facts: Iterable[tuple[str, str]]) -> Table:
+    """Names, dim, and what there is to say of each."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    for name, fact in facts:
+        grid.add_row(name, Text(fact))
+    return grid
+
+
+def print_description(description: Mapping[str, Any], console: Console | None = None) -> None:
+    """What :func:`mcne.data.describe.describe` found, in tables and small plots that fit the terminal.
+
+    Nothing is cut off: a table that is too wide for the terminal is printed as several, one below the other.
+    """
+    console = console or Console()
+    about = f"{description['users']:,} users, {description['links']:,} link directions"
+    about += " with weights" if description["weighted"] else ""
+    console.print(Text.assemble((str(description["name"]), "bold"), f"  {about}"))
+    console.print(Text(description["fingerprint"], style="dim"))
+    for key, meaning in (
+        ("users_without_links", "users without a link"),
+        ("users_without_records", "users without any record (cold)"),
+        ("self_links", "links to oneself"),
+    ):
+        if description[key]:
+            console.print(Text(f"{description[key]:,} {meaning}"))
+    if description["attributes"]:
+        console.print(Text(f"attributes: {', '.join(description['attributes'])}"))
+    behaviors = description["behaviors"]
+    names = [behavior["name"] for behavior in behaviors]
+    timed = {"timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors]}
+    _print(console, "Behaviors", names, _formatted(behaviors, BEHAVIOR_COLUMNS) | timed)
+    if any(behavior["likeness"]["links"] for behavior in behaviors):
+        _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(behaviors))
+    console.print()
+    plots = [_plot("Links per user", description["degree"])]
+    plots += [_plot(f"{behavior['name']}: records per item", behavior["popularity"]) for behavior in behaviors]
+    console.print(Columns(plots, padding=(1, 4)))
+    if pairs := description["overlap"]:
+        shared = {tuple(pair["behaviors"]): f"{pair['users']:,} ({pair['share']:.0%})" for pair in pairs}
+        upper_half = {other: [shared.get((name, other), "") for name in names] for other in names[1:]}
+        _print(console, "Users with both (share of users with either)", names, upper_half)
+    for name, split in description["splits"].items():
+        settings = ", ".join(f"{key} {value}" for key, value in split["settings"].items())
+        title = f"Split {name} ({settings}) {split['fingerprint'][:12]}"
+        _print(console, title, names, _formatted(split["behaviors"], SPLIT_COLUMNS))
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> str:
+    """A bar of this share of ``width`` characters; anything above nothing shows."""
+    eighths = max(round(share * width * 8), 1) if share > 0 else 0
+    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def _formatted(behaviors: Sequence[Mapping[str, Any]], columns: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
+    return {head: [f"{behavior[key]:{form}}" for behavior in behaviors] for head, (key, form) in columns.items()}
+
+
+def _likeness(behaviors: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[str]]:
+    """How alike friends are, and how many of the links that count were compared if not all."""
+    rows = []
+    for alike in (behavior["likeness"] for behavior in behaviors):
+        cosines = [NO_VALUE if value is None else f"{value:#.2g}" for value in (alike["friends"], alike["chance"])]
+        sample = "" if alike["compared"] == alike["links"] else f"{alike['compared']:,} of "
+        rows.append([*cosines, with_spread(alike["ratio"], alike["ratio_error"]), f"{sample}{alike['links']:,}"])
+    return dict(zip(("friends", "any two", "times as alike", "links"), zip(*rows, strict=True), strict=True))
+
+
+def _print(console: Console, title: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    """Columns by their heads, beside the names, in as many blocks as the width asks for, without empty lines."""
+    console.print()
+    console.print(Text(title, style="italic"))
+    first = min(max(map(cell_len, names)), console.width // 3)
+    for widths in _blocks(columns, first, console.width):
+        table = Table(box=None, pad_edge=False)
+        table.add_column(width=first, overflow="fold")
+        for head, width in widths.items():
+            table.add_column(Text(head), width=width, justify="right", overflow="fold")
+        for name, *line in zip(names, *(columns[head] for head in widths), strict=True):
+            if any(line):
+                table.add_row(Text(name), *line)
+        console.print(table)
+
+
+def _blocks(columns: Mapping[str, Sequence[str]], first: int, width: int) -> list[dict[str, int]]:
+    """Columns that fit side by side, with their widths; heads are broken into words only where space is short."""
+    widest = width - first - GAP
+    longest = {head: max(map(cell_len, cells)) for head, cells in columns.items()}
+    widths = {head: max(longest[head], cell_len(head)) for head in columns}
+    if first + sum(GAP + wide for wide in widths.values()) > width:
+        widths = {head: min(widest, max([longest[head], *map(cell_len, head.split())])) for head in columns}
+    blocks: list[dict[str, int]] = [{}]
+    for head, wide in widths.items():
+        if blocks[-1] and first + sum(GAP + other for other in [*blocks[-1].values(), wide]) > width:
+            blocks.append({})
+        blocks[-1][head] = wide
+    return blocks
+
+
+def _plot(title: str, distribution: Mapping[str, Any]) -> Table:
+    """A histogram over 0, 1, 2–3, 4–7, … with bars of eighths of a character."""
+    table = Table(title=Text(title, overflow="fold"), title_justify="left", box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right")
+    table.add_column(width=BAR_WIDTH, no_wrap=True)
+    table.add_column(justify="right")
+    most = max((row["count"] for row in distribution["histogram"]), default=1)
+    for row in distribution["histogram"]:
+        label = f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,}–{row['to']:,}"
+        table.add_row(label, Text(bar(row["count"] / max(most, 1)), style="cyan"), f"{row['count']:,}")
+    table.caption = f"median {distribution['median']:g}, top 10 % hold {distribution['top_tenth_share']:.0%}"
+    table.caption_justify = "left"
+    return table

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mcne.cli.output import labeled
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compilation import CLOCK
 from mcne.training import Run
@@ -39,26 +40,22 @@ def training_progress(
             typer.echo(title, err=True)
         yield Reporter() if only_live else PlainReporter(partial(typer.echo, err=on_stderr), epochs=epochs)
         return
-    reporter = LiveReporter(console, title=title, epochs=epochs)
-    try:
+    with closing(LiveReporter(console, title=title, epochs=epochs)) as reporter:
         yield reporter
-    finally:
-        reporter.close()
 
 
 def outcome(run: Run) -> str:
     """How a training ended, in a line."""
     result = run.result
     metric = result[DECIDING_METRIC]
-    epochs = result["epochs"]
-    quality = "" if metric is None else f"validation NDCG@5 {metric:.4f}"
+    quality = [] if metric is None else [f"validation NDCG@5 {metric:.4f}"]
     if run.spec.mode == "separate":
-        return "; ".join(filter(None, ["a model for each behavior", quality]))
-    if not epochs:
-        return "; ".join(filter(None, ["nothing to learn step by step", quality]))
-    if metric is None:
-        return f"no interactions to validate on, so the last of {epochs} epochs is kept"
-    return f"best of {epochs} epochs: {result['best_epoch']}, {quality}"
+        return "; ".join(["a model for each behavior", *quality])
+    if not result["epochs"]:
+        return "; ".join(["nothing to learn step by step", *quality])
+    if not quality:
+        return f"no interactions to validate on, so the last of {result['epochs']} epochs is kept"
+    return f"best of {result['epochs']} epochs: {result['best_epoch']}, {quality[0]}"
 
 
 class LiveReporter(Reporter):
@@ -72,7 +69,7 @@ class LiveReporter(Reporter):
         self._steps = self._examples = 0
         self._place = ""
         self._share = 0.0
-        self._rows: dict[str, str] = {}
+        self._rows = dict.fromkeys(("loss", "validation", "best", "masks", "speed", "to go"), "")
 
     def say(self, line: str) -> None:
         """Print a line above the lines that are updated."""
@@ -91,8 +88,7 @@ class LiveReporter(Reporter):
         self._rows["loss"] = "  ".join(f"{name} {value:.4f}" for name, value in loss().items())
         if position.best_metric is not None:
             self._rows["best"] = f"NDCG@5 {position.best_metric:.4f} in epoch {position.best_epoch}"
-        compiling = CLOCK.since(self._started)
-        elapsed = time.perf_counter() - self._started - compiling
+        elapsed = time.perf_counter() - self._started - CLOCK.since(self._started)
         left = (self._epochs - position.epoch) * n_steps - position.step
         self._rows["speed"] = f"{self._examples / max(elapsed, 1e-9):,.0f} examples/s"
         self._rows["to go"] = f"{timedelta(seconds=round(left * elapsed / self._steps))} at most"
@@ -107,13 +103,14 @@ class LiveReporter(Reporter):
         if density:
             self._rows["masks"] = f"density {' / '.join(density)} by level, {record['mask_flips']:,.0f} flips so far"
         if self._live.is_started:
-            self._place, self._share = f"epoch {record['epoch']:,} of {self._epochs:,}", 1.0
+            self._place = f"epoch {record['epoch']:,} of {self._epochs:,}"
+            self._share = 1.0
             self._draw()
 
     def close(self) -> None:
         """Leave the last state on the terminal."""
         if self._live.is_started:
-            self._rows.pop("to go", None)
+            self._rows["to go"] = ""
             self._draw()
             self._live.stop()
 
@@ -121,13 +118,6 @@ class LiveReporter(Reporter):
         head = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=1.0, completed=self._share, width=24)
         head.add_row(Text(self._title, style="bold"), bar, Text(self._place))
-        body = Table.grid(padding=(0, 2, 0, 0))
-        body.add_column(no_wrap=True, style="dim")
-        for name in ("loss", "validation", "best", "masks", "speed", "to go"):
-            if name in self._rows:
-                body.add_row(f"  {name}", Text(self._rows[name]))
-        whole = Table.grid()
-        whole.add_row(head)
-        whole.add_row(body)
+        body = labeled((f"  {name}", text) for name, text in self._rows.items() if text)
         self._live.start()
-        self._live.update(whole, refresh=True)
+        self._live.update(Group(head, body), refresh=True)

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
 
+import mcne
 from mcne.cli.options import AsJson, RunPath
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
 from mcne.text import human_bytes, percent
 
 if TYPE_CHECKING:
-    from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.embeddings.explanation import Explanation, Likeness
     from mcne.embeddings.ranking import Ranking
 
-User = Annotated[str, Option("--user", help="A user's id.")]
-BehaviorName = Annotated[str, Option("--behavior", help="A behavior's name.")]
+FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN")]
+Protocol = Annotated[Literal["sampled", "full", "popular"], Option(help="What test items are ranked against.")]
+User = Annotated[str, Option(help="A user's id.")]
+Other = Annotated[str, Option(help="Another user's id.")]
+BehaviorName = Annotated[str, Option(help="A behavior's name.")]
+OnBehavior = Annotated[str | None, Option(help="Without: in the whole vector.")]
 K = Annotated[int, Option("-k", help="How many.")]
+NewDirectory = Annotated[Path, Option(help="A new directory.")]
+Format = Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", help="What to write.")]
+Map = Annotated[Path | None, Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")]
+ItsDataset = Annotated[Path | None, Option(help="Its dataset: of a comparison, or of a run whose dataset was moved.")]
 
 METRICS = {
     "Recall": "recall",
@@ -32,13 +40,7 @@ METRICS = {
 }
 
 
-def evaluate(
-    run: Annotated[Path, Argument(help="A finished run.", metavar="RUN")],
-    protocol: Annotated[
-        Literal["sampled", "full", "popular"], Option(help="What test items are ranked against.")
-    ] = "sampled",
-    as_json: AsJson = False,
-) -> None:
+def evaluate(run: FinishedRun, protocol: Protocol = "sampled", as_json: AsJson = False) -> None:
     """How well a run ranks the test part of its split."""
     from mcne.data.negatives import COUNT
     from mcne.evaluation.protocol import evaluate as measure
@@ -66,75 +68,50 @@ def evaluate(
 
 def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_json: AsJson = False) -> None:
     """The items of a behavior that suit a user best, without those the user has."""
-    embeddings = _load(run)
+    embeddings = mcne.load(run)
     ranking = embeddings.recommend(user, behavior, k=k)
     user_id = embeddings.users[embeddings.users.row(user, what="user")]
-    if as_json:
-        items = [{"item_id": item, "score": score} for item, score in ranking]
-        print_json({"user_id": user_id, "behavior": behavior, "items": items})
-        return
-    _show_ranking(f"{behavior} for user {user_id}", "item", ranking)
-    if len(ranking) < k:
+    title = f"{behavior} for user {user_id}"
+    _show_ranking(title, "item", ranking, {"user_id": user_id, "behavior": behavior}, as_json)
+    if len(ranking) < k and not as_json:
         space = embeddings.space(behavior)
         seen = len(space.seen(embeddings.users.row(user_id)))
         typer.echo(f"no more: {behavior} has {len(space.items):,} items, user {user_id} has {seen:,} of them", err=True)
 
 
-def similar(
-    run: RunPath,
-    user: User,
-    behavior: Annotated[str | None, Option(help="Without: in the whole vector.")] = None,
-    k: K = 10,
-    as_json: AsJson = False,
-) -> None:
+def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as_json: AsJson = False) -> None:
     """The users most similar to a user on a behavior, by the inner product that training works on."""
-    embeddings = _load(run)
+    embeddings = mcne.load(run)
     ranking = embeddings.similar_users(user, behavior, k=k)
     user_id = embeddings.users[embeddings.users.row(user, what="user")]
-    if as_json:
-        users = [{"user_id": other, "score": score} for other, score in ranking]
-        print_json({"user_id": user_id, "behavior": behavior, "users": users})
-        return
-    _show_ranking(f"similar to user {user_id} on {behavior or 'the whole vector'}", "user", ranking)
-    if len(ranking) < k:
+    title = f"similar to user {user_id} on {behavior or 'the whole vector'}"
+    _show_ranking(title, "user", ranking, {"user_id": user_id, "behavior": behavior}, as_json)
+    if len(ranking) < k and not as_json:
         typer.echo(f"no more: the network has {embeddings.n_users:,} users", err=True)
 
 
-def explain(
-    run: RunPath,
-    user: User,
-    other: Annotated[str, Option(help="Another user's id.")],
-    as_json: AsJson = False,
-) -> None:
+def explain(run: RunPath, user: User, other: Other, as_json: AsJson = False) -> None:
     """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
-    explanation = _load(run).explain(user, other)
+    explanation = mcne.load(run).explain(user, other)
     if as_json:
         print_json(explanation.to_json())
     else:
         show_explanation(explanation)
 
 
-def export(
-    run: RunPath,
-    out: Annotated[Path, Option(help="A new directory.")],
-    file_format: Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", help="What to write.")],
-) -> None:
+def export(run: RunPath, out: NewDirectory, file_format: Format) -> None:
     """Write vectors, masks and items for other programs."""
-    for file in _load(run).export(out, file_format):
+    for file in mcne.load(run).export(out, file_format):
         typer.echo(str(file))
 
 
 def report(
     path: Annotated[Path, Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR")],
     out: Annotated[Path, Option(help="A new HTML file.")],
-    data: Annotated[
-        Path | None, Option(help="Its dataset: of a comparison, or of a run whose dataset was moved.")
-    ] = None,
+    data: ItsDataset = None,
     sweep: Annotated[list[Path] | None, Option(help="Show this sweep on the same dataset, too (repeatable).")] = None,
     figures: Annotated[Path | None, Option(help="A new directory for each figure as PNG and SVG.")] = None,
-    kept_map: Annotated[
-        Path | None, Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")
-    ] = None,
+    kept_map: Map = None,
     no_map: Annotated[bool, Option("--no-map", help="Leave out the map of users, the slowest part.")] = False,
 ) -> None:
     """Write one HTML file: data, learning curves, quality with intervals beside other runs, masks, a map, example
@@ -167,19 +144,15 @@ def show_explanation(explanation: Explanation) -> None:
     linked = "linked" if explanation.linked else "not linked"
     print_line(f"users {explanation.user_id} and {explanation.other_id} are {linked}", "bold")
     print_line(f"common friends: {explanation.common_friends}")
-    if explanation.messages:
-        rows = [
-            [f"{message.sender_id} → {message.receiver_id}" if layer == 1 else "", str(layer)]
-            + [f"{weight:.3f}" for weight in weights]
-            for message in explanation.messages
-            for layer, weights in enumerate(message.attention, start=1)
-        ]
+    if messages := explanation.messages:
+        rows = []
+        for message in messages:
+            way = f"{message.sender_id} → {message.receiver_id}"
+            for layer, weights in enumerate(message.attention, start=1):
+                rows.append([way if layer == 1 else "", str(layer), *(f"{weight:.3f}" for weight in weights)])
         print_line("\nAttention: what counts in the messages along the link", "italic")
         print_table(["", "layer", *explanation.attention_on], rows)
-        shares = (
-            f"{message.receiver_id} hears {message.sender_id} as one of {round(1 / message.share):,}"
-            for message in explanation.messages
-        )
+        shares = (f"{each.receiver_id} hears {each.sender_id} as one of {round(1 / each.share):,}" for each in messages)
         print_line("; ".join(shares), "dim")
     if explanation.remark:
         print_line(explanation.remark)
@@ -189,7 +162,10 @@ def show_explanation(explanation: Explanation) -> None:
     print_table(["", "product", "cosine", "dimensions", "common items"], rows, left=("dimensions", "common items"))
 
 
-def _show_ranking(title: str, kind: str, ranking: Ranking) -> None:
+def _show_ranking(title: str, kind: str, ranking: Ranking, question: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(question | {f"{kind}s": [{f"{kind}_id": raw, "score": score} for raw, score in ranking]})
+        return
     print_line(title, "bold")
     rows = [[str(place), str(raw), f"{score:.4f}"] for place, (raw, score) in enumerate(ranking, start=1)]
     if rows:
@@ -199,9 +175,3 @@ def _show_ranking(title: str, kind: str, ranking: Ranking) -> None:
 def _likeness(likeness: Likeness) -> list[str]:
     dimensions = ", ".join(f"{part.dimension} ({part.value:+.1g})" for part in likeness.dimensions[:3])
     return [f"{likeness.inner_product:.3g}", f"{likeness.cosine:.3f}", dimensions]
-
-
-def _load(run: Path) -> ConditionalEmbeddings:
-    from mcne.api import load
-
-    return load(run)

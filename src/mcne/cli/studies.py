@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings
+import mcne
+from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings, set_option
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
 
-if TYPE_CHECKING:
-    import torch
-
-Jobs = Annotated[
-    int | None, Option("--jobs", min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")
+Methods = Annotated[str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")]
+PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")]
+Seeds = Annotated[int | None, Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")]
+WaysFile = Annotated[Path, Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")]
+NewData = Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")]
+SettingsOfMethods = Annotated[
+    list[str] | None,
+    set_option(help="epochs=20 for all methods that have it, mcne.epochs=20 for one of them (repeatable)."),
 ]
+Jobs = Annotated[int | None, Option(min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")]
 TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the table of what is finished so far.")]
-StudyOut = Annotated[Path, Option("--out", help="The study's directory; what is finished there is kept.")]
+Out = Annotated[Path, Option(help="The study's directory; what is finished there is kept.")]
 
 NEW_USER_METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
 
 
 def compare(
     data: DataOption,
-    out: StudyOut,
-    plan: Annotated[
-        Path | None, Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")
-    ] = None,
-    methods: Annotated[
-        str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")
-    ] = None,
-    seeds: Annotated[
-        int | None, Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")
-    ] = None,
+    out: Out,
+    plan: PlanFile = None,
+    methods: Methods = None,
+    seeds: Seeds = None,
     only: Annotated[list[str] | None, Option(help="Train only this row of the plan (repeatable).")] = None,
     merge: Annotated[list[Path] | None, Option(help="Copy finished cells from another machine (repeatable).")] = None,
     jobs: Jobs = None,
@@ -54,17 +53,17 @@ def compare(
     from mcne.studies.comparison_tables import summarize, write
     from mcne.training import choose_device
 
-    if plan is None and methods is None:
-        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
-    if plan is not None and (methods, seeds) != (None, None):
-        raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
-    if plan is None and only:
-        raise UsageError("--only limits a plan; name in --methods what is to be trained")
-    if plan is None:
-        chosen_plan = Plan.of_methods((methods or "").split(","), repetitions=seeds or 3)
-    else:
+    if plan is not None:
+        if (methods, seeds) != (None, None):
+            raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
-    chosen = choose_device(device)
+    elif methods is None:
+        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
+    elif only:
+        raise UsageError("--only limits a plan; name in --methods what is to be trained")
+    else:
+        chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
+    chosen = choose_device(device).type
     comparison = Comparison.open(chosen_plan, data, out)
     for other in merge or []:
         typer.echo(f"{other}: {engine.merge(other, out)} finished cells taken over")
@@ -72,21 +71,20 @@ def compare(
     if not table_only:
         for row in chosen_plan.trained:
             typer.echo(f"{row}: {len(chosen_plan.candidates[row])} of at most {chosen_plan.search} configurations")
-        failed = comparison.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
+        failed = comparison.run(jobs=jobs or _default_jobs(chosen), device=chosen, say=typer.echo)
     summary = summarize(comparison)
     _finish(write(summary, out) if summary.rows else [], failed, out, what="cells", log=f"; see {out}/failed.json")
 
 
 def sweep(
     data: DataOption,
-    out: StudyOut,
+    out: Out,
     what: Annotated[
         str, Argument(help=f"{METHODS_HELP} Or a TOML file with method, settings and values.", metavar="METHOD")
     ] = "mcne",
     setting: Annotated[
         list[str] | None,
-        Option(
-            "--set",
+        set_option(
             help="A setting with its values: l2=0.01,0.02, neighbor_samples=[10,5],[20,20], final_width=50,100 (the "
             "last of widths), neighbor_sample=10,20 (of every layer). A single value is fixed. Repeatable: with "
             "several settings, one is changed at a time.",
@@ -119,17 +117,17 @@ def sweep(
         asked = Sweep.of_file(Path(what), setting or [], repetitions=repetitions, split=split)
     else:
         asked = Sweep.of_pairs(what, setting or [], repetitions=repetitions or 3, split=split or "random")
-    chosen = choose_device(device)
+    chosen = choose_device(device).type
     check_kind(out, Kind.sweep)
     check_place(asked, out)
     comparison = Comparison.open(asked.plan(), data, out, kind=Kind.sweep)
     say = partial(typer.echo, err=as_json)
-    failed = comparison.run(jobs=jobs, device=chosen.type, say=say, titles=titles_of(comparison))
+    failed = comparison.run(jobs=jobs, device=chosen, say=say, titles=titles_of(comparison))
     timed = None
     if is_shared(comparison):
         say("epochs of every value, one at a time")
         timed = Comparison.open(asked.timing().plan(), data, out / TIMING, kind=Kind.timing)
-        failed |= timed.run(jobs=1, device=chosen.type, say=say, titles=titles_of(timed))
+        failed |= timed.run(jobs=1, device=chosen, say=say, titles=titles_of(timed))
     results = collect(asked, comparison, timed)
     if as_json:
         print_json(results)
@@ -138,18 +136,11 @@ def sweep(
 
 def structure(
     data: DataOption,
-    out: StudyOut,
+    out: Out,
     methods: Annotated[str, Option(help="Methods that give users vectors, comma-separated.")] = "mcne,node2vec,line",
     repetitions: Annotated[int, Option(min=1, help="How often to hold out links, each time others.")] = 3,
     share: Annotated[float, Option(help="The share of links to hold out.")] = 0.1,
-    setting: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            help="epochs=20 for all methods that have it, mcne.epochs=20 for one of them (repeatable).",
-            metavar="K=V",
-        ),
-    ] = None,
+    setting: SettingsOfMethods = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -159,17 +150,15 @@ def structure(
     has its own settings (equal budgets are yours to --set), and keeps the epoch that ranks validation items best.
     Run the same command again to continue after an interruption. Draw the result with mcne plot structure.
     """
-    from mcne.data.dataset import SocialDataset
     from mcne.studies.structure import StructureStudy, collect, lines, settings_by_method, write
     from mcne.training import choose_device
 
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    settings = settings_by_method(names, setting or [])
-    chosen = choose_device(device)
-    dataset = SocialDataset.load(data)
+    settings = settings_by_method([name.strip() for name in methods.split(",") if name.strip()], setting or [])
+    chosen = choose_device(device).type
+    dataset = mcne.SocialDataset.load(data)
     study = StructureStudy(dataset, out, share, repetitions, settings)
     study.open()
-    failed = study.run(device=chosen.type, say=partial(typer.echo, err=as_json))
+    failed = study.run(device=chosen, say=partial(typer.echo, err=as_json))
     results = collect(dataset, out)
     paths = write(results, out)
     if as_json:
@@ -186,12 +175,7 @@ def structure(
 
 
 def compare_transfer(
-    plan: Annotated[Path, Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")],
-    data: Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")],
-    out: StudyOut,
-    jobs: Jobs = None,
-    device: Device = "auto",
-    table_only: TableOnly = False,
+    plan: WaysFile, data: NewData, out: Out, jobs: Jobs = None, device: Device = "auto", table_only: TableOnly = False
 ) -> None:
     """Bring a behavior to models trained without it, beside controls and methods trained from scratch.
 
@@ -201,18 +185,16 @@ def compare_transfer(
     from mcne.studies.transfer import TransferPlan, TransferStudy, finished_rows, write
     from mcne.training import choose_device
 
-    chosen = choose_device(device)
+    chosen = choose_device(device).type
     study = TransferStudy.open(TransferPlan.read(plan), data, out)
-    failed: dict[str, str] = {}
-    if not table_only:
-        failed = study.run(jobs=jobs or _default_jobs(chosen), device=chosen.type, say=typer.echo)
+    failed = {} if table_only else study.run(jobs=jobs or _default_jobs(chosen), device=chosen, say=typer.echo)
     rows = finished_rows(study)
     _finish(write(study, rows=rows) if rows else [], failed, out)
 
 
 def compare_new_users(
     data: DataOption,
-    out: StudyOut,
+    out: Out,
     method: Annotated[str, Option(help="A method that can embed new users, such as mcne.")] = "mcne",
     share: Annotated[float, Option(help="The share of users to hold out.")] = 0.1,
     seeds: Annotated[int, Option(min=1, help="How often to hold out users, each time others.")] = 3,
@@ -230,23 +212,17 @@ def compare_new_users(
     from mcne import training
     from mcne.cli.progress import training_progress
     from mcne.cli.train import given_settings
-    from mcne.data.dataset import SocialDataset
     from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial
 
     given = given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)
     trial = Trial(method, given, share, in_training)
-    dataset = SocialDataset.load(data)
-    chosen = training.choose_device(device)
-    summary = trial.run(
-        dataset,
-        out,
-        seeds=seeds,
-        device=chosen.type,
-        reporting=lambda title: training_progress(title, settings.epochs, on_stderr=True),
-        say=partial(typer.echo, err=True),
-    )
+    dataset = mcne.SocialDataset.load(data)
+    chosen = training.choose_device(device).type
+    say = partial(typer.echo, err=True)
+    reporting = partial(training_progress, epochs=settings.epochs, on_stderr=True)
+    summary = trial.run(dataset, out, seeds=seeds, device=chosen, reporting=reporting, say=say)
     if as_json:
         print_json(summary)
         return
@@ -261,21 +237,15 @@ def compare_new_users(
     print_table(["", *NEW_USER_METRICS], rows)
 
 
-def _default_jobs(device: torch.device) -> int:
+def _default_jobs(device: str) -> int:
     """Parallel trainings if --jobs is missing; a single one leaves most of a GPU idle."""
     import torch
 
-    return 8 * torch.cuda.device_count() if device.type == "cuda" else os.cpu_count() or 1
+    return 8 * torch.cuda.device_count() if device == "cuda" else os.cpu_count() or 1
 
 
 def _finish(
-    paths: Sequence[Path],
-    failed: Mapping[str, object],
-    out: Path,
-    *,
-    what: str = "trainings",
-    log: str = "",
-    err: bool = False,
+    paths: list[Path], failed: Mapping[str, Any], out: Path, what: str = "trainings", log: str = "", err: bool = False
 ) -> None:
     """Say what a study wrote; refuse what failed, and a table of nothing."""
     for path in paths:

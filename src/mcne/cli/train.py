@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
 
-from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings
+import mcne
+from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings, set_option
 
 Method = Annotated[str, Argument(help=METHODS_HELP, metavar="METHOD")]
-SplitName = Annotated[
-    str, Option("--split", help="A split of the dataset; random-N is made with seed N if it does not exist.")
-]
-Seed = Annotated[int, Option("--seed", min=0, help="Seed of the model; the split has its own.")]
+SplitName = Annotated[str, Option(help="A split of the dataset; random-N is made with seed N if it does not exist.")]
+Changes = Annotated[list[str] | None, set_option(help="One setting: l2=0.01 (repeatable). The others are the run's.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the model; the split has its own.")]
+Separate = Annotated[bool, Option("--separate", help="Train a model for each behavior instead of one for all.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")]
 RunOut = Annotated[Path, Option("--out", help="The run's directory; existing files are never replaced.")]
 
@@ -28,9 +30,7 @@ def train(
     setting: Settings = None,
     seed: Seed = 0,
     device: Device = "auto",
-    separate: Annotated[
-        bool, Option("--separate", help="Train a model for each behavior instead of one for all.")
-    ] = False,
+    separate: Separate = False,
     resume: Resume = False,
 ) -> None:
     """Train a method; the best epoch on the validation part is kept.
@@ -39,28 +39,21 @@ def train(
     """
     from mcne import training
     from mcne.cli.progress import outcome, training_progress
-    from mcne.data.dataset import SocialDataset
     from mcne.data.split import split_of
 
     given = (training.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)
     chosen = training.choose_device(device)
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     parts = split_of(data, dataset, split)
+    places = {"dataset": str(data.absolute()), "split": split}
+    mode: Literal["separate", "joint"] = "separate" if separate else "joint"
+    asked = training.Training(
+        method, dataset, parts, settings=given, seed=seed, device=chosen, places=places, mode=mode, reports_memory=True
+    )
     with training_progress(method, settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
-        run = training.Training(
-            method,
-            dataset,
-            parts,
-            settings=given,
-            seed=seed,
-            device=chosen,
-            places={"dataset": str(data.absolute()), "split": split},
-            reporter=reporter,
-            mode="separate" if separate else "joint",
-            reports_memory=True,
-        ).run(out, resume=resume)
+        run = replace(asked, reporter=reporter).run(out, resume=resume)
     typer.echo(outcome(run))
     typer.echo(f"saved {out} {run.fingerprint}")
 
@@ -71,10 +64,7 @@ def transfer(
     behavior: Annotated[str, Option(help="The new behavior's name there.")],
     out: RunOut,
     split: SplitName = "random-0",
-    setting: Annotated[
-        list[str] | None,
-        Option("--set", help="One setting: l2=0.01 (repeatable). The others are the run's.", metavar="K=V"),
-    ] = None,
+    setting: Changes = None,
     seed: Seed = 0,
     device: Device = "auto",
     resume: Resume = False,
@@ -91,35 +81,27 @@ def transfer(
     Users are matched by their ids. The new run answers for old and new behaviors, for the old ones byte for byte as
     before; mcne evaluate measures the new one.
     """
-    from mcne import api, training
+    from mcne import training
     from mcne.cli.progress import outcome, training_progress
-    from mcne.data.dataset import SocialDataset
     from mcne.data.split import split_of
     from mcne.extend import transfer as transfers
     from mcne.models.settings import read_pairs
     from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
-    base = api.load(run)
+    base = mcne.load(run)
     config, settings = transfers.settings_of(base, given)
     transfers.trunk_of(base, config)
     chosen = training.choose_device(device)
-    dataset = SocialDataset.load(data)
+    dataset = mcne.SocialDataset.load(data)
     dataset.behavior(behavior)
     parts = split_of(data, dataset, split)
+    added = training.Training(
+        TRANSFER, dataset, parts, settings=given, seed=seed, device=chosen, places={"split": split}, reports_memory=True
+    )
     with training_progress(f"{behavior} to {base.method}", settings.epochs) as reporter:
         reporter.say(f"{behavior} of {dataset.name} to {base.method}, split {split}, seed {seed}, {chosen}")
-        added = training.Training(
-            TRANSFER,
-            dataset,
-            parts,
-            settings=given,
-            seed=seed,
-            device=chosen,
-            places={"split": split},
-            reporter=reporter,
-            reports_memory=True,
-        )
+        added = replace(added, reporter=reporter)
         extended = transfers.transfer(base, added, out, behavior=behavior, resume=resume)
     typer.echo(outcome(extended))
     typer.echo(str(transfers.ParameterCounts.of(extended)))
@@ -137,10 +119,9 @@ def embed_users(
 
     The result can be queried like a run. The vectors of known users stay the same.
     """
-    from mcne.api import load
     from mcne.extend import embed_users as embed
 
-    known = load(run)
+    known = mcne.load(run)
     embeddings = embed(known, links=links, history=history, attributes=attributes)
     fingerprint = embeddings.save(out)
     typer.echo(f"{embeddings.n_users - known.n_users:,} new users beside {known.n_users:,}")
