@@ -37,8 +37,8 @@ def main() -> None:
     assert last is not None
 
     def alike(read: Reading, links: NDArray[Any]) -> str:
-        found = likeness(undirected(n_users, *(read(links).T + SPARE))[0], rated, most_links=ALL)
-        return f"{found.ratio:.2f} ± {found.ratio_error:.2f}"
+        measured = likeness(undirected(n_users, *(read(links).T + SPARE))[0], rated, most_links=ALL)
+        return f"{measured.ratio:.2f} ± {measured.ratio_error:.2f}"
 
     def by(low: int, high: int) -> Reading:
         return lambda ids: ids + np.where(ids > last, high, low)

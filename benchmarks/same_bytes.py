@@ -56,8 +56,8 @@ def main() -> None:
     asked = parser.parse_args()
     for name in asked.only or (*METHODS, *VARIANTS):
         (first, seconds), (second, _) = (_trained(name, asked) for _ in range(2))
-        said = "the same" if first == second else "OTHER"
-        print(f"{name:24} {said:9} {first[:12]} {second[:12]} {1e3 * seconds:8.1f} ms an epoch", flush=True)
+        verdict = "the same" if first == second else "OTHER"
+        print(f"{name:24} {verdict:9} {first[:12]} {second[:12]} {1e3 * seconds:8.1f} ms an epoch", flush=True)
 
 
 def _trained(name: str, asked: argparse.Namespace) -> tuple[str, float]:
