@@ -139,11 +139,11 @@ def test_other_pairs_are_no_links_and_as_many() -> None:
 def test_degrees_say_nothing_of_pairs_of_the_same_degrees() -> None:
     """Users of held-out links have lost one at least; those of the pairs against them must have, too."""
     graph = graph_of(200, *((a, (a + step) % 200) for a in range(200) for step in (1, 2, 3)))  # all have six friends
-    found = []
+    aucs = []
     for seed in range(20):
         held = hold_out(graph, share=0.1, seed=seed)
-        found.append(auc(*(degree_scores(held.graph, pairs) for pairs in (held.links, held.others["degree"]))))
-    assert np.mean(found) == pytest.approx(0.5, abs=0.05)
+        aucs.append(auc(*(degree_scores(held.graph, pairs) for pairs in (held.links, held.others["degree"]))))
+    assert np.mean(aucs) == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_seed_decides() -> None:
