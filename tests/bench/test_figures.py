@@ -213,8 +213,8 @@ def test_both_find_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     users, items = (random.standard_normal((n, 5), dtype=np.float32) for n in (37, 300))
     expected = np.sort(np.argsort(-(users @ items.T), axis=1)[:, :BEST], axis=1)
-    for found in (best_by_numpy(users, items), best_by_torch(users, items)):
-        np.testing.assert_array_equal(np.sort(found, axis=1), expected)
+    for best in (best_by_numpy(users, items), best_by_torch(users, items)):
+        np.testing.assert_array_equal(np.sort(best, axis=1), expected)
 
 
 def test_of_lists_it_finds_the_best_by_their_places() -> None:
