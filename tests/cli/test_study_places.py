@@ -92,42 +92,42 @@ def refuses(result: Result, *says: str) -> None:
         assert part in result.err, result
 
 
-@pytest.mark.parametrize("there", list(KINDS))
+@pytest.mark.parametrize("prior", list(KINDS))
 def test_a_finished_study_is_not_made_another(
-    there: str, finished: Callable[[str], Path], study: Study, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prior: str, finished: Callable[[str], Path], study: Study, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report_page, "to_svg", lambda _figure: "<svg/>")  # which takes longest
-    out = finished(there)
+    out = finished(prior)
     before = contents(out)
-    for here in KINDS:
-        if here != there:
-            said = f"{out}: already contains {KINDS[there]}, and this is {KINDS[here]}; choose another --out"
-            refuses(study(here, out), said)
-            refuses(study(here, out, "--json" if here == "sweep" else "--table"), said)
+    for asked in KINDS:
+        if asked != prior:
+            message = f"{out}: already contains {KINDS[prior]}, and this is {KINDS[asked]}; choose another --out"
+            refuses(study(asked, out), message)
+            refuses(study(asked, out, "--json" if asked == "sweep" else "--table"), message)
     assert contents(out) == before
-    assert study(there, out).code == 0
-    if there == "compare":
+    assert study(prior, out).code == 0
+    if prior == "compare":
         assert run("report", out, "--out", tmp_path / "page.html").code == 0
         rows = ("--rows", "itemknn,popularity")
         assert run("plot", "ablation", out, "--out", tmp_path / "figure.png", *rows).code == 0
 
 
-@pytest.mark.parametrize("there", list(KINDS))
-def test_a_directory_of_an_earlier_version_goes_on(there: str, finished: Callable[[str], Path], study: Study) -> None:
+@pytest.mark.parametrize("prior", list(KINDS))
+def test_a_directory_of_an_earlier_version_goes_on(prior: str, finished: Callable[[str], Path], study: Study) -> None:
     """It does not keep its kind, which its content shows."""
-    out = finished(there)
+    out = finished(prior)
     prints = json.loads((out / "data.json").read_text())
-    assert f"a {prints.pop('kind')}" == KINDS[there]
+    assert f"a {prints.pop('kind')}" == KINDS[prior]
     (out / "data.json").write_text(json.dumps(prints))
     before = contents(out)
-    for here in KINDS:
-        if here != there:
-            refuses(study(here, out), f"already contains {KINDS[there]}, and this is {KINDS[here]}")
+    for asked in KINDS:
+        if asked != prior:
+            refuses(study(asked, out), f"already contains {KINDS[prior]}, and this is {KINDS[asked]}")
     assert contents(out) == before
-    again = study(there, out)
+    again = study(prior, out)
     assert again.code == 0, again
     assert not any(line.startswith("1/") for line in again.out.splitlines()), "trained again"
-    assert f"a {json.loads((out / 'data.json').read_text())['kind']}" == KINDS[there]
+    assert f"a {json.loads((out / 'data.json').read_text())['kind']}" == KINDS[prior]
 
 
 def test_an_earlier_sweep_without_a_result_goes_on(finished: Callable[[str], Path], study: Study) -> None:
@@ -141,27 +141,27 @@ def test_an_earlier_sweep_without_a_result_goes_on(finished: Callable[[str], Pat
     refuses(study("compare", out), "already contains a sweep, and this is a comparison")
 
 
-@pytest.mark.parametrize("here", list(KINDS))
+@pytest.mark.parametrize("asked", list(KINDS))
 @pytest.mark.parametrize("name", ["table.md", "table.json", "sweep.md", "sweep.json", "data.json", "cells"])
-def test_what_is_no_study_is_left_alone(name: str, here: str, study: Study, data: Path, tmp_path: Path) -> None:
+def test_what_is_no_study_is_left_alone(name: str, asked: str, study: Study, data: Path, tmp_path: Path) -> None:
     fresh = Path(shutil.copytree(data, tmp_path / "data", ignore=shutil.ignore_patterns("splits")))
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine").write_text("kept")
     (out / name).write_text('{"mine": true}')
     before = contents(tmp_path)
-    said = f"{out}: is not empty and is not {KINDS[here]} ("
-    refuses(study(here, out, data=fresh), said, name, "mine", "; choose an empty directory or another --out")
-    refuses(study(here, out / "mine", data=fresh), f"mine: is a file, and {KINDS[here]} needs a directory; choose")
+    message = f"{out}: is not empty and is not {KINDS[asked]} ("
+    refuses(study(asked, out, data=fresh), message, name, "mine", "; choose an empty directory or another --out")
+    refuses(study(asked, out / "mine", data=fresh), f"mine: is a file, and {KINDS[asked]} needs a directory; choose")
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("here", list(KINDS))
-def test_an_empty_directory_will_do(here: str, study: Study, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", list(KINDS))
+def test_an_empty_directory_will_do(asked: str, study: Study, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    begun = study(here, tmp_path / "out", *(() if here == "sweep" else ("--table",)))
+    begun = study(asked, tmp_path / "out", *(() if asked == "sweep" else ("--table",)))
     assert "finished yet; run without --table" in begun.err or begun.code == 0, begun
-    assert f"a {json.loads((tmp_path / 'out' / 'data.json').read_text())['kind']}" == KINDS[here]
+    assert f"a {json.loads((tmp_path / 'out' / 'data.json').read_text())['kind']}" == KINDS[asked]
 
 
 def test_the_timing_of_a_sweep_is_no_place_either(
@@ -172,8 +172,8 @@ def test_the_timing_of_a_sweep_is_no_place_either(
         path.write_text(json.dumps(json.loads(path.read_text()) | {"jobs": 2}))
     assert study("sweep", out).code == 0
     timing = out / "timing"
-    for here, kind in KINDS.items():
-        refuses(study(here, timing), f"{timing}: already contains a sweep's timing, and this is {kind}")
+    for asked, kind in KINDS.items():
+        refuses(study(asked, timing), f"{timing}: already contains a sweep's timing, and this is {kind}")
     told = run("report", timing, "--out", tmp_path / "page.html")
     assert told.code == 4
     assert f"{timing}: a sweep's timing, not a run or a comparison; mcne plot sweep {out} draws it" in told.err
@@ -201,15 +201,15 @@ def test_what_has_no_page_says_which_command_shows_it(
         return result.err
 
     sweep = finished("sweep")
-    said = (
+    message = (
         f"error: {sweep}: a sweep, not a run or a comparison; draw it with mcne plot sweep {sweep}, or show it on the "
         f"page of a run: mcne report RUN --sweep {sweep}\n"
     )
-    assert told(sweep) == said
+    assert told(sweep) == message
     for each in ("data.json", "cells"):
         path = sweep / each
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert told(sweep) == said, "results alone, as they are passed on"
+    assert told(sweep) == message, "results alone, as they are passed on"
     brought = finished("compare-transfer")
     assert f"{brought}: a transfer study, not a run or a comparison; its table is {brought}/table.md" in told(brought)
     place = tmp_path / "structure"

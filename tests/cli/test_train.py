@@ -181,9 +181,9 @@ def test_settings_of_a_file_and_of_the_command_line(train: Run, tmp_path: Path) 
     args = ("neighbor_samples=[3,3]", "learning_rate=0.1", "learning_rate=0.01")
     result = train("mcne", "--config", tmp_path / "s.toml", *(part for arg in args for part in ("--set", arg)))
     assert result.code == 0, result
-    said = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (said["config"]["learning_rate"], said["config"]["l2"], said["config"]["widths"]) == (0.01, 1.0, [8, 8, 8])
-    assert (said["schedule"]["epochs"], said["seed"]) == (1, 0)
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (kept["config"]["learning_rate"], kept["config"]["l2"], kept["config"]["widths"]) == (0.01, 1.0, [8, 8, 8])
+    assert (kept["schedule"]["epochs"], kept["seed"]) == (1, 0)
 
 
 def test_a_random_split_is_made_on_demand(train: Run, data: Path, tmp_path: Path) -> None:
@@ -680,8 +680,8 @@ def test_another_machine_is_told(train: Run, tmp_path: Path) -> None:
     assert train("bpr", *("--set", "epochs=1")).code == 0
     path = tmp_path / "run"
     (path / "result.json").unlink()
-    said = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps(said | {"machine": said["machine"] | {"device": "cuda"}}))
+    kept = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(kept | {"machine": kept["machine"] | {"device": "cuda"}}))
     resumed = train("bpr", *("--set", "epochs=1"), "--resume")
     assert "started on device cuda" in resumed.out
     assert "last bits may differ" in resumed.out
