@@ -414,8 +414,8 @@ class LearnerContract:
         asked, other = case.learner(training_data()), case.learner(training_data())
         for at in range(3):
             before = content(asked.learned()) | content(asked.memory())
-            said = [asked.loss(asked.prepare(0, at)).total.item() for _ in range(3)]
-            assert said[0] == said[1] == said[2]
+            totals = [asked.loss(asked.prepare(0, at)).total.item() for _ in range(3)]
+            assert totals[0] == totals[1] == totals[2]
             assert content(asked.learned()) | content(asked.memory()) == before
             advance(asked, 1, first=at)
             advance(other, 1, first=at)

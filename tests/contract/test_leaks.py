@@ -59,14 +59,14 @@ def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple
 def test_other_test_pairs_change_nothing(method: str, tmp_path: Path) -> None:
     one, other = networks()
     assert one[1].fingerprint != other[1].fingerprint
-    found = [trained(method, each, tmp_path / str(at), "joint") for at, each in enumerate((one, other))]
-    assert b"validation" in found[0][0]
-    assert found[0] == found[1]
+    outputs = [trained(method, each, tmp_path / str(at), "joint") for at, each in enumerate((one, other))]
+    assert b"validation" in outputs[0][0]
+    assert outputs[0] == outputs[1]
 
 
 def test_nor_where_behaviors_are_trained_alone(tmp_path: Path) -> None:
-    found = [trained("bpr", each, tmp_path / str(at), "separate") for at, each in enumerate(networks())]
-    assert found[0] == found[1]
+    outputs = [trained("bpr", each, tmp_path / str(at), "separate") for at, each in enumerate(networks())]
+    assert outputs[0] == outputs[1]
 
 
 def test_other_validation_pairs_would_be_noticed(tmp_path: Path) -> None:

@@ -68,21 +68,21 @@ def learned(
     return kept | {"scores": scores.tobytes()}, losses
 
 
-def differing(found: Sequence[dict[str, bytes]]) -> set[str]:
-    return {key for key in found[0] if len({each[key] for each in found}) > 1}
+def differing(outputs: Sequence[dict[str, bytes]]) -> set[str]:
+    return {key for key in outputs[0] if len({each[key] for each in outputs}) > 1}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in METHODS if name != WITH_LAPACK])
 def test_threads_change_no_byte(name: str, ciao: SocialDataset) -> None:
     data = TrainingData.of(ciao, random_split(ciao, seed=0))
-    found, losses = zip(*(learned(name, {}, data, threads=count) for count in (1, 2, 3, 12)), strict=True)
+    outputs, losses = zip(*(learned(name, {}, data, threads=count) for count in (1, 2, 3, 12)), strict=True)
     np.testing.assert_allclose(losses, np.broadcast_to(losses[0], np.shape(losses)), rtol=1e-6)
-    assert differing(found) == set()
+    assert differing(outputs) == set()
 
 
 @pytest.mark.parametrize(("name", "settings"), NARROW.values(), ids=NARROW)
 def test_nor_of_narrow_layers_and_small_steps(name: str, settings: dict[str, Any], synthetic: TrainingData) -> None:
     settings = {"batch_size": 512} | settings
-    found, _ = zip(*(learned(name, settings, synthetic, threads=count) for count in (1, 2, 3, 5, 32)), strict=True)
-    assert differing(found) == set()
+    outputs, _ = zip(*(learned(name, settings, synthetic, threads=count) for count in (1, 2, 3, 5, 32)), strict=True)
+    assert differing(outputs) == set()
