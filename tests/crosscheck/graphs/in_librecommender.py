@@ -123,7 +123,7 @@ def train(given: Arrays) -> Arrays:
 
 def whole(given: Arrays) -> Arrays:
     """Train from our weights on neighbors, an order of pairs and negatives of their own, one for each pair."""
-    found = visits(given)  # seeds their negatives, too
+    arrays = visits(given)  # seeds their negatives, too
     order, epochs = np.random.default_rng(int(given["seed"])), int(given["epochs"])
     n_pairs, n_users = len(given["pair.user"]), int(given["n_users"])
     rows = np.concatenate([order.permutation(n_pairs) for _ in range(epochs)])
@@ -134,9 +134,9 @@ def whole(given: Arrays) -> Arrays:
     negative = negatives_from_unconsumed(has, user.tolist(), item.tolist(), int(given["n_items"]), num_neg=1)
     sizes = np.diff(np.arange(0, n_pairs, int(given["batch_size"])), append=n_pairs)
     drawn = {"user": user, "positive": n_users + item, "negative": n_users + negative}
-    return train(given | found | drawn | {"sizes": np.tile(sizes, epochs)})
+    return train(given | arrays | drawn | {"sizes": np.tile(sizes, epochs)})
 
 
 task, path = sys.argv[1], Path(sys.argv[2])
-found = {"step": step, "visits": visits, "train": train, "whole": whole}[task](dict(np.load(path)))
-np.savez(path, **found)
+arrays = {"step": step, "visits": visits, "train": train, "whole": whole}[task](dict(np.load(path)))
+np.savez(path, **arrays)

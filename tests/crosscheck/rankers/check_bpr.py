@@ -66,8 +66,8 @@ def one_update() -> bool:
         l2 = float(random.uniform(0.01, 0.1))
         expected = our_gradient(tables, l2)
         difference, wrong = (
-            max(float((found[name] + expected[name]).abs().max()) for name in tables)
-            for found in (cornac_change(tables, 2 * l2), cornac_change(tables, l2))
+            max(float((change[name] + expected[name]).abs().max()) for name in tables)
+            for change in (cornac_change(tables, 2 * l2), cornac_change(tables, l2))
         )
         worst, least = max(worst, difference), min(least, wrong)
     print(

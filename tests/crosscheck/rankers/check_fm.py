@@ -318,8 +318,8 @@ class Machine:
             (gradient,) = torch.autograd.grad(total, [weights])
             return total.item(), gradient.numpy()
 
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 20})
-        return found.x, float(found.fun)
+        solution = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 20})
+        return solution.x, float(solution.fun)
 
 
 def tensor_of(matrix: sparse.csr_matrix) -> Tensor:
@@ -343,7 +343,7 @@ def explained(each: Case) -> bool:
     machine, start = Machine(each, examples, config.width), weights_of(model)
     logistic, least_loss = machine.minimum(start, torch.nn.functional.logsigmoid, config.l2)
     probit, _ = machine.minimum(start, torch.special.log_ndtr, PROBIT_L2)
-    logistic, probit = (machine.answers(torch.from_numpy(found), asked).numpy() for found in (logistic, probit))
+    logistic, probit = (machine.answers(torch.from_numpy(weights), asked).numpy() for weights in (logistic, probit))
     agree = same_minimum(each, model, asked, least_loss, special.expit(logistic), special.ndtr(probit))
     agree &= same_when_cold(each, examples, asked, special.ndtr(probit))
     return agree & as_it_is(each)
@@ -368,13 +368,13 @@ def same_minimum(
 
 def same_when_cold(each: Case, examples: Examples, asked: Examples, probit: np.ndarray) -> bool:
     """myFM with a prior like our L2 and all examples many times, and the minimum by L-BFGS."""
-    found = []
+    agreements = []
     for label, copies in (("myFM", COLD), ("control: myFM, examples once,", 1)):
         spread = (2 * PROBIT_L2 * copies) ** -0.5  # of the prior
         theirs = sampled(each, examples, asked, samples=60, kept=20, start=spread, pair_l2=PROBIT_L2, copies=copies)
         name = f"{each.name}, {label} and L-BFGS, probit"
-        found.append(near(name, asked.record, theirs, probit, (SAMPLED, SAMPLED)))
-    return found == [True, False]
+        agreements.append(near(name, asked.record, theirs, probit, (SAMPLED, SAMPLED)))
+    return agreements == [True, False]
 
 
 def as_it_is(each: Case) -> bool:
@@ -384,8 +384,8 @@ def as_it_is(each: Case) -> bool:
     early = sampled(each, examples, asked, samples=200, kept=195, start=0.1)
     late = sampled(each, examples, asked, samples=300, kept=200, start=0.5)
     for label, chances in (("ours", ours), ("myFM from 0.1", early), ("myFM from 0.5", late)):
-        found = f"AUC {auc(asked.record, chances):.4f}, log loss {log_loss(asked.record, chances):.4f}"
-        print(f"  {each.name}, as it is, {label}: {found}; AUC of popularity {most:.4f}", flush=True)
+        quality = f"AUC {auc(asked.record, chances):.4f}, log loss {log_loss(asked.record, chances):.4f}"
+        print(f"  {each.name}, as it is, {label}: {quality}; AUC of popularity {most:.4f}", flush=True)
     arrived = auc(asked.record, late) >= auc(asked.record, ours) - AUC
     arrived &= log_loss(asked.record, late) <= log_loss(asked.record, ours) + LOG_LOSS
     has_not_moved = abs(auc(asked.record, early) - most) <= AUC

@@ -149,8 +149,8 @@ def over_seeds(
             if seed == SEEDS[0]:
                 sides["control"] = ours(network.rewired(seed), seed)
             for side, each in sides.items():
-                found = figures(network, each, pairs)
-                measured.setdefault(network.name, {}).setdefault(side, []).append(found)
+                value = figures(network, each, pairs)
+                measured.setdefault(network.name, {}).setdefault(side, []).append(value)
     agreed = [agree(name, by_side, tolerances) for name, by_side in measured.items()]
     return all(agreed)
 
