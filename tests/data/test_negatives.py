@@ -135,15 +135,15 @@ def test_another_stream_draws_other_items(other: dict[str, Any]) -> None:
 def chances(weights: list[int], seen: set[int], count: int) -> dict[tuple[int, ...], float]:
     """Every ordered outcome of drawing one by one, in proportion to the weights of what is left, exactly."""
     left = [item for item, weight in enumerate(weights) if weight and item not in seen]
-    found = {}
+    by_order = {}
     for order in itertools.permutations(left, count):
         rest, chance = sum(weights[item] for item in left), 1.0
         for item in order:
             chance *= weights[item] / rest
             rest -= weights[item]
-        found[order] = chance
-    assert sum(found.values()) == pytest.approx(1)
-    return found
+        by_order[order] = chance
+    assert sum(by_order.values()) == pytest.approx(1)
+    return by_order
 
 
 def p_value(drawn: np.ndarray, expected: dict[tuple[int, ...], float]) -> float:
