@@ -163,10 +163,10 @@ def test_levels_are_those_of_the_network(kind: type[MCNE], settings: dict[str, A
             value.mul_(60)  # drawn so small that attention would be even
     made = method.embeddings(dataset, {"method": "mcne"})
     assert made.trunk is not None
-    found = levels(made.trunk, graph)
-    assert [each.dtype for each in found] == [np.float32] * 3
+    computed = levels(made.trunk, graph)
+    assert [each.dtype for each in computed] == [np.float32] * 3
     assert np.abs(made.vectors).max() > 0.1
-    for level, expected in zip(found, [*made.trunk.levels, made.vectors], strict=True):
+    for level, expected in zip(computed, [*made.trunk.levels, made.vectors], strict=True):
         np.testing.assert_allclose(level, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -182,8 +182,8 @@ def test_levels_are_those_of_a_loop(settings: dict[str, Any], left_out: str) -> 
     if message is not None:
         message[0, made.graph.sources() == 3] = True  # who hears nobody any more
     without = Without(behavior, message)
-    found = levels(made.trunk, made.graph, without=without)
-    for level, expected in zip(found, naive_levels(made.trunk, made.graph, without), strict=True):
+    computed = levels(made.trunk, made.graph, without=without)
+    for level, expected in zip(computed, naive_levels(made.trunk, made.graph, without), strict=True):
         np.testing.assert_allclose(level, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -221,10 +221,10 @@ def test_without_a_behavior_that_is_everything_the_others_are_weighed_by_their_s
     sure = replace(trunk, attention=loud)
     assert np.median(link_weights(sure, graph, 0).max(axis=1)) == 1  # in single precision the others are nothing
     most = np.stack([link_weights(sure, graph, layer).argmax(axis=1) for layer in (0, 1)])
-    found = levels(sure, graph, without=Without(behavior=most))[1]
+    level = levels(sure, graph, without=Without(behavior=most))[1]
     expected = naive_levels(sure, graph, Without(behavior=most))[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
-    assert not np.allclose(found, levels(sure, graph)[1])
+    np.testing.assert_allclose(level, expected, rtol=1e-3, atol=1e-4)
+    assert not np.allclose(level, levels(sure, graph)[1])
 
 
 def test_trunks_of_before_weights_were_kept() -> None:
@@ -237,9 +237,9 @@ def test_trunks_of_before_weights_were_kept() -> None:
 def naive_levels(trunk: Trunk, graph: Graph, without: Without) -> list[np.ndarray]:
     """Eq. 3–6 user by user and link by link, in double precision."""
     assert trunk.combine is not None
-    found = [trunk.levels[0].astype(np.float64)]
+    vectors = [trunk.levels[0].astype(np.float64)]
     for layer, combine in enumerate(trunk.combine):
-        below, rows = found[-1], []
+        below, rows = vectors[-1], []
         for receiver in range(graph.n_users):
             heard, total = np.zeros(below.shape[1]), 0.0
             for link in range(graph.indptr[receiver], graph.indptr[receiver + 1]):
@@ -254,8 +254,8 @@ def naive_levels(trunk: Trunk, graph: Graph, without: Without) -> list[np.ndarra
             received = combine.astype(np.float64) @ np.concatenate([heard, below[receiver]])
             is_active = trunk.last_activation or layer + 1 < trunk.n_layers
             rows.append(np.maximum(received, 0) if is_active else received)
-        found.append(np.stack(rows))
-    return found
+        vectors.append(np.stack(rows))
+    return vectors
 
 
 def naive_message(trunk: Trunk, layer: int, sender: np.ndarray, receiver: np.ndarray, left: int) -> np.ndarray:
