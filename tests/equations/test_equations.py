@@ -468,8 +468,8 @@ def test_fixed_masks_without_attention_are_graphsage_with_the_mean_in_value_and_
     out, weights = network(initial, hops), normal(1, *plain.shape)
     close(out, plain)
     assert out.max() > 0
-    found, wanted = (torch.autograd.grad((each * weights).sum(), [initial, *combines]) for each in (out, plain))
-    for mine, theirs in zip(found, wanted, strict=True):
+    gradients, wanted = (torch.autograd.grad((each * weights).sum(), [initial, *combines]) for each in (out, plain))
+    for mine, theirs in zip(gradients, wanted, strict=True):
         assert theirs.abs().max() > 0
         close(mine, theirs)
 
