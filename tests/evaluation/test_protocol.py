@@ -477,13 +477,13 @@ def test_coverage_equals_a_loop_over_users(busy: Any, part: Any, at_once: int, m
     got = coverage(Table(*scores), dataset, split, part=part, cutoffs=(1, 3, 25))
     for k, behavior in enumerate(dataset.behaviors):
         for cutoff in (1, 3, 25):
-            found: set[int] = set()
+            covered: set[int] = set()
             for user in range(dataset.n_users):
                 mine = behavior.user == user
                 known = set(behavior.item[mine & (split.parts[k] < PARTS.index(part))].tolist())
                 rest = [item for item in np.argsort(-scores[k][user]).tolist() if item not in known]
-                found |= set(rest[:cutoff])
-            assert got[behavior.name][f"coverage@{cutoff}"] == len(found) / behavior.n_items
+                covered |= set(rest[:cutoff])
+            assert got[behavior.name][f"coverage@{cutoff}"] == len(covered) / behavior.n_items
 
 
 def test_coverage_breaks_ties_by_chance_and_by_the_seed_alone(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
