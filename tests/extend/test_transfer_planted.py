@@ -45,13 +45,13 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     settings = {**SETTINGS["mcne"], "epochs": 25}
     base = train_small("mcne", before, tmp_path / "base", split=before_split, settings=settings).embeddings
     one = dataset.only(at)
-    parts, found = split.only(at, one), {}
+    parts, ndcg = split.only(at, one), {}
     for control in ("none", "random-masks"):
         settings = {"epochs": 40, "control": control}
         added = Training(TRANSFER, dataset, split, settings=settings, device=CPU, places={"split": "random-0"})
         run = transfer(base, added, tmp_path / control, behavior=NEW)
-        found[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
+        ndcg[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
     counted = Popularity(TrainingData.of(one, parts), PopularityConfig(), seed=0, device=CPU)
     popular = evaluate(counted.scorer(), one, parts).mean(NEW, "ndcg@5") or 0.0
-    assert found["none"] > 1.3 * popular
-    assert found["none"] > found["random-masks"]
+    assert ndcg["none"] > 1.3 * popular
+    assert ndcg["none"] > ndcg["random-masks"]
