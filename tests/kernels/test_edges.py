@@ -223,11 +223,11 @@ def test_no_receivers_at_all() -> None:
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"], (900, 800, 16, 3, 3, 4)])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
-    given, found = layer_inputs(shape, torch.float32), []
+    given, outputs = layer_inputs(shape, torch.float32), []
     for count in (1, 2, 3, 7):
         torch.set_num_threads(count)
-        found.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])
-    assert found[0] == found[1] == found[2] == found[3]
+        outputs.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])
+    assert outputs[0] == outputs[1] == outputs[2] == outputs[3]
 
 
 def test_without_numba_it_is_plain_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,17 +267,17 @@ def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
     share = torch.rand(len(sender), generator=random, dtype=dtype)
     given = [each.detach() for each in (vectors, near, here, score, masks, first, sender, share)]
     assert not degree.all()
-    found = []
+    messages = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
-        found.append(torch.zeros(20, 7, dtype=dtype))
-        aggregate_all(*(*given, found[-1]))
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
+        messages.append(torch.zeros(20, 7, dtype=dtype))
+        aggregate_all(*(*given, messages[-1]))
+    assert torch.equal(messages[0], messages[1])
+    assert torch.equal(messages[0], messages[2])
     monkeypatch.setattr(backend, "has_numba", lambda: False)
     monkeypatch.setattr("mcne.models.inference.LINKS_AT_ONCE", 7)
-    torch.testing.assert_close(found[0], plainly_aggregate_all(*given), rtol=tolerance, atol=tolerance)
-    assert not found[0][degree == 0].any()
+    torch.testing.assert_close(messages[0], plainly_aggregate_all(*given), rtol=tolerance, atol=tolerance)
+    assert not messages[0][degree == 0].any()
     gate = masks.mean(dim=0)
     even = plainly_aggregate_all(*given[:3], torch.zeros_like(score), *given[4:])
     torch.testing.assert_close(even, shared_sum(vectors, first, sender, share) * gate, rtol=tolerance, atol=tolerance)

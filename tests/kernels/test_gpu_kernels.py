@@ -182,8 +182,8 @@ def test_the_mean_of_neighbors(shape: tuple[int, ...]) -> None:
         means: Tensor = Mean.apply(each, *where.values())  # type: ignore[no-untyped-call] # as PyTorch declares it
         return means
 
-    found = with_gradients(mean, ([moved], {}))
-    for ours, wanted in zip(found, exact, strict=True):
+    gradients = with_gradients(mean, ([moved], {}))
+    for ours, wanted in zip(gradients, exact, strict=True):
         close(ours, wanted, 1e-5)
 
 
@@ -213,10 +213,10 @@ def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
     wanted = masked_halves(*exact)
     torch.autograd.backward(wanted, [each.double() for each in gradients])
     ours = [each.to(GPU).requires_grad_() for each in given]
-    found = MaskedHalves.apply(*ours)  # type: ignore[no-untyped-call] # as PyTorch declares it
-    torch.autograd.backward(found, [each.to(GPU) for each in gradients])
+    halves = MaskedHalves.apply(*ours)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    torch.autograd.backward(halves, [each.to(GPU) for each in gradients])
     own_gradients, plain_gradients = ([not_none(each.grad) for each in leaves] for leaves in (ours, exact))
-    for own, plain_one in zip((*found, *own_gradients), (*wanted, *plain_gradients), strict=True):
+    for own, plain_one in zip((*halves, *own_gradients), (*wanted, *plain_gradients), strict=True):
         close(own, plain_one, 1e-5)
 
 
@@ -246,14 +246,14 @@ def test_messages_of_all_neighbors(
         patch.setattr(backend, "has_numba", lambda: False)
         exact = plainly_aggregate_all(*(each.double() for each in tensors), first, sender, share.double())
         exact += before.double()
-    found = []
+    results = []
     for _ in range(2):
         messages = before.to(GPU, copy=True)
         edge_kernels.aggregate_all([each.to(GPU) for each in (*tensors, first, sender, share)], messages)
-        found.append(messages.cpu())
-    close(found[0], exact, 1e-5)
-    assert torch.equal(*found)
-    assert torch.equal(found[0][np.array(degrees) == 0], before[np.array(degrees) == 0])
+        results.append(messages.cpu())
+    close(results[0], exact, 1e-5)
+    assert torch.equal(*results)
+    assert torch.equal(results[0][np.array(degrees) == 0], before[np.array(degrees) == 0])
 
 
 def test_what_does_not_fit_is_told() -> None:
@@ -276,11 +276,11 @@ def test_distinct_keys_and_their_places(keys: list[int]) -> None:
 
 
 def _check_distinct(keys: list[int], none: int) -> None:
-    found = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
+    result = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
     wanted = sorted({key for key in keys if key < none})
-    assert found.keys.tolist() == wanted + [NOBODY] * (none - len(wanted))
-    assert found.rows.tolist() == [wanted.index(key) if key < none else 0 for key in keys]
-    order, start, stop = (each.tolist() for each in (found.groups.order, found.groups.start, found.groups.stop))
+    assert result.keys.tolist() == wanted + [NOBODY] * (none - len(wanted))
+    assert result.rows.tolist() == [wanted.index(key) if key < none else 0 for key in keys]
+    order, start, stop = (each.tolist() for each in (result.groups.order, result.groups.start, result.groups.stop))
     for row in range(none):
         places = [at for at, key in enumerate(keys) if row < len(wanted) and key == wanted[row]]
         assert order[start[row] : stop[row]] == places
@@ -291,12 +291,12 @@ def _check_distinct(keys: list[int], none: int) -> None:
 def test_two_kinds_of_keys_at_once(first: list[int], second: list[int]) -> None:
     keys, none = torch.tensor([*first, *second], device=GPU), (5, 9)
     both = distinct_few(keys, (len(first), len(second)), most=none, none=none)
-    for found, own, least in zip(both, (first, second), none, strict=True):
+    for together, own, least in zip(both, (first, second), none, strict=True):
         alone = distinct(torch.tensor(own, device=GPU), most=least, none=least)
-        assert found.keys.tolist() == alone.keys.tolist()
-        assert found.rows.tolist() == alone.rows.tolist()
+        assert together.keys.tolist() == alone.keys.tolist()
+        assert together.rows.tolist() == alone.rows.tolist()
         for part in ("order", "start", "stop"):
-            assert getattr(found.groups, part).tolist() == getattr(alone.groups, part).tolist()
+            assert getattr(together.groups, part).tolist() == getattr(alone.groups, part).tolist()
 
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=3))
@@ -353,25 +353,25 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
     ours, wanted = rank_all(*moved, triples), exact(*double)
     for own, other in zip(ours, wanted, strict=True):
         close(own.detach(), other.detach(), 1e-5)
-    found, theirs = (
+    gradients, theirs = (
         torch.autograd.grad(
             (ranking * into.to(ranking.device)).sum() + decay * into_decay.to(decay.device),
             [table for table in tables if table is not None],
         )
         for (ranking, decay), tables in ((ours, moved), (wanted, double))
     )
-    for own, other in zip(found, theirs, strict=True):
+    for own, other in zip(gradients, theirs, strict=True):
         close(own, other, 1e-5)
 
 
 @given(st.lists(st.integers(0, 5)))
 def test_places_are_grouped_alike_with_and_without_numba(keys: list[int]) -> None:
     array = np.array(keys, np.int64)
-    found = [group_places(array, 6)]
+    groupings = [group_places(array, 6)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mcne.kernels.rows.has_numba", lambda: False)
-        found.append(group_places(array, 6))
-    for ours, plainly in zip(*found, strict=True):
+        groupings.append(group_places(array, 6))
+    for ours, plainly in zip(*groupings, strict=True):
         assert ours.tolist() == plainly.tolist()
 
 

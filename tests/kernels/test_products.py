@@ -34,13 +34,13 @@ def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def assert_same_on_any_threads(compute: Callable[[], Tensor], wanted: Tensor) -> None:
-    found = []
+    results = []
     for count in COUNTS:
         torch.set_num_threads(count)
-        found.append(compute())
+        results.append(compute())
         assert torch.get_num_threads() == count
-    torch.testing.assert_close(found[0].double(), wanted, rtol=0, atol=3e-5 * wanted.abs().max().item())
-    assert [torch.equal(each, found[0]) for each in found] == [True] * len(COUNTS)
+    torch.testing.assert_close(results[0].double(), wanted, rtol=0, atol=3e-5 * wanted.abs().max().item())
+    assert [torch.equal(each, results[0]) for each in results] == [True] * len(COUNTS)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

@@ -35,22 +35,22 @@ def moved(dtype: torch.dtype, width: int) -> list[Tensor]:
 @pytest.mark.parametrize("width", [1, 7, 64])
 @pytest.mark.usefixtures("without_numba")
 def test_compiled_is_plain(dtype: torch.dtype, tolerance: float, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = moved(dtype, width)
+    compiled = moved(dtype, width)
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(backend, "_warned", set())
     backend.has_numba.cache_clear()
     with pytest.warns(UserWarning, match="slower without numba"):
         wanted = moved(dtype, width)
-    for ours, theirs in zip(found, wanted, strict=True):
+    for ours, theirs in zip(compiled, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 def test_the_number_of_threads_changes_no_byte() -> None:
-    before, found = torch.get_num_threads(), []
+    before, outputs = torch.get_num_threads(), []
     try:
         for count in (1, 2, 5):
             torch.set_num_threads(count)
-            found.append([each.numpy().tobytes() for each in moved(torch.float32, 17)])
+            outputs.append([each.numpy().tobytes() for each in moved(torch.float32, 17)])
     finally:
         torch.set_num_threads(before)
-    assert found[0] == found[1] == found[2]
+    assert outputs[0] == outputs[1] == outputs[2]
