@@ -42,10 +42,10 @@ def purity(embeddings: ConditionalEmbeddings, planted: Planted, *, k: int, maske
     name = embeddings.behavior_names[k]
     users = list(range(1, embeddings.n_users + 1, 7))
     tastes = planted.tastes(k)
-    found = embeddings.similar_users(users, name if masked else None, k=NEAREST, cosine=True)
+    rankings = embeddings.similar_users(users, name if masked else None, k=NEAREST, cosine=True)
     same = [
         tastes[[int(other) - 1 for other in ranking.ids]] == tastes[user - 1]
-        for user, ranking in zip(users, found, strict=True)
+        for user, ranking in zip(users, rankings, strict=True)
     ]
     return float(np.mean(same))
 
