@@ -64,8 +64,8 @@ def test_pieces_change_nothing(
     monkeypatch.setattr(inference, "NUMBERS_AT_ONCE", 1)
     pieces = levels(graph, attention=attention, kind=kind, weighted=weighted)
     assert [level.shape for level in pieces] == [(USERS, 8), (USERS, 6), (USERS, 5)]
-    for whole, found in zip(plain, pieces, strict=True):
-        torch.testing.assert_close(found, whole, rtol=1e-5, atol=1e-5)  # products of few rows round differently
+    for whole, piecewise in zip(plain, pieces, strict=True):
+        torch.testing.assert_close(piecewise, whole, rtol=1e-5, atol=1e-5)  # products of few rows round differently
     assert plain[-1].abs().max() > 0.1
 
 
@@ -93,5 +93,5 @@ def test_links_made_in_pieces_are_those_of_the_graph(weighted: bool, graph: Grap
     for start, stop in ((0, USERS), (0, 1), (17, 60), (80, USERS), (0, USERS)):
         own = slice(graph.indptr[start], graph.indptr[stop])
         first = indptr[start : stop + 1] - indptr[start]
-        wanted, found = Links(first, indices[own], torch.from_numpy(shares[own])), made.to(start, stop)
-        assert all(torch.equal(getattr(wanted, name), getattr(found, name)) for name in ("first", "sender", "share"))
+        wanted, links = Links(first, indices[own], torch.from_numpy(shares[own])), made.to(start, stop)
+        assert all(torch.equal(getattr(wanted, name), getattr(links, name)) for name in ("first", "sender", "share"))

@@ -26,7 +26,7 @@ def naive_user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.f
     n_users = len(x)
     popularity = x.sum(axis=0)
     weight = np.log(1 + n_users / np.maximum(popularity, 1)) if config.idf else np.ones(x.shape[1])
-    found = np.zeros_like(x)
+    scores = np.zeros_like(x)
     for u in range(n_users):
         cosines = {}
         for v in range(n_users):
@@ -35,12 +35,12 @@ def naive_user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.f
                 cosines[v] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
         nearest = sorted(cosines, key=lambda v: (-np.float32(cosines[v]), v))[: config.neighbors]
         for v in nearest:
-            found[u] += cosines[v] * x[v]
+            scores[u] += cosines[v] * x[v]
         for friend in data.graph.neighbors(u):
             if friend != u:
-                found[u] += config.trust_weight * x[friend]
-        found[u] += config.popularity_weight * np.log(1 + popularity)
-    return found
+                scores[u] += config.trust_weight * x[friend]
+        scores[u] += config.popularity_weight * np.log(1 + popularity)
+    return scores
 
 
 @pytest.mark.parametrize("neighbors", [None, 1, 3, 100])
@@ -99,7 +99,7 @@ def naive_item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.f
     n_users, n_items = x.shape
     each = np.maximum(x.sum(axis=1), 1)
     weight = np.log(1 + n_items / each) / np.log(1 + n_items) if config.idf else np.ones(n_users)
-    found = np.zeros_like(x)
+    scores = np.zeros_like(x)
     for i in range(n_items):
         similar = {}
         for j in range(n_items):
@@ -107,9 +107,9 @@ def naive_item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.f
             if j != i and a @ b > 0:
                 similar[j] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b) + config.shrinkage)
         for j in sorted(similar, key=lambda j: (-np.float32(similar[j]), j))[: config.neighbors]:
-            found[:, i] += x[:, j] * similar[j]
-        found[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
-    return found
+            scores[:, i] += x[:, j] * similar[j]
+        scores[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
+    return scores
 
 
 @pytest.mark.parametrize("neighbors", [None, 1, 3, 100])
@@ -141,8 +141,8 @@ def test_a_cosine_of_items_by_hand() -> None:
 def test_neighbors_are_those_of_the_scored_item() -> None:
     """Item 2's only user also has item 0, whose nearest is item 1: item 2 still hears of item 0."""
     data = of_rows([[0, 1], [0, 1], [0, 1], [0, 2], [0]], 3)
-    found = item_scores(data, ItemKNNConfig(neighbors=1, idf=False, shrinkage=0, popularity_weight=0))
-    assert found[4].tolist() == pytest.approx([0, 3 / sqrt(15), 1 / sqrt(5)])
+    scores = item_scores(data, ItemKNNConfig(neighbors=1, idf=False, shrinkage=0, popularity_weight=0))
+    assert scores[4].tolist() == pytest.approx([0, 3 / sqrt(15), 1 / sqrt(5)])
 
 
 def test_behaviors_inform_each_other_about_items() -> None:

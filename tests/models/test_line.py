@@ -78,10 +78,10 @@ def test_a_step_is_the_loss_of_its_links_and_of_ranking(order: Order) -> None:
     for each in (network, alone, loss):
         torch.autograd.backward(each)
     of_ranking, ours = (torch.zeros(N_USERS, 6) for _ in range(2))
-    for owner, found in ((ranking, of_ranking), (method, ours)):
+    for owner, gradient in ((ranking, of_ranking), (method, ours)):
         (touched,) = (each for each in owner.tables._touched if each.table == "users")
         assert touched.values.grad is not None
-        found[touched.rows] = touched.values.grad
+        gradient[touched.rows] = touched.values.grad
     torch.testing.assert_close(ours, not_none(users.grad) + 0.7 * of_ranking)
 
 

@@ -94,28 +94,28 @@ def test_a_step_on_the_gpu_is_a_plain_step(
     name: str, message: str, is_small: bool, interpreted: pytest.MonkeyPatch
 ) -> None:
     kind = KINDS[name]
-    there = make(kind, GPU, message=message)
-    assert there.neighborhoods.device_sampler is not None
-    assert there.neighborhoods.device_sampler.is_small
-    there.neighborhoods.device_sampler.is_small = is_small  # larger networks have rows for some users alone
+    on_gpu = make(kind, GPU, message=message)
+    assert on_gpu.neighborhoods.device_sampler is not None
+    assert on_gpu.neighborhoods.device_sampler.is_small
+    on_gpu.neighborhoods.device_sampler.is_small = is_small  # larger networks have rows for some users alone
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message)
-    assert there.is_capturable
+    assert on_gpu.is_capturable
     assert not plain.is_capturable
     for step in range(2):
         interpreted.setattr(backend, "is_gpu", lambda _: True)
-        turn = turn_of(there, 0, step)
-        batch = on_host(there, turn)
-        ours = there.loss(turn)
-        there.update(ours)
+        turn = turn_of(on_gpu, 0, step)
+        batch = on_host(on_gpu, turn)
+        ours = on_gpu.loss(turn)
+        on_gpu.update(ours)
         interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
         wanted = plain.loss(batch)
         plain.update(wanted)
         assert ours.examples == wanted.examples
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(ours.per_behavior.cpu(), wanted.per_behavior, rtol=1e-5, atol=1e-6)
-    assert not {"_sampler", "_neighbors"} & {*vars(there.items), *vars(there.neighborhoods)}  # the host draws nothing
-    for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
+    assert not {"_sampler", "_neighbors"} & {*vars(on_gpu.items), *vars(on_gpu.neighborhoods)}  # the host draws nothing
+    for own, other in ((plain.learned(), on_gpu.learned()), (plain.memory(), on_gpu.memory())):
         assert own.keys() == other.keys()
         for name, value in own.items():
             torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
@@ -126,21 +126,21 @@ def test_a_step_on_the_gpu_is_a_plain_step(
 def test_a_step_drawn_on_the_host_is_a_plain_step_too(
     kind: type[MCNE], message: str, interpreted: pytest.MonkeyPatch
 ) -> None:
-    there = make(kind, GPU, message=message, l2_form="parameters")
+    on_gpu = make(kind, GPU, message=message, l2_form="parameters")
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message, l2_form="parameters")
     for step in range(2):
         interpreted.setattr(backend, "is_gpu", lambda _: True)
-        batch = there.prepare(0, step)
+        batch = on_gpu.prepare(0, step)
         assert isinstance(batch, Batch)
         assert all(hop.by_sender is not None for hop in batch.hops)
-        ours = there.loss(batch)
-        there.update(ours)
+        ours = on_gpu.loss(batch)
+        on_gpu.update(ours)
         interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
         wanted = plain.loss(plain.prepare(0, step))
         plain.update(wanted)
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
-    for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
+    for own, other in ((plain.learned(), on_gpu.learned()), (plain.memory(), on_gpu.memory())):
         assert own.keys() == other.keys()
         for name, value in own.items():
             torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
@@ -151,12 +151,12 @@ def test_a_step_drawn_on_the_host_is_a_plain_step_too(
 def test_all_users_hear_all_neighbors_as_on_the_cpu(
     message: str, weighted: bool, interpreted: pytest.MonkeyPatch
 ) -> None:
-    there = make(MCNE, GPU, message=message, weighted_neighbors=weighted)
-    found = there.levels()
-    assert all(torch.equal(*both) for both in zip(found, there.levels(), strict=True))
+    on_gpu = make(MCNE, GPU, message=message, weighted_neighbors=weighted)
+    levels = on_gpu.levels()
+    assert all(torch.equal(*both) for both in zip(levels, on_gpu.levels(), strict=True))
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     wanted = make(MCNE, CPU, message=message, weighted_neighbors=weighted).levels()
-    for own, other in zip(found, wanted, strict=True):
+    for own, other in zip(levels, wanted, strict=True):
         torch.testing.assert_close(own.cpu(), other, rtol=1e-5, atol=1e-5 * other.abs().max().item())
 
 

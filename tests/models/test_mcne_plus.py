@@ -73,13 +73,13 @@ def test_users_start_from_what_their_attributes_add_up_to(initial: str) -> None:
     method = make(initial=initial)
     weights = method.network.get_parameter("attributes")
     users = torch.tensor([6, 2, 3, 0])
-    found = method.initial(users)
+    vectors = method.initial(users)
     free = method.tables.tables["users"] if initial == "both" else torch.zeros(8, 5)
     expected = torch.stack([free[user] + naive_start(weights, user) for user in users.tolist()])
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(vectors, expected)
     torch.testing.assert_close(method.all_initial()[users], expected.detach())
     chance = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 5)))
-    (gradient,) = torch.autograd.grad((found * chance).sum(), weights)
+    (gradient,) = torch.autograd.grad((vectors * chance).sum(), weights)
     (slow,) = torch.autograd.grad((expected * chance).sum(), weights)
     torch.testing.assert_close(gradient, slow)
 
@@ -166,14 +166,14 @@ def test_threads_change_no_byte() -> None:
         "half": Attribute(np.arange(3000, dtype=np.int32) % 2, Ids(["a", "b"])),
     }
     training = TrainingData.of(replace(data, attributes=facts), random_split(data, seed=0))
-    found, before = [], torch.get_num_threads()
+    outputs, before = [], torch.get_num_threads()
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
         method = MCNEPlus(training, MCNEPlusConfig(batch_size=1024), seed=0, device=CPU)
         method.update(method.loss(method.prepare(0, 0)))
-        found.append(method.network.get_parameter("attributes").detach().numpy().tobytes())
+        outputs.append(method.network.get_parameter("attributes").detach().numpy().tobytes())
     torch.set_num_threads(before)
-    assert len(set(found)) == 1
+    assert len(set(outputs)) == 1
 
 
 def test_settings() -> None:

@@ -62,12 +62,12 @@ def gradients(method: Node2vec, batch: NetworkBatch[Walks]) -> tuple[Tensor, dic
     """The loss, and by table the gradient of its rows in the step, all other rows 0."""
     loss = method.loss(batch).total
     torch.autograd.backward(loss)
-    found = {name: torch.zeros_like(table) for name, table in method.tables.tables.items()}
+    by_table = {name: torch.zeros_like(table) for name, table in method.tables.tables.items()}
     for touched in method.tables._touched:
         if touched.values.grad is not None:
-            found[touched.table][touched.rows] += touched.values.grad
+            by_table[touched.table][touched.rows] += touched.values.grad
     method.tables.forget()
-    return loss.detach(), found
+    return loss.detach(), by_table
 
 
 def test_network_and_ranking_add_up_as_their_settings_say() -> None:
@@ -76,16 +76,16 @@ def test_network_and_ranking_add_up_as_their_settings_say() -> None:
     plain, ranking = make(), make(with_ranking(CONFIG, network_weight=0.0, beta=1.0))
     for method in (plain, ranking):
         method.load(both.learned())
-    total, found = gradients(both, both.prepare(2, 1))
+    total, by_both = gradients(both, both.prepare(2, 1))
     with_network, by_network = gradients(plain, plain.prepare(2, 1))
     alone, by_ranking = gradients(ranking, ranking.prepare(2, 1))
     assert total.item() == pytest.approx((0.3 * (with_network - alone) + alone).item(), rel=1e-5)
-    torch.testing.assert_close(found["users"], 0.3 * by_network["users"] + 0.7 * by_ranking["users"])
-    torch.testing.assert_close(found["contexts"], 0.3 * by_network["contexts"])
+    torch.testing.assert_close(by_both["users"], 0.3 * by_network["users"] + 0.7 * by_ranking["users"])
+    torch.testing.assert_close(by_both["contexts"], 0.3 * by_network["contexts"])
     assert by_network["users"].abs().max() > 1e-4 < by_ranking["users"].abs().max()
     for table in ("items.0", "items.1", "bias.0", "bias.1"):
-        torch.testing.assert_close(found[table], by_ranking[table])
-        torch.testing.assert_close(found[table], by_network[table])
+        torch.testing.assert_close(by_both[table], by_ranking[table])
+        torch.testing.assert_close(by_both[table], by_network[table])
 
 
 def test_a_step_is_the_double_loop_over_its_walks() -> None:
@@ -110,7 +110,7 @@ def test_a_step_is_the_double_loop_over_its_walks() -> None:
     walked = batch.users[batch.drawn.center].numpy()
     assert np.array_equal(walked, batch.drawn.contexts[batch.drawn.context].numpy())
     graph = method.data.graph
-    assert all(there in graph.neighbors(here) for walk in walked for here, there in pairwise(walk))
+    assert all(target in graph.neighbors(here) for walk in walked for here, target in pairwise(walk))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -170,10 +170,10 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
     tables = [nodes, added] if bias else [nodes]
     gradients = torch.autograd.grad(expected, [*parameters, *tables])
     torch.autograd.backward(ours.total)
-    found = [each.grad for each in parameters]
+    computed = [each.grad for each in parameters]
     for table, rows, touched in zip(tables, (batch.nodes, seeds), method.tables.touched(), strict=False):
-        found.append(torch.zeros_like(table).index_add(0, rows, not_none(touched.grad)))
-    for mine, naive in zip(found, gradients, strict=True):
+        computed.append(torch.zeros_like(table).index_add(0, rows, not_none(touched.grad)))
+    for mine, naive in zip(computed, gradients, strict=True):
         torch.testing.assert_close(mine, naive, rtol=1e-8, atol=1e-12)
         assert naive.abs().max() > 0
 

@@ -36,18 +36,18 @@ def without_links() -> Graph:
 @pytest.mark.parametrize("method", METHODS)
 def test_who_needs_links_is_refused_without(method: str) -> None:
     assert refusal(method, NETWORK, is_alone=False) is None
-    said = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
-    assert (said is not None) == (method in NEEDS["links"])
-    if said:
-        assert said.startswith(f"{method} learns from links, and {NETWORK.name} has none")
+    text = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
+    assert (text is not None) == (method in NEEDS["links"])
+    if text:
+        assert text.startswith(f"{method} learns from links, and {NETWORK.name} has none")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
-    said = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
-    assert (said is not None) == (method in NEEDS["attributes"])
-    if said:
-        assert said.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
+    text = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
+    assert (text is not None) == (method in NEEDS["attributes"])
+    if text:
+        assert text.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
 
 
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
