@@ -103,8 +103,8 @@ def test_masks_are_those_of_plot_masks_as_json(page: ReportReader, plain: Path) 
         ("Jaccard", "jaccard"),
         ("p after Holm", "holm_p"),
     ):
-        found = {name: cell.numbers[0][0] for name, cell in shared.column(head).items()}
-        assert found == {f"{pair['first']} and {pair['second']}": pair[key] for pair in pairs}
+        shown = {name: cell.numbers[0][0] for name, cell in shared.column(head).items()}
+        assert shown == {f"{pair['first']} and {pair['second']}": pair[key] for pair in pairs}
 
 
 def test_metrics_are_those_of_evaluate_as_json(page: ReportReader, plain: Path) -> None:
@@ -144,8 +144,8 @@ def test_a_sweep_is_shown_on_the_page_of_a_run(plain: Path, tmp_path: Path) -> N
     asked = Sweep.of_pairs("userknn", ["popularity_weight=0,0.5"], repetitions=1, split="random")
     comparison = Comparison.open(asked.plan(), network, tmp_path / "sweep", kind=Kind.sweep)
     comparison.run(jobs=1, device="cpu", say=lambda _line: None)
-    found = collect(asked, comparison, None)
-    write(found, tmp_path / "sweep")
+    numbers = collect(asked, comparison, None)
+    write(numbers, tmp_path / "sweep")
     report = report_of_run(Run.open(plain / "mcne"), with_map=False, sweeps=[tmp_path / "sweep"])
     page = checked_page(report.html())
     table = page.tables["popularity_weight: test part, mean over behaviors ± standard deviation, percent"]
@@ -161,11 +161,11 @@ def test_every_metric_of_the_run_is_there(page: ReportReader, plain: Path) -> No
     run = Run.open(plain / "mcne")
     summary = evaluate(run.embeddings, *run.data()).summary()
     rows = page.tables["Every metric of mcne, test part"].rows[1:]
-    found = {(row[0].text, row[2].text): [cell.numbers[0] for cell in row[3:]] for row in rows}
+    shown = {(row[0].text, row[2].text): [cell.numbers[0] for cell in row[3:]] for row in rows}
     for place, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
         for cutoff in (5, 10, 20):
             values = [means[f"{metric}@{cutoff}"] for metric in TITLES]
-            assert found[place, f"@{cutoff}"] == [(value, f"{100 * value:.2f}") for value in values]
+            assert shown[place, f"@{cutoff}"] == [(value, f"{100 * value:.2f}") for value in values]
 
 
 def test_the_data_card_says_what_describe_finds(page: ReportReader, plain: Path) -> None:
@@ -339,14 +339,14 @@ def test_the_card_says_what_was_added_later_and_what_was_not_validated(plain: Pa
     result = json.loads((tmp_path / "mcne" / "result.json").read_text())
     (tmp_path / "mcne" / "result.json").write_text(json.dumps(result | {"ndcg@5": None}))
     run = Run.open(tmp_path / "mcne")
-    said = ReportReader(model_card(run, run.embeddings, None)).text
-    assert "Nobody had validation records, so the last of 3 epochs was kept." in said
-    assert "was the best by" not in said
+    text = ReportReader(model_card(run, run.embeddings, None)).text
+    assert "Nobody had validation records, so the last of 3 epochs was kept." in text
+    assert "was the best by" not in text
     added = replace(run, spec=replace(run.spec, method=TRANSFER))
-    said = ReportReader(model_card(added, run.embeddings, None)).text
-    assert "a behavior that was added later" in said
-    assert "alike on one behavior or on all" in said
-    assert "compared with" not in said
+    text = ReportReader(model_card(added, run.embeddings, None)).text
+    assert "a behavior that was added later" in text
+    assert "alike on one behavior or on all" in text
+    assert "compared with" not in text
 
 
 def test_a_page_that_would_be_too_large_is_not_written(
@@ -386,19 +386,19 @@ def test_a_caption_tells_of_letters_that_no_font_has(monkeypatch: pytest.MonkeyP
         figure.suptitle("\u97f3")
         return figure
 
-    said = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", draw), "About it.")).text
-    assert said.startswith("About it. Boxes in the figure stand for letters that no font had")
-    assert "\u97f3" in said
+    text = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", draw), "About it.")).text
+    assert text.startswith("About it. Boxes in the figure stand for letters that no font had")
+    assert "\u97f3" in text
 
 
 def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
     """Two users with 0 and 1: a resample is 0 or 1 with chance 1/4 each. Users who are alike leave no doubt."""
     unsure = BehaviorScores(np.array([0, 1], dtype=np.int32), np.full(2, 0.5), np.array([0.0, 1.0]))
     sure = replace(unsure, scores=np.full(2, 0.25))
-    found = intervals(
+    resampled = intervals(
         {"unsure": UserScores(("", "", ""), {"b": unsure}), "sure": UserScores(("", "", ""), {"b": sure})}
     )
-    one, other = found["unsure"].overall, found["sure"].behaviors["b"]
+    one, other = resampled["unsure"].overall, resampled["sure"].behaviors["b"]
     assert (one.difference, one.low, one.high) == (0.5, 0.0, 1.0)
     assert (other.difference, other.low, other.high) == (0.25, 0.25, 0.25)
     assert intervals({"none": UserScores(("", "", ""), {})}) == {}
@@ -451,8 +451,8 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
 @pytest.mark.usefixtures("sketched")
 def test_a_kept_map_is_drawn_and_one_of_other_vectors_refused(plain: Path, evil: Path, tmp_path: Path) -> None:
     run, other = Run.open(plain / "mcne"), Run.open(evil / "mcne")
-    found = map_of(run)
-    (tmp_path / "map.json").write_text(json.dumps(found.to_json()))
+    computed = map_of(run)
+    (tmp_path / "map.json").write_text(json.dumps(computed.to_json()))
     report = report_of_run(run, kept_map=tmp_path / "map.json")
     page = checked_page(report.html())
     assert "map" in [drawing.name for drawing in report.drawings]
