@@ -385,9 +385,9 @@ LARGEST = 2**64 - 1
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 100_000])
 def test_random_keys(size: int) -> None:
     keys = Stream(size, "keys").bits(size)
-    found = stable_order(keys)
-    assert found.dtype == np.int64
-    assert np.array_equal(found, np.argsort(keys, kind="stable"))
+    order = stable_order(keys)
+    assert order.dtype == np.int64
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
 
 
 @given(st.lists(st.sampled_from([0, 1, 2**32, 2**63 - 1, 2**63, LARGEST - 1, LARGEST])))
