@@ -36,8 +36,8 @@ def opened(plan: Path, data: Path, out: Path, *only: str) -> Comparison:
 
 
 def run(comparison: Comparison, *, jobs: int = 1) -> tuple[dict[str, str], list[str]]:
-    said: list[str] = []
-    return comparison.run(jobs=jobs, device="cpu", say=said.append), said
+    messages: list[str] = []
+    return comparison.run(jobs=jobs, device="cpu", say=messages.append), messages
 
 
 def nothing() -> None:

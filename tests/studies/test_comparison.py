@@ -65,8 +65,8 @@ def test_the_best_on_validation_is_chosen_and_then_fixed(finished: Comparison) -
 
 def test_the_search_never_sees_the_test_part(finished: Comparison) -> None:
     for cell in finished.search_cells():
-        found = read_result(finished.directory(cell))
-        assert not {"test", "slices", "coverage"} & set(found)
+        result = read_result(finished.directory(cell))
+        assert not {"test", "slices", "coverage"} & set(result)
         assert {path.name for path in finished.directory(cell).iterdir()} == {"cell.json"}
 
 
@@ -88,8 +88,8 @@ def test_a_cell_holds_what_its_run_evaluates_to(finished: Comparison, tmp_path: 
     assert kept["spec"]["config"]["learning_rate"] > 0  # which nobody gave
     for protocol in ("sampled", "full"):
         expected = evaluate(again.scorer(finished.dataset, split), finished.dataset, split, protocol=protocol)
-        found = read_evaluation(finished.directory(cell), protocol, finished.dataset)
-        assert found.summary() == expected.summary()
+        stored = read_evaluation(finished.directory(cell), protocol, finished.dataset)
+        assert stored.summary() == expected.summary()
         assert kept["test"][protocol] == expected.summary()
 
 
@@ -122,9 +122,9 @@ def test_an_interrupted_comparison_goes_on(
     with pytest.raises(KeyboardInterrupt):
         run(comparison)
     monkeypatch.undo()
-    failed, said = run(opened(plan, data, tmp_path / "out"))
+    failed, messages = run(opened(plan, data, tmp_path / "out"))
     assert failed == {}
-    assert said[0] == "search: 3 of 4 cells are done"
+    assert messages[0] == "search: 3 of 4 cells are done"
     for cell in finished.final_cells():
         ours, theirs = (read_result(each.directory(cell)) for each in (comparison, finished))
         assert ours["test"] == theirs["test"]
@@ -152,12 +152,12 @@ def test_a_search_with_a_failure_is_undecided(
 
     monkeypatch.setattr(module, "run_cell", failing)
     comparison = opened(plan, data, tmp_path / "out")
-    failed, said = run(comparison)
+    failed, messages = run(comparison)
     assert list(failed.values()) == ["no memory"]
     assert list(comparison.choose()) == ["popularity"]
     assert json.loads((tmp_path / "out" / "failed.json").read_text()) == failed
     lacks = "undecided: 1 of 4 configurations not finished, 1 failed (no memory)"
-    assert f"bpr: {lacks}; its repetitions wait" in said
+    assert f"bpr: {lacks}; its repetitions wait" in messages
     assert [row.name for row in summarize(comparison).rows] == ["popularity"]
     last = tables(summarize(comparison))[-1]
     assert (last.title, last.rows) == ("Not finished", (("bpr", lacks),))
@@ -185,9 +185,9 @@ def test_a_divergence_is_an_outcome_of_the_search(
 ) -> None:
     tried = diverging(monkeypatch, ("joint", 0))
     comparison = opened(plan, data, tmp_path / "out")
-    failed, said = run(comparison)
+    failed, messages = run(comparison)
     assert failed == {}
-    assert sum("joint, diverged: the loss of Books is not finite" in line for line in said) == 2
+    assert sum("joint, diverged: the loss of Books is not finite" in line for line in messages) == 2
     assert comparison.choose()["bpr"].mode == "separate"
     costs = next(table for table in tables(summarize(comparison)) if table.title == "Costs and choices")
     assert costs.rows[1][costs.header.index("searched")] == "4, 2 diverged"
@@ -257,10 +257,10 @@ def test_a_cell_that_another_process_trains_is_awaited(
     other.start()
     begun.wait()
     monkeypatch.setattr(Training, "run", lambda *_, **__: pytest.fail("trained here"))
-    failed, said = run(copied)
+    failed, messages = run(copied)
     other.join()
     assert failed == {}
-    assert said[:2] == ["search: 3 of 4 cells are done", "another process has 1 cells under way; waiting for them"]
+    assert messages[:2] == ["search: 3 of 4 cells are done", "another process has 1 cells under way; waiting for them"]
     assert summarize(copied).unfinished == {}
 
 
@@ -277,10 +277,10 @@ def test_a_cell_that_another_process_gives_up_is_trained_here(copied: Comparison
     other = threading.Thread(target=elsewhere)
     other.start()
     begun.wait()
-    failed, said = run(copied)
+    failed, messages = run(copied)
     other.join()
     assert failed == {}
-    assert any(line.startswith(f"1/1 {cell.name}: ") for line in said)
+    assert any(line.startswith(f"1/1 {cell.name}: ") for line in messages)
 
 
 def test_a_cell_that_was_done_meanwhile_is_not_done_again(copied: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,9 +295,9 @@ def test_two_commands_in_one_place_share_the_work(plan: Path, data: Path, tmp_pa
         subprocess.Popen([*map(str, command), "--jobs", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=200) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    done = [match for out, _ in said for match in re.findall(r"^\d/\d (\S+): \w+, .*validation", out, re.MULTILINE)]
+    outputs = [process.communicate(timeout=200) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    done = [match for out, _ in outputs for match in re.findall(r"^\d/\d (\S+): \w+, .*validation", out, re.MULTILINE)]
     assert len(set(done)) == 8
     comparison = opened(plan, data, tmp_path / "out")
     assert summarize(comparison).unfinished == {}

@@ -33,9 +33,9 @@ def table_of(comparison: Comparison, title: str) -> Table:
 def test_means_and_spreads_are_those_of_the_repetitions(finished: Comparison) -> None:
     row = row_of(finished, "bpr")
     values = [result["test"]["sampled"]["behaviors"]["Books"]["recall@5"] for result in row.results]
-    found = row.metric("sampled", "Books", "recall@5")
-    assert found is not None
-    assert (found.mean, found.sd) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
+    spread = row.metric("sampled", "Books", "recall@5")
+    assert spread is not None
+    assert (spread.mean, spread.sd) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
     assert Spread.of([None, 0.5]) == Spread(0.5, None)
     assert Spread.of([]) is None
 
@@ -54,10 +54,10 @@ def test_tables_say_what_the_cells_hold(finished: Comparison, tmp_path: Path) ->
     assert len(titles) == len(set(titles)) == 11
     assert page.count("<section>") == 11
     assert "http" not in page
-    found = row_of(finished, "bpr").metric("sampled", None, "recall@5")
-    assert found is not None
+    spread = row_of(finished, "bpr").metric("sampled", None, "recall@5")
+    assert spread is not None
     (expected,) = table_of(finished, "Beside the figures that the plan expects").rows
-    assert (expected[1], expected[3]) == ("9.0", f"{100 * found.mean - 9:+.1f}")
+    assert (expected[1], expected[3]) == ("9.0", f"{100 * spread.mean - 9:+.1f}")
     users = pq.read_table(paths[3])
     assert set(users["method"].to_pylist()) == {"popularity", "bpr"}
     mine = users.filter((pc.field("method") == "bpr") & (pc.field("behavior") == "Books"))
@@ -78,10 +78,10 @@ def test_the_papers_numbers_stand_beside_both_readings_of_each_metric(finished: 
     )
     readings = {"recall@5": 10.0, "pooled_recall@5": 10.0, "hits_ideal_ndcg@5": 12.5, "ndcg@5": 12.5}
     for gap, (metric, printed) in zip(gaps, readings.items(), strict=True):
-        found = row_of(finished, "bpr").metric("sampled", "Books", metric)
-        assert found is not None
-        assert cells[metric] == f"{100 * found.mean:.1f} ± {100 * not_none(found.sd):.1f}"
-        assert gap == f"{100 * found.mean - printed:+.1f}"
+        spread = row_of(finished, "bpr").metric("sampled", "Books", metric)
+        assert spread is not None
+        assert cells[metric] == f"{100 * spread.mean:.1f} ± {100 * not_none(spread.sd):.1f}"
+        assert gap == f"{100 * spread.mean - printed:+.1f}"
     assert cells["recall@5"] != cells["pooled_recall@5"]
 
 

@@ -86,10 +86,10 @@ def test_content_shows_what_was_not_kept(
 
 def test_what_is_there_is_named(tmp_path: Path) -> None:
     out = holding(tmp_path / "out", *"gfedcba")
-    said = "is not empty and is not a sweep (a, b, c, d, e, … 2 more); choose an empty directory or another --out"
+    message = "is not empty and is not a sweep (a, b, c, d, e, … 2 more); choose an empty directory or another --out"
     with pytest.raises(UsageError) as error:
         check_kind(out, Kind.sweep)
-    assert str(error.value) == f"{out}: {said}"
+    assert str(error.value) == f"{out}: {message}"
     with pytest.raises(UsageError, match="out/a: is a file, and a sweep needs a directory; choose another --out"):
         check_kind(out / "a", Kind.sweep)
     check_kind(tmp_path / "nothing there", Kind.sweep)

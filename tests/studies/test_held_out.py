@@ -56,9 +56,9 @@ def test_parts_are_those_of_the_random_split(data: SocialDataset, held: HeldOut)
     for k in range(2):
         known = set(held.kept.behaviors[k].items)
         for part in (TRAIN, VALIDATION, TEST):
-            there = records(data, k, split.parts[k] == part)
-            assert records(held.kept, k, held.kept_split.parts[k] == part) == {p for p in there if p[0] in kept}
-            mine = {pair for pair in there if pair[0] in asked and pair[1] in known}
+            part_pairs = records(data, k, split.parts[k] == part)
+            assert records(held.kept, k, held.kept_split.parts[k] == part) == {p for p in part_pairs if p[0] in kept}
+            mine = {pair for pair in part_pairs if pair[0] in asked and pair[1] in known}
             rated = records(held.whole, k, held.random.parts[k] == part)
             assert {pair for pair in rated if pair[0] in asked} == mine
             if part == TEST:

@@ -138,8 +138,8 @@ def test_new_users_are_served_better_than_by_popularity(seed: int, tmp_path: Pat
     """From friends and history by far; from either alone too."""
     dataset, _ = generate(SyntheticConfig(users=1000, seed=seed))
     trial = Trial("mcne", SETTINGS["mcne"])
-    found = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
-    ndcg = {way: found[way]["ndcg@5"]["mean"] for way in found}
+    means = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
+    ndcg = {way: means[way]["ndcg@5"]["mean"] for way in means}
     assert ndcg["friends and history"] >= 1.5 * ndcg["popularity"]
     assert ndcg["history"] > ndcg["popularity"]
     assert ndcg["friends"] > ndcg["popularity"]
@@ -151,7 +151,7 @@ def test_attributes_serve_users_of_whom_nothing_else_is_told(initial: str, tmp_p
     """By far better than popularity does; all that is told together does better than friends or attributes alone."""
     dataset, _ = generate(SyntheticConfig(users=1000, attributes=96))
     trial = Trial("mcne-plus", {**SETTINGS["mcne"], "epochs": 40, "initial": initial})
-    found = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
-    ndcg = {way: found[way]["ndcg@5"]["mean"] for way in found}
+    means = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
+    ndcg = {way: means[way]["ndcg@5"]["mean"] for way in means}
     assert ndcg["attributes"] >= 1.5 * ndcg["popularity"]
     assert ndcg["all three"] > max(ndcg["friends"], ndcg["attributes"])

@@ -110,15 +110,15 @@ def test_a_plan_without_methods_is_refused(plan: Path) -> None:
 
 
 def test_candidates_are_every_mode_with_every_combination(plan: Path) -> None:
-    found = Plan.read(plan).candidates
-    assert [(c.mode, c.given["l2"]) for c in found["bpr"]] == [
+    candidates = Plan.read(plan).candidates
+    assert [(c.mode, c.given["l2"]) for c in candidates["bpr"]] == [
         ("joint", 0.02),
         ("joint", 0.1),
         ("separate", 0.02),
         ("separate", 0.1),
     ]
-    assert all(c.given["epochs"] == 2 and c.given["width"] == 4 for c in found["bpr"])
-    assert len(found["popularity"]) == 1
+    assert all(c.given["epochs"] == 2 and c.given["width"] == 4 for c in candidates["bpr"])
+    assert len(candidates["popularity"]) == 1
 
 
 def test_a_plan_extends_another(plan: Path) -> None:
@@ -149,9 +149,9 @@ OF_TABLES = set(registry.METHODS) - MASKS - {"mcne-plus"}  # which needs attribu
 
 
 def test_the_plans_of_the_project_are_sound() -> None:
-    found = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
-    assert len(found) == 4
-    for path in found:
+    paths = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+    assert len(paths) == 4
+    for path in paths:
         made = Plan.read(path)
         assert str(path.relative_to(path.parents[1])) in made.command
         assert all(len(candidates) in (1, made.search) for candidates in made.candidates.values()), path
@@ -214,8 +214,8 @@ def test_a_changed_default_is_another_cell(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_does_not_decide_the_result_is_no_part_of_the_name() -> None:
-    said = {"epochs": 2, "patience": 10, "workers": 2, "checkpoint_seconds": 1.0, "l2": BPRConfig().l2}
-    same = replace(CELL, candidate=Candidate("bpr", "joint", said), protocols=("full", "sampled"))
+    settings = {"epochs": 2, "patience": 10, "workers": 2, "checkpoint_seconds": 1.0, "l2": BPRConfig().l2}
+    same = replace(CELL, candidate=Candidate("bpr", "joint", settings), protocols=("full", "sampled"))
     assert same.name == CELL.name
     assert CELL.name.startswith("bpr-r0-")
 

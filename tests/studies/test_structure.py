@@ -49,12 +49,12 @@ def study(data: SocialDataset, out: Path, *methods: str, repetitions: int = 1, s
 
 
 def finish(asked: StructureStudy) -> tuple[dict[str, Any], list[str]]:
-    said: list[str] = []
+    messages: list[str] = []
     asked.open()
-    asked.run(device="cpu", say=said.append)
-    found = collect(asked.dataset, asked.out)
-    write(found, asked.out)
-    return found, said
+    asked.run(device="cpu", say=messages.append)
+    table = collect(asked.dataset, asked.out)
+    write(table, asked.out)
+    return table, messages
 
 
 def test_a_repetition_is_the_same_data_without_the_links(data: SocialDataset) -> None:
@@ -90,23 +90,23 @@ def test_poisoned_held_out_links_change_no_trained_byte(method: str, data: Socia
 
 def test_a_study_from_beginning_to_end(data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    found, said = finish(study(data, out, "mcne", "line", repetitions=2))
-    assert [line.split(":")[0] for line in said if "," in line.split(":")[0]] == [
+    table, messages = finish(study(data, out, "mcne", "line", repetitions=2))
+    assert [line.split(":")[0] for line in messages if "," in line.split(":")[0]] == [
         "1/4 mcne, repetition 0", "2/4 line, repetition 0", "3/4 mcne, repetition 1", "4/4 line, repetition 1",
     ]  # fmt: skip
-    rows = [(row["method"], row["behavior"], row["similarity"]) for row in found["rows"]]
+    rows = [(row["method"], row["behavior"], row["similarity"]) for row in table["rows"]]
     assert rows[:3] == [("degree product", None, None), ("common friends", None, None), ("Adamic–Adar", None, None)]
     assert rows[3:] == [
         *(("mcne", b, s) for b in (None, "Books", "Movies") for s in ("inner product", "cosine")),
         *(("line", None, s) for s in ("inner product", "cosine")),
     ]
-    for row in found["rows"]:
+    for row in table["rows"]:
         for kind in ("uniform", "degree"):
             spread = row[kind]["auc"]
             assert len(spread["values"]) == row["finished"] == 2
             assert spread["mean"] == pytest.approx(np.mean(spread["values"]))
             assert spread["sd"] == pytest.approx(np.std(spread["values"], ddof=1))
-    assert json.loads((out / "structure.json").read_text()) == json.loads(json.dumps(found))
+    assert json.loads((out / "structure.json").read_text()) == json.loads(json.dumps(table))
     assert not list(out.rglob("run")), "what was trained is removed once it is measured"
     before = {path: path.read_bytes() for path in sorted(out.rglob("*.json"))}
 
@@ -123,10 +123,10 @@ def test_a_study_from_beginning_to_end(data: SocialDataset, tmp_path: Path, monk
 
 def test_more_methods_and_repetitions_join(data: SocialDataset, tmp_path: Path) -> None:
     finish(study(data, tmp_path / "out", "line"))
-    found, _ = finish(study(data, tmp_path / "out", "bpr", repetitions=2))
-    assert {row["method"]: row["finished"] for row in found["rows"] if row["trained"]} == {"line": 1, "bpr": 2}
-    assert found["lacking"] == {"line": "1 not finished"}
-    text = page(found)
+    table, _ = finish(study(data, tmp_path / "out", "bpr", repetitions=2))
+    assert {row["method"]: row["finished"] for row in table["rows"] if row["trained"]} == {"line": 1, "bpr": 2}
+    assert table["lacking"] == {"line": "1 not finished"}
+    text = page(table)
     assert "line: 1 not finished" in text
     assert "users with as many friends" in text
 
@@ -161,18 +161,18 @@ def test_a_failure_leaves_the_others(data: SocialDataset, tmp_path: Path, monkey
         return train(self, path, resume=resume)
 
     monkeypatch.setattr(Training, "run", fail)
-    said: list[str] = []
-    assert list(map(str, asked.run(device="cpu", say=said.append).values())) == ["no memory"]
-    assert "1/2 bpr, repetition 0: failed: no memory" in said
+    messages: list[str] = []
+    assert list(map(str, asked.run(device="cpu", say=messages.append).values())) == ["no memory"]
+    assert "1/2 bpr, repetition 0: failed: no memory" in messages
     assert collect(data, asked.out)["lacking"] == {"bpr": "1 not finished"}
 
 
 def test_divergence_is_a_result(data: SocialDataset, tmp_path: Path) -> None:
     wild = StructureStudy(data, tmp_path / "out", 0.1, 1, {"bpr": {"learning_rate": 1e30, "width": 8, "epochs": 3}})
-    found, said = finish(wild)
-    assert "diverged" in found["lacking"]["bpr"]
-    assert "diverged" in said[-1]
-    assert all(not row["trained"] for row in found["rows"])
+    table, messages = finish(wild)
+    assert "diverged" in table["lacking"]["bpr"]
+    assert "diverged" in messages[-1]
+    assert all(not row["trained"] for row in table["rows"])
 
 
 def test_vectors_that_know_the_links_score_best(data: SocialDataset, tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_links_are_learned_where_there_is_something_to_learn(data: SocialDataset
     same = group[low] == group[high]
     graph = undirected(data.n_users, low[same].astype(np.int32), high[same].astype(np.int32))[0]
     given = {"width": 32, "epochs": 120, "patience": 120}
-    found, _ = finish(StructureStudy(dataclasses.replace(data, graph=graph), tmp_path / "out", 0.1, 1, {"line": given}))
-    told = {(row["method"], row["similarity"]): row["degree"]["auc"]["mean"] for row in found["rows"]}
+    table, _ = finish(StructureStudy(dataclasses.replace(data, graph=graph), tmp_path / "out", 0.1, 1, {"line": given}))
+    told = {(row["method"], row["similarity"]): row["degree"]["auc"]["mean"] for row in table["rows"]}
     assert told["common friends", None] > 0.99
     assert told["line", "inner product"] > 0.9
     assert told["line", "cosine"] > 0.9
@@ -247,11 +247,11 @@ def test_mistakes_are_told_before_anything_is_made(data: SocialDataset, tmp_path
 def test_what_is_held_out_is_told_where_it_is_less_than_asked_for(data: SocialDataset, tmp_path: Path) -> None:
     users = np.arange(data.n_users, dtype=np.int32)
     ring = dataclasses.replace(data, graph=undirected(data.n_users, users, np.roll(users, 1))[0])
-    found, said = finish(study(ring, tmp_path / "out", "bpr", share=0.9))
-    (count,) = found["held_out_links"]
-    assert found["links"] == 500 > 2 * count
-    assert f"{count} of 500 links held out" in said[0]
-    assert f"{count} of 500 links held out (a share of 0.9 was asked for" in page(found)
+    table, messages = finish(study(ring, tmp_path / "out", "bpr", share=0.9))
+    (count,) = table["held_out_links"]
+    assert table["links"] == 500 > 2 * count
+    assert f"{count} of 500 links held out" in messages[0]
+    assert f"{count} of 500 links held out (a share of 0.9 was asked for" in page(table)
 
 
 def test_the_page_tells_how_epochs_were_chosen(data: SocialDataset, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_the_papers_width_is_the_last_and_its_sample_that_of_every_layer() -> No
 
 
 @pytest.mark.parametrize(
-    ("pairs", "method", "said"),
+    ("pairs", "method", "message"),
     [
         (["l2=0.1"], "mcne", r"nothing to sweep in l2: two values or more .* as in --set final_width"),
         ([], "mcne", "nothing to sweep in no settings"),
@@ -98,8 +98,8 @@ def test_the_papers_width_is_the_last_and_its_sample_that_of_every_layer() -> No
         (["l2="], "bpr", "--set l2=: a setting with its values is needed"),
     ],
 )
-def test_refused_before_anything_is_trained(pairs: list[str], method: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_refused_before_anything_is_trained(pairs: list[str], method: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         asked(*pairs, method=method)
 
 
@@ -117,7 +117,7 @@ def test_a_file_tells_everything_and_the_command_line_replaces(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('method = "bpr"\nvalue = 1', r"unknown key 'value'; did you mean 'values'\?"),
         ('method = "bpr"\n[values]\nl2 = 0.1', "values.l2: 0.1 is float, a list is expected"),
@@ -126,26 +126,26 @@ def test_a_file_tells_everything_and_the_command_line_replaces(tmp_path: Path) -
         ('method = "bpr"\nrepetitions = 0\n[values]\nl2 = [0.1, 0.2]', "a whole number of 1 or more is needed"),
     ],
 )
-def test_a_file_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_wrong(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(text)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         Sweep.of_file(path, [])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('"l2=0.1"', '"l2=0.10"', r"unknown row of expected 'l2=0.10'; did you mean 'l2=0.1'\?"),
         ("[9.0, 7.5]", "[9.0]", r"expected.l2=0.1: \(9.0,\) is out of range; a list of two numbers is needed"),
         ("[8, 6]", "8", "expected.width=8: 8 is int, a list is expected"),
     ],
 )
-def test_expected_figures_need_a_row_and_two_numbers(old: str, new: str, said: str, tmp_path: Path) -> None:
+def test_expected_figures_need_a_row_and_two_numbers(old: str, new: str, message: str, tmp_path: Path) -> None:
     assert old in EXPECTED
     path = tmp_path / "sweep.toml"
     path.write_text(EXPECTED.replace(old, new))
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         Sweep.of_file(path, [])
     assert str(path) in str(refused.value)
 

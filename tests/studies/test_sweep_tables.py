@@ -30,10 +30,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(sweep: Sweep, data: Path, out: Path) -> tuple[Comparison, list[str]]:
-    comparison, said = Comparison.open(sweep.plan(), data, out), list[str]()
-    assert comparison.run(jobs=1, device="cpu", say=said.append) == {}
+    comparison, messages = Comparison.open(sweep.plan(), data, out), list[str]()
+    assert comparison.run(jobs=1, device="cpu", say=messages.append) == {}
     write(collect(sweep, comparison), out)
-    return comparison, said
+    return comparison, messages
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +52,17 @@ def cells(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_the_file_says_what_the_cells_say(finished: Comparison) -> None:
-    found, all_cells = json.loads((finished.out / "sweep.json").read_text()), cells(finished.out)
+    results, all_cells = json.loads((finished.out / "sweep.json").read_text()), cells(finished.out)
     assert len(all_cells) == 8
-    assert [curve["setting"] for curve in found["curves"]] == ["width", "l2"]
-    for curve in found["curves"]:
+    assert [curve["setting"] for curve in results["curves"]] == ["width", "l2"]
+    for curve in results["curves"]:
         for point in curve["points"]:
             mine = [each for each in all_cells.values() if each["spec"]["config"][curve["setting"]] == point["value"]]
             if curve["setting"] == "l2":
                 mine = [each for each in mine if each["spec"]["config"]["width"] not in (2, 4)]  # of the other curve
             assert sorted(point["cells"]) == sorted(each["cell"]["name"] for each in mine)
             assert (point["finished"], point["lacks"]) == (2, None)
-            for name in found["behaviors"]:
+            for name in results["behaviors"]:
                 for metric in ("recall@5", "ndcg@5"):
                     values = [each["test"]["sampled"]["behaviors"][name][metric] for each in mine]
                     assert_spread(point["behaviors"][name][metric], values)
@@ -71,11 +71,11 @@ def test_the_file_says_what_the_cells_say(finished: Comparison) -> None:
                 assert_spread(point[cost], [each[cost] for each in mine])
             assert 0 < point["epoch_seconds"]["mean"] < point["train_seconds"]["mean"]
             assert point["measured_on"] == ["cpu, one at a time"]
-    assert figures.read(finished.out) == found
+    assert figures.read(finished.out) == results
 
 
-def assert_spread(found: dict[str, float], values: list[float]) -> None:
-    assert found == pytest.approx({"mean": statistics.mean(values), "sd": statistics.stdev(values)})
+def assert_spread(spread: dict[str, float], values: list[float]) -> None:
+    assert spread == pytest.approx({"mean": statistics.mean(values), "sd": statistics.stdev(values)})
 
 
 def test_every_value_has_the_same_splits_and_seeds(finished: Comparison) -> None:
@@ -89,37 +89,37 @@ def test_a_wider_table_has_more_numbers(finished: Comparison) -> None:
 
 
 def test_the_page_has_every_value(finished: Comparison) -> None:
-    page, found = (finished.out / "sweep.md").read_text(), json.loads((finished.out / "sweep.json").read_text())
-    point = found["curves"][0]["points"][0]
+    page, results = (finished.out / "sweep.md").read_text(), json.loads((finished.out / "sweep.json").read_text())
+    point = results["curves"][0]["points"][0]
     recall = point["mean"]["recall@5"]
     assert f"{100 * recall['mean']:.1f} ± {100 * recall['sd']:.1f}" in page
     assert "### width" in page
     assert "### l2" in page
     assert "The paper: it rises." in page
     assert page.count("**") == 4  # of each setting, the value that validation would choose
-    for curve in found["curves"]:
+    for curve in results["curves"]:
         best = max(curve["points"], key=lambda each: each["validation"]["mean"])
         assert f"| **{best['value']}** |" in page
 
 
 def test_a_page_of_single_trainings_speaks_of_no_deviation(finished: Comparison) -> None:
-    found = json.loads((finished.out / "sweep.json").read_text())
-    assert "2 repetitions, split random" in page(found)
-    assert "mean ± standard deviation over repetitions, whose splits" in page(found)
-    alone = page(found | {"repetitions": 1})
+    results = json.loads((finished.out / "sweep.json").read_text())
+    assert "2 repetitions, split random" in page(results)
+    assert "mean ± standard deviation over repetitions, whose splits" in page(results)
+    alone = page(results | {"repetitions": 1})
     assert "1 repetition, split random" in alone
     assert "percent, of single trainings, whose splits" in alone
 
 
 def test_what_the_plan_expects_stands_beside_what_was_found(finished: Comparison) -> None:
-    found = json.loads((finished.out / "sweep.json").read_text())
-    assert "plan expects" not in page(found)
+    results = json.loads((finished.out / "sweep.json").read_text())
+    assert "plan expects" not in page(results)
     expected = {"width=4": (9.0, 7.5), "l2=0.05": (80.0, 70.0)}
     expecting = collect(dataclasses.replace(SWEEP, expected=expected), finished)
     _, section = page(expecting).split("### Beside the figures that the plan expects\n\n")
     header, _, *lines = section.splitlines()
     assert header == "| row | expected R@5 | found | gap | expected N@5 | found | gap |"
-    points = [found["curves"][0]["points"][1], found["curves"][1]["points"][0]]
+    points = [results["curves"][0]["points"][1], results["curves"][1]["points"][0]]
     for line, point, (name, before) in zip(lines, points, expected.items(), strict=True):
         cells = line.strip("| ").split(" | ")
         assert cells[0] == name
@@ -144,19 +144,19 @@ def test_only_what_is_missing_is_trained_again(copied: Path, data: Path) -> None
     was = json.loads((copied / "sweep.json").read_text())
     lost = sorted(before)[0]
     shutil.rmtree(copied / "cells" / lost)
-    _, said = run(SWEEP, data, copied)
-    assert said[0] == "repetitions: 7 of 8 cells are done"
-    assert len(said) == 2
+    _, messages = run(SWEEP, data, copied)
+    assert messages[0] == "repetitions: 7 of 8 cells are done"
+    assert len(messages) == 2
     after = {name: (copied / "cells" / name / "cell.json").stat().st_mtime_ns for name in cells(copied)}
     assert {name for name in before if after[name] != before[name]} == {lost}
     assert untimed(json.loads((copied / "sweep.json").read_text())) == untimed(was)
 
 
-def untimed(found: dict[str, Any]) -> dict[str, Any]:
-    for curve in found["curves"]:
+def untimed(results: dict[str, Any]) -> dict[str, Any]:
+    for curve in results["curves"]:
         for point in curve["points"]:
             del point["epoch_seconds"], point["train_seconds"]
-    return found
+    return results
 
 
 def test_the_same_cells_give_the_same_bytes(copied: Path, data: Path) -> None:
@@ -183,8 +183,8 @@ def test_what_is_not_finished_is_told(copied: Path, data: Path) -> None:
     for path in sorted((copied / "cells").iterdir()):
         if cells(copied)[path.name]["spec"]["config"]["width"] == 2:
             shutil.rmtree(path)
-    found = collect(SWEEP, comparison)
-    first, second = found["curves"][0]["points"]
+    results = collect(SWEEP, comparison)
+    first, second = results["curves"][0]["points"]
     assert (first["finished"], first["lacks"]) == (0, "2 of 2 repetitions not finished")
     assert first["mean"] == {"recall@5": None, "ndcg@5": None}
     assert first["epoch_seconds"] is None
@@ -192,15 +192,15 @@ def test_what_is_not_finished_is_told(copied: Path, data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sweep", "said"),
+    ("sweep", "message"),
     [
         (Sweep("bpr", SETTINGS, {"width": (2, 8)}, 2), "width without 4; l2 without 0.05, 0.2"),
         (Sweep("bpr", {"epochs": 2}, SWEEP.values, 2), r"contains another sweep \(settings\); choose another --out"),
         (Sweep("bpr", SETTINGS, SWEEP.values, 1), "fewer repetitions"),
     ],
 )
-def test_another_result_is_never_replaced(sweep: Sweep, said: str, finished: Comparison) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_another_result_is_never_replaced(sweep: Sweep, message: str, finished: Comparison) -> None:
+    with pytest.raises(UsageError, match=message):
         check_place(sweep, finished.out)
 
 

@@ -68,9 +68,9 @@ def plan(tmp_path: Path) -> Path:
 
 
 def run(plan: Path, data: Path, out: Path) -> tuple[TransferStudy, list[str]]:
-    study, said = TransferStudy.open(TransferPlan.read(plan), data, out), list[str]()
-    assert study.run(jobs=1, device="cpu", say=said.append) == {}
-    return study, said
+    study, messages = TransferStudy.open(TransferPlan.read(plan), data, out), list[str]()
+    assert study.run(jobs=1, device="cpu", say=messages.append) == {}
+    return study, messages
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,8 @@ def done(data: Path) -> Iterator[tuple[TransferStudy, list[str]]]:
 def test_everything_is_trained_once_and_told(
     done: tuple[TransferStudy, list[str]], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, said = done
-    assert [line for line in said if "are done" in line] == [
+    study, messages = done
+    assert [line for line in messages if "are done" in line] == [
         "bases: 0 of 2 cells are done",
         "first repetition: 0 of 5 cells are done",
         "chosen, all repetitions: 4 of 8 cells are done",
@@ -98,7 +98,7 @@ def test_everything_is_trained_once_and_told(
     assert rows["popularity"].numbers() == (items, None)
     assert all(len(row.results) == 2 for row in rows.values())
     searched = [study.result(way, 0) for way in study.plan.ways["transfer"]]
-    best = max(searched, key=lambda found: found["validation"] if found else 0)
+    best = max(searched, key=lambda result: result["validation"] if result else 0)
     assert rows["transfer"].results[0] == best
     monkeypatch.setattr(module, "run_training", lambda *_, **__: pytest.fail("trained again"))
     kept = [path for path in study.out.rglob("*.json") if path.parent != study.out]
@@ -131,16 +131,16 @@ def test_tables_equal_what_was_measured(done: tuple[TransferStudy, list[str]]) -
     study, _ = done
     rows = finished_rows(study)
     page, _, table = (path.read_text() for path in write(study, rows=rows))
-    found: dict[str, Any] = json.loads(table)
-    for row, said in zip(rows, found["rows"], strict=True):
+    numbers: dict[str, Any] = json.loads(table)
+    for row, told in zip(rows, numbers["rows"], strict=True):
         values = [result["test"]["recall@5"] for result in row.results]
-        assert said["metrics"]["recall@5"]["mean"] == pytest.approx(sum(values) / 2)
-        assert [split["recall@5"] for split in said["splits"]] == values
-        assert f"| {row.name} | {said['numbers_trained']:,} |" in page
-        assert f"{100 * said['metrics']['recall@5']['mean']:.1f} ± " in page
+        assert told["metrics"]["recall@5"]["mean"] == pytest.approx(sum(values) / 2)
+        assert [split["recall@5"] for split in told["splits"]] == values
+        assert f"| {row.name} | {told['numbers_trained']:,} |" in page
+        assert f"{100 * told['metrics']['recall@5']['mean']:.1f} ± " in page
         ranked = [study.evaluation(row.candidate, r).mean(NEW, "recall@5") for r in range(2)]
         assert ranked == pytest.approx(values)
-    assert set(found["tests"]["ndcg@5"]) == {"random", "popularity", "together"}
+    assert set(numbers["tests"]["ndcg@5"]) == {"random", "popularity", "together"}
     assert "| 31.20 | 27.50 |" in page
     assert "transfer against the others" in page
 
@@ -177,15 +177,15 @@ def test_tables_tell_what_was_searched_and_chosen(done: tuple[TransferStudy, lis
         cells = [row.name, searched, f"{100 * row.results[0]['validation']:.2f}", *settings]
         assert line == f"| {' | '.join(cells)} |"
         assert f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" in html
-    said = {row["name"]: row for row in json.loads(table)["rows"]}
-    assert {name: (row["searched"], row["chosen"], row["fixed"]) for name, row in said.items()} == {
+    by_name = {row["name"]: row for row in json.loads(table)["rows"]}
+    assert {name: (row["searched"], row["chosen"], row["fixed"]) for name, row in by_name.items()} == {
         "transfer": (2, {"l2": l2}, {"control": "none"}),
         "random": (1, {}, {"control": "random-masks"}),
         "popularity": (1, {}, {}),
         "together": (1, {}, {"width": 4}),
     }
-    assert [row["validation"] for row in said.values()] == [row.results[0]["validation"] for row in rows]
-    assert {row["diverged"] for row in said.values()} == {0}
+    assert [row["validation"] for row in by_name.values()] == [row.results[0]["validation"] for row in rows]
+    assert {row["diverged"] for row in by_name.values()} == {0}
 
 
 def test_a_search_that_diverged_and_a_first_split_that_is_missing_are_told(
@@ -209,12 +209,12 @@ def test_what_the_plan_expects_stands_beside_what_was_found(done: tuple[Transfer
     page, _, table = (path.read_text() for path in write(study, rows=rows))
     header, _, *lines = section_of(page, "Beside the figures that the plan expects")
     assert header == "| row | expected R@5 | found | gap | expected N@5 | found | gap |"
-    found = {row.name: row for row in rows}
+    by_name = {row.name: row for row in rows}
     for line, (name, before) in zip(lines, [("transfer", (9.0, 7.5)), ("together", (80.0, 70.0))], strict=True):
         cells = line.strip("| ").split(" | ")
         assert cells[0] == name
         for at, (metric, value) in enumerate(zip(("recall@5", "ndcg@5"), before, strict=True)):
-            now = found[name].metric(metric)
+            now = by_name[name].metric(metric)
             assert now is not None
             shown = f"{100 * now.mean:.1f} ± {100 * now.sd:.1f}" if now.sd is not None else ""
             assert cells[1 + 3 * at : 4 + 3 * at] == [f"{value:.1f}", shown, f"{100 * now.mean - value:+.1f}"]
@@ -245,7 +245,7 @@ def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('behavior = "Travel"', "", "the name of the behavior that comes is needed, as in behavior = "),
         ("[rows.random]", "[rows.random]\ncontrl = 1", r"unknown key of rows.random 'contrl'; did you mean 'control'"),
@@ -265,10 +265,10 @@ def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path
         ("repetitions = 2", "repetitions = 2\nsearch = 1", "2 candidates, but every row has a budget of 1"),
     ],
 )
-def test_mistakes_in_a_plan(old: str, new: str, said: str, plan: Path) -> None:
+def test_mistakes_in_a_plan(old: str, new: str, message: str, plan: Path) -> None:
     assert old in PLAN
     plan.write_text(PLAN.replace(old, new))
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         TransferPlan.read(plan)
 
 

@@ -69,13 +69,13 @@ def test_an_interruption_passes_between_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "there", "seen"),
+    ("named", "n_gpus", "seen"),
     [(None, 2, ["0", "0", "1"]), ("5,2", 2, ["2", "5", "5"]), ("3", 1, ["3", "3", "3"]), (None, 0, ["all"] * 3)],
 )
 def test_processes_take_gpus_in_turns(
-    named: str | None, there: int, seen: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    named: str | None, n_gpus: int, seen: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if named is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
@@ -85,8 +85,8 @@ def test_processes_take_gpus_in_turns(
 
 
 def test_every_task_is_told_as_it_ends() -> None:
-    found = dict(workers.outcomes({"a": nothing, "b": refuse, "c": nothing, "d": nothing}, jobs=2))
-    assert (found.pop("b").__class__, found) == (UsageError, {"a": None, "c": None, "d": None})
+    outcomes = dict(workers.outcomes({"a": nothing, "b": refuse, "c": nothing, "d": nothing}, jobs=2))
+    assert (outcomes.pop("b").__class__, outcomes) == (UsageError, {"a": None, "c": None, "d": None})
     assert list(workers.outcomes({}, jobs=2)) == []
 
 
@@ -111,24 +111,24 @@ def test_a_process_that_has_lost_its_gpu_does_nothing_else(jobs: int, tmp_path: 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 0.2)
-    found = workers.outcomes({"a": nothing, "b": sleep_on, "c": sleep_on, "d": nothing}, jobs=2)
-    assert next(found) == ("a", None)
+    outcomes = workers.outcomes({"a": nothing, "b": sleep_on, "c": sleep_on, "d": nothing}, jobs=2)
+    assert next(outcomes) == ("a", None)
     time.sleep(1)  # until the sleepers do not hear
     signal.raise_signal(signal.SIGTERM)
     started = time.monotonic()
     with pytest.raises(
         Interrupted, match=r"stopped by SIGTERM; finished cells are kept; run the same command again to continue"
     ):
-        next(found)
+        next(outcomes)
     assert time.monotonic() - started < 10
 
 
 def test_processes_end_with_whoever_takes_their_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 0.2)
-    found = workers.outcomes({"a": nothing, "b": sleep_on}, jobs=2)
-    next(found)
+    outcomes = workers.outcomes({"a": nothing, "b": sleep_on}, jobs=2)
+    next(outcomes)
     before = signal.getsignal(signal.SIGTERM)
-    found.close()
+    outcomes.close()
     assert signal.getsignal(signal.SIGTERM) != before
     assert not get_context("spawn").active_children()
 
@@ -172,14 +172,14 @@ def test_a_comparison_ends_soon_and_goes_on(
     process = commanded(plan, data, out, jobs=jobs)
     (os.killpg if to_all else os.kill)(process.pid, number)
     started = time.monotonic()
-    said, complaint = process.communicate(timeout=60)
+    output, complaint = process.communicate(timeout=60)
     assert time.monotonic() - started < 15
     assert process.returncode == 128 + number
     assert re.fullmatch(rf"stopped by {number.name}; .*run the same command again to continue\n", complaint), complaint
     begun = list((out / "cells").iterdir())
     assert len(begun) == jobs  # none was begun after the signal
     assert all(list((cell / "run" / "checkpoints").iterdir()) for cell in begun)
-    assert [line for line in said.splitlines() if line.startswith("1/")] == []
+    assert [line for line in output.splitlines() if line.startswith("1/")] == []
     assert not any(is_held(cell) for cell in begun)  # nobody is left who trains
 
 
@@ -233,10 +233,10 @@ def test_the_command(
     assert call(*args, "--table") == 4
     assert "nothing is finished yet; run without --table" in capsys.readouterr().err
     assert call(*args) == 0
-    said = capsys.readouterr().out
-    assert "popularity: 1 of at most 4 configurations" in said
-    assert "bpr:" not in said
-    assert "table.md" in said
+    output = capsys.readouterr().out
+    assert "popularity: 1 of at most 4 configurations" in output
+    assert "bpr:" not in output
+    assert "table.md" in output
     assert call(*args, "--table") == 0
     assert call(tmp_path / "no.toml", *args[1:]) == 2
     assert opened(plan, data, tmp_path / "out").choose().keys() == {"popularity"}
