@@ -138,8 +138,8 @@ def test_an_operation_without_one_order_is_named(before: tuple[bool, bool, bool]
     assert state() == before
 
 
-@pytest.mark.parametrize("said", ["out of memory", "Parent directory /runs/deterministic/x does not exist."])
-def test_other_errors_are_left_alone(said: str, before: tuple[bool, bool, bool]) -> None:
-    with pytest.raises(RuntimeError, match=said), one_order(GPU, is_asked=True):
-        raise RuntimeError(said)
+@pytest.mark.parametrize("message", ["out of memory", "Parent directory /runs/deterministic/x does not exist."])
+def test_other_errors_are_left_alone(message: str, before: tuple[bool, bool, bool]) -> None:
+    with pytest.raises(RuntimeError, match=message), one_order(GPU, is_asked=True):
+        raise RuntimeError(message)
     assert state() == before

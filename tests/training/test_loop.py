@@ -362,7 +362,7 @@ def test_without_validation_the_newest_is_the_best_and_patience_has_no_end() -> 
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"),
+    ("loss", "message"),
     [
         (step_loss(1.0, float("nan"), total=float("nan")), "the loss of Travel is not finite"),
         (step_loss(float("inf"), 1.0, total=float("inf")), "the loss of Books is not finite"),
@@ -370,9 +370,9 @@ def test_without_validation_the_newest_is_the_best_and_patience_has_no_end() -> 
         (step_loss(1.0, 2.0, total=float("inf")), "the loss of the regularization is not finite"),
     ],
 )
-def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_path: Path) -> None:
+def test_divergence_is_noticed_before_the_update(loss: StepLoss, message: str, tmp_path: Path) -> None:
     method = Counter(before=lambda batch: loss if batch == (1, 2) else None)
-    with pytest.raises(DivergedError, match=rf"{said} in epoch 2, step 3; .*lower learning_rate") as error:
+    with pytest.raises(DivergedError, match=rf"{message} in epoch 2, step 3; .*lower learning_rate") as error:
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=0))
     assert error.value.exit_code == 3
     assert method.count == 5
@@ -561,9 +561,9 @@ def test_records_past_the_checkpoint_are_cut(torn: str, tmp_path: Path) -> None:
     whole = (tmp_path / METRICS).read_bytes()
     for cut, kept in (("step-000000000006-000002", 2), ("step-000000000006-000001", 1)):
         (tmp_path / METRICS).write_bytes(whole + torn.encode())
-        found = journal_at(tmp_path, chosen).resume(CPU)
-        assert found is not None
-        assert found[0]["records"] == kept
+        resumed = journal_at(tmp_path, chosen).resume(CPU)
+        assert resumed is not None
+        assert resumed[0]["records"] == kept
         assert lines_of(tmp_path / METRICS) == [json.loads(line) for line in whole.splitlines()[:kept]]
         for file in (tmp_path / CHECKPOINTS / cut).iterdir():
             file.unlink()

@@ -39,12 +39,12 @@ class Noted(Reporter):
     """Remembers what was said, and stops the training after so many steps."""
 
     def __init__(self, stop_after: int | None = None) -> None:
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._stop_after = stop_after
 
     def say(self, line: str) -> None:
         if not line.startswith("compiled "):  # only where a process is the first one
-            self.said.append(line)
+            self.lines.append(line)
 
     def step(self, position: Any, **_: Any) -> None:
         if position.steps_done == self._stop_after:
@@ -79,8 +79,8 @@ def test_the_same_bytes_stopped_or_not(method: str, tmp_path: Path, request: pyt
     with pytest.raises(Interrupted):
         train(method, tmp_path / "stopped", Noted(stop_after=5))
     train(method, tmp_path / "stopped", Noted(), resume=True)
-    assert (plain.said, len(filed.said)) == ([], 1)
-    assert "tables are in files" in filed.said[0]
+    assert (plain.lines, len(filed.lines)) == ([], 1)
+    assert "tables are in files" in filed.lines[0]
     assert content(tmp_path / "plain") == content(tmp_path / "filed") == content(tmp_path / "stopped")
     assert len(content(tmp_path / "plain")) > 5
     names = [{each.name for each in (tmp_path / run).iterdir()} for run in ("plain", "filed")]
