@@ -195,9 +195,9 @@ def test_manifest_holds_the_hash_of_every_file_and_its_own(tmp_path: Path) -> No
     for name, entry in manifest["files"].items():
         data = (tmp_path / "a" / name).read_bytes()
         assert entry == {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    said = manifest.pop("sha256")
+    own_hash = manifest.pop("sha256")
     text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
-    assert said == hashlib.sha256(text.encode()).hexdigest()
+    assert own_hash == hashlib.sha256(text.encode()).hexdigest()
 
 
 # damage
@@ -357,12 +357,12 @@ def test_files_and_other_directories_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "full" / "notes.txt").write_text("mine")
     (tmp_path / "link").symlink_to("nowhere")
     before = tree(tmp_path)
-    for name, said in (
+    for name, text in (
         ("file", "is a file; choose another"),
         ("full", "holds something else.* choose another"),
         ("link", "choose another"),
     ):
-        with pytest.raises(UsageError, match=f"{name}: .*{said}"):
+        with pytest.raises(UsageError, match=f"{name}: .*{text}"):
             save(tmp_path / name)
         assert tree(tmp_path) == before
     with pytest.raises(DiskError, match=r"file/deeper: .*; nothing was left behind: choose another place"):
@@ -513,14 +513,14 @@ def value_at(path: Path) -> int:
 
 
 def test_a_write_killed_at_any_step_is_all_or_nothing(tmp_path: Path) -> None:
-    path, there = tmp_path / "deep" / "a", []
+    path, was_written = tmp_path / "deep" / "a", []
     for step in range(1, 40):
         process = writer(path, step, deadly=step)
         output, _ = process.communicate()
         if process.returncode == 0:
             break
         assert (process.returncode, output) == (-signal.SIGKILL, ""), output
-        there.append(path.exists())
+        was_written.append(path.exists())
         if path.exists():  # killed after the rename: complete
             assert value_at(path) == step
             shutil.rmtree(path)
@@ -533,7 +533,7 @@ def test_a_write_killed_at_any_step_is_all_or_nothing(tmp_path: Path) -> None:
         assert sorted(p.name for p in path.parent.iterdir()) == ["a"]  # the leftovers are cleared
         shutil.rmtree(path)
     # lock; two writes and a flush of each array; manifest, flush; flush of the directory; rename; flush of the parent
-    assert there == [False] * 11 + [True]
+    assert was_written == [False] * 11 + [True]
     assert value_at(path) == step
 
 
@@ -548,8 +548,8 @@ def test_two_processes_write_the_same_place(tmp_path: Path) -> None:
     assert codes[winner] == 0
     assert codes[loser] in (UsageError.exit_code, DataError.exit_code)
     assert any(
-        said in outputs[loser]
-        for said in ("another process is writing there now; wait", "already holds another", "something appeared there")
+        text in outputs[loser]
+        for text in ("another process is writing there now; wait", "already holds another", "something appeared there")
     ), outputs
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "start"]
 
