@@ -32,7 +32,8 @@ def main() -> None:
     trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork").astype(np.int64)
     items, item = np.unique(item, return_inverse=True)
     records = np.unique(np.stack([user + SPARE, item]), axis=1).astype(np.int32)
-    rated, n_users = Behavior("all categories", Ids(items), *records), int(max(user.max(), trust.max())) + 2 * SPARE
+    rated = Behavior("all categories", Ids(items), *records)
+    n_users = int(max(user.max(), trust.max())) + 2 * SPARE
     last = EPINIONS.listed_twice
     assert last is not None
 

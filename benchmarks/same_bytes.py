@@ -62,7 +62,8 @@ def main() -> None:
 
 def _trained(name: str, asked: argparse.Namespace) -> tuple[str, float]:
     """The hash of all files that a training leaves of what it learned, and the median of an epoch's seconds."""
-    clock, dataset = _Clock(), SocialDataset.load(asked.data)
+    clock = _Clock()
+    dataset = SocialDataset.load(asked.data)
     split = random_split(dataset, seed=0)
     given = {"epochs": asked.epochs, "patience": asked.epochs, "deterministic": asked.deterministic}
     given |= VARIANTS.get(name, {})
