@@ -206,7 +206,8 @@ def test_manifest_holds_the_hash_of_every_file_and_its_own(tmp_path: Path) -> No
 def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
     save(tmp_path / "a")
     held = sorted((tmp_path / "a").iterdir())
-    chance, hit = random.Random(1), Counter[str]()
+    chance = random.Random(1)
+    hit = Counter[str]()
     for _ in range(200):
         file = chance.choice(held)
         whole = file.read_bytes()
@@ -424,7 +425,8 @@ def test_a_full_disk_is_noticed_before_writing(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("number", range(1, 8))
 def test_a_disk_that_fills_up_meanwhile(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "earlier")
-    before, written = tree(tmp_path), 0
+    before = tree(tmp_path)
+    written = 0
     write_all = files._write_all
 
     def full(file: io.FileIO, chunk: bytes | memoryview) -> int:
@@ -513,7 +515,8 @@ def value_at(path: Path) -> int:
 
 
 def test_a_write_killed_at_any_step_is_all_or_nothing(tmp_path: Path) -> None:
-    path, was_written = tmp_path / "deep" / "a", []
+    path = tmp_path / "deep" / "a"
+    was_written = []
     for step in range(1, 40):
         process = writer(path, step, deadly=step)
         output, _ = process.communicate()

@@ -89,7 +89,8 @@ def test_metrics_are_those_of_loops(positive: list[int], negative: list[int]) ->
 
 def test_scores_by_hand() -> None:
     vectors = np.array([[3, 4, 100], [4, 3, -7], [0, 0, 5]], dtype=np.float32)
-    mask, pairs = np.array([True, True, False]), np.array([[0, 1], [0, 2]], dtype=np.int32)
+    mask = np.array([True, True, False])
+    pairs = np.array([[0, 1], [0, 2]], dtype=np.int32)
     assert inner_product_scores(vectors, mask, pairs).tolist() == [24, 0]
     assert cosine_scores(vectors, mask, pairs) == pytest.approx([24 / 25, 0])  # nothing is left of the third
 

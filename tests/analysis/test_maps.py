@@ -34,7 +34,9 @@ from mcne.errors import ArtifactError, UsageError
 
 def embeddings(vectors: NDArray[Any], masks: list[list[int]], *, method: str = "mcne") -> ConditionalEmbeddings:
     """Users with these vectors, and behaviors without items."""
-    nobody, n, d = np.zeros(0, dtype=np.int32), len(vectors), vectors.shape[1]
+    nobody = np.zeros(0, dtype=np.int32)
+    n = len(vectors)
+    d = vectors.shape[1]
     spaces = tuple(
         BehaviorSpace(
             f"behavior {k}",

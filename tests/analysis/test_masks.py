@@ -41,7 +41,8 @@ def embeddings(
     nobody = np.zeros(0, dtype=np.int32)
 
     def space(name: str, own: NDArray[np.bool_], user_vectors: NDArray[np.float32] | None = None) -> BehaviorSpace:
-        items, seen = np.zeros((1, len(own)), np.float32), np.zeros(4, np.int64)
+        items = np.zeros((1, len(own)), np.float32)
+        seen = np.zeros(4, np.int64)
         return BehaviorSpace(name, own, Ids(np.array([7])), items, seen, nobody, None, user_vectors)
 
     spaces = [space(f"behavior {k}", row) for k, row in enumerate(levels[-1][:-1])]

@@ -178,7 +178,8 @@ def test_all_matrix_products_of_a_step_are_found(data: TrainingData) -> None:
     assert isinstance(batch, Batch)
     products = matrix_products(lambda: model.update(model.loss(batch)))
     masked = (BEHAVIORS + 1) * CONFIG.attention_width
-    expected, below = 0, len(batch.users)
+    expected = 0
+    below = len(batch.users)
     for hop, d_in, d_out in zip(batch.hops, CONFIG.widths, CONFIG.widths[1:], strict=False):
         n = len(hop.receiver)
         expected += (below + n) * d_in * masked + n * 2 * d_in * d_out
@@ -196,10 +197,12 @@ def test_products_can_be_done_again(data: TrainingData) -> None:
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_the_floor_multiplies_what_evaluation_scores(has_bias: bool) -> None:
     dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
-    split, random = random_split(dataset, seed=0), np.random.default_rng(0)
+    split = random_split(dataset, seed=0)
+    random = np.random.default_rng(0)
     items = tuple(random.standard_normal((each.n_items, 7), dtype=np.float32) for each in dataset.behaviors)
     bias = tuple(random.standard_normal(len(each), dtype=np.float32) for each in items) if has_bias else None
-    vectors, masks = random.standard_normal((500, 7), dtype=np.float32), random.random((2, 7)) < 0.5
+    vectors = random.standard_normal((500, 7), dtype=np.float32)
+    masks = random.random((2, 7)) < 0.5
     scorer = DotScorer(vectors, masks, items, bias)
     tasks = scored(scorer, dataset, split)
     assert len(tasks) == 2

@@ -681,7 +681,8 @@ TYPED = {
 
 @pytest.mark.parametrize("name", TYPED)
 def test_mistakes_in_parquet_files(name: str, desk: Desk) -> None:
-    mistake, files = TYPED[name], {}
+    mistake = TYPED[name]
+    files = {}
     for what in ("interactions", "links", "users"):
         if getattr(mistake, what) is not None:
             files[what] = desk.path / f"{what}.parquet"
@@ -724,7 +725,9 @@ def test_files_that_are_no_parquet(desk: Desk) -> None:
 
 
 def test_damaged_parquet_is_read_or_refused(desk: Desk) -> None:
-    path, chance, codes = desk.path / "i.parquet", random.Random(5), Counter[int]()
+    path = desk.path / "i.parquet"
+    chance = random.Random(5)
+    codes = Counter[int]()
     table = {"user_id": [f"u{n}" for n in range(20)], "item_id": list(range(20)), "behavior": ["a", "b"] * 10}
     pq.write_table(pa.table(table), path, compression="none")
     whole = path.read_bytes()
@@ -759,7 +762,8 @@ def test_missing_files_and_directories(name: str, desk: Desk) -> None:
 
 
 def test_missing_links_and_users(desk: Desk) -> None:
-    good, path = desk.put("i.csv", INTERACTIONS), desk.path / "none.csv"
+    good = desk.put("i.csv", INTERACTIONS)
+    path = desk.path / "none.csv"
     desk.refuses_files(says=(f"{path}: no such file",), interactions=good, links=path)
     desk.refuses_files(says=(f"{path}: no such file",), interactions=good, users=path)
 
@@ -958,7 +962,8 @@ def test_a_cut_mat_file(desk: Desk) -> None:
 
 
 def test_a_mat_bomb(desk: Desk) -> None:
-    raw, pack = put_raw(desk), zlib.compressobj(9)
+    raw = put_raw(desk)
+    pack = zlib.compressobj(9)
     header = (raw / "rating.mat").read_bytes()[:128]
     bomb = pack.compress(struct.pack("<II", 14, 32 << 20)) + b"".join(pack.compress(bytes(1 << 20)) for _ in range(32))
     bomb += pack.flush()
@@ -1223,7 +1228,8 @@ def test_every_damaged_file_is_named(desk: Desk) -> None:
     files = [path for path in sorted(made.rglob("*")) if path.is_file()]
     assert len(files) == 27  # 11 arrays of the dataset, 14 of the split, two manifests
     for file in files:
-        whole, step = file.read_bytes(), "make it again" if file.name == "manifest.json" else "make the artifact again"
+        whole = file.read_bytes()
+        step = "make it again" if file.name == "manifest.json" else "make the artifact again"
         flip(file, len(whole) // 2)
         desk.refuses("data", "describe", made, code=5, says=(f"error: {file}: ", "restore", step))
         file.write_bytes(whole[:-1])
@@ -1297,7 +1303,8 @@ def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("number", [1, 2, 9, 15])
 def test_a_disk_that_fills_up_meanwhile(number: int, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = network(desk)
-    written, write_all = 0, files._write_all
+    written = 0
+    write_all = files._write_all
 
     def full(file: Any, chunk: bytes | memoryview) -> int:
         nonlocal written

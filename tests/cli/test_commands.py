@@ -402,7 +402,8 @@ def test_a_split_of_ones_own(suffix: str, grid: Path, tmp_path: Path, ok: Ok) ->
     (tmp_path / "own").mkdir()
     for number, name in enumerate(("train", "validation", "test")):
         listed = [row for row, wanted in zip(rows, part, strict=True) if wanted == number]
-        text, path = "\n".join(["user_id,item_id,behavior", *reversed(listed)]), tmp_path / "own" / f"{name}.{suffix}"
+        text = "\n".join(["user_id,item_id,behavior", *reversed(listed)])
+        path = tmp_path / "own" / f"{name}.{suffix}"
         if suffix == "parquet":
             as_parquet(text, path)
         else:

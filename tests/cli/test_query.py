@@ -100,10 +100,8 @@ def test_evaluate_for_a_person(ok: Ok) -> None:
     assert lines[0] == "bpr on [i]small, test part of random-0"
     assert "100 random items" in lines[1]
     at = next(k for k, line in enumerate(lines) if line.startswith("watch"))
-    watch, names = (
-        printed["behaviors"]["watch"],
-        ("recall", "ndcg", "hit_rate", "mrr", "pooled_recall", "hits_ideal_ndcg"),
-    )
+    watch = printed["behaviors"]["watch"]
+    names = ("recall", "ndcg", "hit_rate", "mrr", "pooled_recall", "hits_ideal_ndcg")
     for k, cutoff in enumerate((5, 10, 20)):
         shown = lines[at + k].split()[2 if k == 0 else 0 :]
         assert shown == [f"@{cutoff}", *(f"{100 * watch[f'{name}@{cutoff}']:.2f}" for name in names)]

@@ -22,7 +22,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_sweep_from_data_to_a_figure(run: Run, data: Path, tmp_path: Path) -> None:
-    out, options = tmp_path / "out", ("--set", "final_width=4,8", "--repetitions", 1, "--device", "cpu")
+    out = tmp_path / "out"
+    options = ("--set", "final_width=4,8", "--repetitions", 1, "--device", "cpu")
     first = run("sweep", "mcne", "--data", data, "--out", out, *SMALL, *options)
     assert first.code == 0, first.err
     lines = first.out.splitlines()

@@ -343,7 +343,8 @@ def test_of_two_first_starts_one_wins(train: Run, tmp_path: Path, monkeypatch: p
     assert train("mcne", *TINY_ARGS).code == 0
     alone = kept_in(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
-    made, others = TrainingData.of, ["--seed"]
+    made = TrainingData.of
+    others = ["--seed"]
     seconds: list[Result] = []
 
     def of(*parts: Any) -> TrainingData:
@@ -491,7 +492,8 @@ def test_a_signal_leaves_a_checkpoint_and_resume_equals_never_stopped(
 
 
 def test_a_full_disk_keeps_the_previous_checkpoint(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage, free = shutil.disk_usage(tmp_path), iter([10**12] * 3)
+    usage = shutil.disk_usage(tmp_path)
+    free = iter([10**12] * 3)
     args = [*TINY_ARGS, "--set", "checkpoint_seconds=0"]
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=next(free, 10)))
@@ -592,7 +594,8 @@ def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.Mo
 
 
 def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, compiling = iter((1000.0, 1009.5, 1010.0)), CompileClock()
+    now = iter((1000.0, 1009.5, 1010.0))
+    compiling = CompileClock()
     monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
     monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
     monkeypatch.setattr("mcne.kernels.compilation.time", SimpleNamespace(perf_counter=lambda: 1009.0))

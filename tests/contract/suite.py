@@ -336,7 +336,8 @@ class EmbedderContract:
     def test_a_scorer_taken_for_evaluation_agrees_with_the_artifact(self, case: Case) -> None:
         method = case.embedder(training_data())
         advance(method, 3)
-        scorer, embeddings = method.scorer(), method.embeddings(network()[0], {})
+        scorer = method.scorer()
+        embeddings = method.embeddings(network()[0], {})
         users = np.arange(500)
         for k, n_items in enumerate(training_data().n_items):
             items = np.random.default_rng(k).integers(0, n_items, (500, 20))

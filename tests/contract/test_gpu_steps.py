@@ -39,7 +39,8 @@ def steps(case: Case, device: torch.device) -> dict[str, Tensor] | None:
     """The losses of three steps, and then the tables and their moments; none if a method has no tables, or draws its
     steps on the GPU. What is no table is seen in the losses: gradients of 0, as before a normalization, are noise
     that Adam makes large."""
-    data, made = dataset(), entry(case.method)
+    data = dataset()
+    made = entry(case.method)
     few = {name: value for name, value in FEW.items() if name in made.config.__dataclass_fields__}
     (config,) = parse([made.config], {**case.settings, **few})
     method = made.make(TrainingData.of(data, random_split(data, seed=0)), config, seed=0, device=device)

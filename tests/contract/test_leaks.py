@@ -51,7 +51,8 @@ def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple
         path
     )
     recorded = b"".join(each.read_bytes() for each in sorted(path.rglob("metrics.jsonl")))
-    scorer, users = run.scorer(dataset, split), np.arange(dataset.n_users)
+    scorer = run.scorer(dataset, split)
+    users = np.arange(dataset.n_users)
     return recorded, [scorer.scores(k, users).tobytes() for k in range(len(dataset.behaviors))]
 
 

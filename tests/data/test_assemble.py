@@ -96,7 +96,8 @@ class Recipe:
 def follow_recipe(
     records: Records, trust: Trust, main: list[int], extra: list[int], wanted: UserFilter, *, keep_loops: bool
 ) -> Recipe:
-    recipe, chosen = Recipe(), [*main, *extra]
+    recipe = Recipe()
+    chosen = [*main, *extra]
     # 1. the chosen categories, repeated (user, item) rows of a category collapsed to one
     pairs = {c: {(u, i) for u, i, category in records if category == c} for c in chosen}
     # 2. both directions, repeats dropped, loops as asked
@@ -416,7 +417,8 @@ def test_attributes_follow_their_users() -> None:
 
 def test_attributes_of_users_that_are_dropped_leave_no_trace() -> None:
     """Whether a dropped user was ever listed cannot be seen, so the same users give the same fingerprint."""
-    records, trust = two_records(1, 2), [(1, 2)]
+    records = two_records(1, 2)
+    trust = [(1, 2)]
     wanted = UserFilter(min_records=1)
     with_nine = build(records, trust, users=listed_users([1, 2, 9], [1, 2, 9], [2, 0, 1]), user_filter=wanted)
     assert town_of(with_nine) == {1: "Paris", 2: "Lyon"}
@@ -490,7 +492,8 @@ def test_couples_of_whom_hardly_any_share_an_item_tell_nothing(sharing: int) -> 
 
 
 def test_text_ids_take_the_same_way() -> None:
-    records, trust = two_records(1, 2, 3), [(1, 2), (2, 3), (3, 1), (3, 4)]
+    records = two_records(1, 2, 3)
+    trust = [(1, 2), (2, 3), (3, 1), (3, 4)]
     integers = build(records, trust, user_filter=PAPER_FILTER)
     rows = raw(records)
     user, item = (pa.array([f"u{number}" for number in column]) for column in (rows.user, rows.item))

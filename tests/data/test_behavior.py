@@ -63,7 +63,8 @@ def by_loops(links: Pairs, records: Pairs) -> Likeness:
     friends = sum(cosines) / len(cosines)
     ends = [end for link in counted for end in link]
     met = [cosine(a, b) for a, b in itertools.product(ends, ends) if a != b]
-    error, sharing = None, sum(value > 0 for value in cosines)
+    error = None
+    sharing = sum(value > 0 for value in cosines)
     if len(counted) > 1 and sharing:
         off = [value - friends for value in cosines]
         independent = sum(value**2 for value in off) * len(off) / (len(off) - 1)

@@ -80,7 +80,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("study", ["ciao", "epinions"])
 @pytest.mark.parametrize("file", ["rating", "rating_with_timestamp", "trustnetwork"])
 def test_real_files_equal_scipys_reading(study: str, file: str, raw_data: Path) -> None:
-    path, key = raw_data / study / f"{file}.mat", file.removesuffix("_with_timestamp")
+    path = raw_data / study / f"{file}.mat"
+    key = file.removesuffix("_with_timestamp")
     table, expected = read_matrix(path, key), loadmat(path)[key]
     assert table.dtype == expected.dtype
     assert np.array_equal(table, expected)
@@ -297,7 +298,9 @@ def test_truncations_of_a_real_file_are_refused(compressed: bool, raw_data: Path
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_flipped_bytes_give_a_table_or_a_refusal(compressed: bool, tmp_path: Path, path: Path) -> None:
-    whole, chance, refusals = file_of(tmp_path, compressed), random.Random(4), []
+    whole = file_of(tmp_path, compressed)
+    chance = random.Random(4)
+    refusals = []
     for at in [*range(116, len(whole)), *chance.choices(range(len(whole)), k=200)]:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ chance.randrange(1, 256)]) + whole[at + 1 :])
         try:
@@ -369,7 +372,8 @@ def test_the_limit_is_where_it_says(path: Path) -> None:
 
 def bomb(size: int) -> bytes:
     """A matrix of ``size`` zeros, packed a thousand to one without ever holding them."""
-    start, small = zeros("rating", 0), zlib.compressobj(9)
+    start = zeros("rating", 0)
+    small = zlib.compressobj(9)
     data = small.compress(start)
     for _ in range(size >> 20):
         data += small.compress(bytes(1 << 20))
@@ -401,7 +405,8 @@ def test_many_small_bombs_do_not_either(path: Path) -> None:
 
 def test_plain_elements_do_not_open_the_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # spend the limit to the last byte and one more: what is left must not turn into "no limit"
-    first, plain = zeros("first", 5000), element("plain", TABLE)
+    first = zeros("first", 5000)
+    plain = element("plain", TABLE)
     for spent in (len(first), len(first) + len(plain) - 1, len(first) + len(plain)):
         monkeypatch.setattr(matfile, "MAX_EXPANDED", spent)
         path.write_bytes(header() + packed(first) + plain + bomb(32 << 20))

@@ -155,7 +155,8 @@ def test_ranks_follow_their_law() -> None:
 
 
 def naive_probabilities(planted: Planted, k: int, user: int) -> NDArray[np.float64]:
-    catalog, mine = planted.catalogs[k], planted.levels[user, planted.factors[k]]
+    catalog = planted.catalogs[k]
+    mine = planted.levels[user, planted.factors[k]]
     chances = np.zeros(len(catalog))
     tests: list[Callable[[Any], bool]] = [
         lambda levels: bool(levels[0] == mine[0] and levels[1] == mine[1]),
@@ -181,7 +182,8 @@ def test_probabilities_equal_a_naive_loop(network: tuple[SocialDataset, Planted]
 
 
 def test_draws_follow_the_probabilities(network: tuple[SocialDataset, Planted]) -> None:
-    planted, draws = network[1], 200_000
+    planted = network[1]
+    draws = 200_000
     taste = np.full(draws, planted.tastes(1)[0])
     kinds, ranks = Stream(0, "kinds"), Stream(0, "ranks")
     items = synthetic._draw_items(planted.catalogs[1].pools(), taste, 6, kinds=kinds, ranks=ranks)
@@ -434,7 +436,8 @@ def test_the_largest_number_of_behaviors_works() -> None:
 
 def recall(score: Callable[[int, NDArray[Any]], NDArray[Any]], dataset: SocialDataset, split: Any, k: int) -> float:
     """Recall@5 of the sampled protocol, user by user."""
-    negatives, behavior = split.negatives["test"]["uniform"][k], dataset.behaviors[k]
+    negatives = split.negatives["test"]["uniform"][k]
+    behavior = dataset.behaviors[k]
     test_user, test_item = split.of(behavior, k, TEST)
     recalls = []
     for user, items in zip(negatives.users, negatives.items, strict=True):
@@ -449,7 +452,8 @@ def recall(score: Callable[[int, NDArray[Any]], NDArray[Any]], dataset: SocialDa
 def test_each_kind_of_knowledge_ranks_better_than_the_one_before(network: tuple[SocialDataset, Planted]) -> None:
     dataset, planted = network
     split = random_split(dataset, seed=0)
-    graph, everyone = dataset.graph, np.arange(600)
+    graph = dataset.graph
+    everyone = np.arange(600)
     links = sparse.csr_array((np.ones(graph.n_links), graph.indices, graph.indptr), (600, 600))
     recalls = []
     for k, behavior in enumerate(dataset.behaviors):

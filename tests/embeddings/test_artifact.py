@@ -90,7 +90,8 @@ def test_repr_names_method_and_behaviors(tiny: ConditionalEmbeddings) -> None:
 
 
 def test_everything_is_read_only(tiny: ConditionalEmbeddings) -> None:
-    space, trunk = tiny.spaces[1], tiny.trunk
+    space = tiny.spaces[1]
+    trunk = tiny.trunk
     assert trunk is not None
     assert trunk.attention is not None
     attention = trunk.attention[0]
@@ -158,7 +159,8 @@ def test_a_space_that_does_not_fit_is_refused(parts: dict[str, Any], changes: di
 
 
 def test_a_trunk_of_other_users_or_behaviors_is_refused(parts: dict[str, Any]) -> None:
-    trunk, (books, travel) = parts["trunk"], parts["spaces"]
+    trunk = parts["trunk"]
+    books, travel = parts["spaces"]
     fewer = Trunk((trunk.levels[0][:3],), trunk.masks, None)
     with pytest.raises(ValueError, match="every level of the trunk must have a vector for each of 4 users"):
         ConditionalEmbeddings(**parts | {"trunk": fewer})
@@ -256,8 +258,10 @@ def test_numpy_alone_can_read_it(tiny: ConditionalEmbeddings, tmp_path: Path) ->
     tiny.save(tmp_path / "e")
     names = json.loads((tmp_path / "e" / "manifest.json").read_bytes())["meta"]["behaviors"]
     array = {path.stem: np.load(path, allow_pickle=False) for path in (tmp_path / "e").glob("*.npy")}
-    user, c = array["users"].tolist().index(30), names.index("Travel")
-    ends, text = array[f"behavior.{c}.items.offsets"], array[f"behavior.{c}.items.utf8"].tobytes()
+    user = array["users"].tolist().index(30)
+    c = names.index("Travel")
+    ends = array[f"behavior.{c}.items.offsets"]
+    text = array[f"behavior.{c}.items.utf8"].tobytes()
     items = [text[start:end].decode() for start, end in itertools.pairwise(ends)]
     masked = array["vectors"][user] * array[f"behavior.{c}.mask"]
     score = masked @ array[f"behavior.{c}.item_vectors"][items.index("x")] + array[f"behavior.{c}.item_bias"][0]

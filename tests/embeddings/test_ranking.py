@@ -149,7 +149,8 @@ def test_an_answer_does_not_depend_on_who_else_is_asked_about(random_embeddings:
 def test_scores_closer_than_float32_rounding_keep_their_order() -> None:
     """Large terms that cancel: in float32 the order would be that of the rounding errors."""
     random = np.random.default_rng(0)
-    direction, rows = random.normal(size=64), 1000 * random.normal(size=(500, 64))
+    direction = random.normal(size=64)
+    rows = 1000 * random.normal(size=(500, 64))
     rows -= np.outer(rows @ direction / (direction @ direction), direction)
     query, table = direction.astype(np.float32), rows.astype(np.float32)
     truth = exact(query[None], table)[0].astype(np.float32)

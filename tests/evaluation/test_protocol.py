@@ -67,7 +67,8 @@ def random_triples(seed: int, n_users: int, n_items: int, share: float) -> Tripl
     touched = random.random((n_users, n_items)) < chance
     part = random.choice(3, size=touched.shape, p=(0.5, 0.2, 0.3))
     owner = random.integers(0, n_users, n_items)
-    touched[owner, np.arange(n_items)], part[owner, np.arange(n_items)] = True, TRAIN
+    touched[owner, np.arange(n_items)] = True
+    part[owner, np.arange(n_items)] = TRAIN
     return [(int(u), int(i), int(part[u, i])) for u, i in np.argwhere(touched)]
 
 
@@ -90,7 +91,8 @@ def tables(dataset: SocialDataset, seed: int, levels: int | None) -> list[np.nda
 
 def naive_ranks(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, part: str, protocol: str) -> Any:
     """Per user the places of its items, by sorting lists; ties by shuffling each group with the stream's numbers."""
-    behavior, scored = dataset.behaviors[k], PARTS.index(part)
+    behavior = dataset.behaviors[k]
+    scored = PARTS.index(part)
     rows = list(zip(behavior.user.tolist(), behavior.item.tolist(), split.parts[k].tolist(), strict=True))
     chance = iter(Stream(5, "ties", part, protocol, behavior.name).uniform(len(rows)).tolist())
     result: dict[int, list[int]] = {}

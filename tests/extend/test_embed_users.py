@@ -185,7 +185,8 @@ def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     new = embed_users(old, attributes=FACTS, links=LINKS)
     assert_old_bytes(old, new)
     assert new.trunk is not None
-    weights, age = profile.weights, profile.encoding.columns[0]
+    weights = profile.weights
+    age = profile.encoding.columns[0]
     hefei, no_city, no_age = weights[3], weights[5], weights[1]
     special = (70 - age.mean) / age.spread * weights[0] + hefei - profile.center
     start = new.trunk.levels[0]

@@ -70,7 +70,8 @@ def test_the_loss_of_a_step(message: MessageKind, random_base: RandomBase, whole
     learner = made(base, whole, l2=0.1)
     batch = learner.prepare(0, 0)
     assert isinstance(batch, Batch)
-    trunk, masks = base.trunk, masks_of(learner)
+    trunk = base.trunk
+    masks = masks_of(learner)
     assert trunk is not None
     assert trunk.combine is not None
     vectors = trunk.levels[0][batch.users.numpy()].astype(float)
@@ -118,7 +119,8 @@ def test_the_gradient_of_a_mask_is_that_of_its_binary_value(random_base: RandomB
     torch.autograd.backward(learner.loss(batch).total)
     last = learner.learned_masks()["masks.2"]
     assert last.grad is not None
-    binary, step = (last.detach() >= 0).float(), 1e-2
+    binary = (last.detach() >= 0).float()
+    step = 1e-2
     for at in range(3):
         totals = []
         for sign in (1, -1):

@@ -65,7 +65,8 @@ def test_every_training_tells_its_memory(
 
 
 def test_the_vectors_of_users_and_the_new_items_are_counted(base: ConditionalEmbeddings, whole: Whole) -> None:
-    estimated, items = needed(base, whole, samples=(3, 2), widths=(8, 6, 5)), whole[0].behavior(NEW).n_items
+    estimated = needed(base, whole, samples=(3, 2), widths=(8, 6, 5))
+    items = whole[0].behavior(NEW).n_items
     assert (estimated.held, estimated.levels) == (4 * 500 * 8, 4 * 500 * (6 + 5))
     assert estimated.tables == 3 * estimated.best == 3 * 4 * items * 5
     at_once = needed(base, whole, samples=(), widths=(5,))

@@ -40,12 +40,14 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     # factor for a transfer to be above popularity. On other seeds random masks come close to learned ones.
     config = SyntheticConfig(users=1000, seed=0, levels=4, items_per_behavior=300, records_per_user=20)
     dataset, _ = generate(config)
-    split, at = random_split(dataset, seed=0), dataset.behavior_names.index(NEW)
+    split = random_split(dataset, seed=0)
+    at = dataset.behavior_names.index(NEW)
     before, before_split = without(dataset, split, behavior=NEW)
     settings = {**SETTINGS["mcne"], "epochs": 25}
     base = train_small("mcne", before, tmp_path / "base", split=before_split, settings=settings).embeddings
     one = dataset.only(at)
-    parts, ndcg = split.only(at, one), {}
+    parts = split.only(at, one)
+    ndcg = {}
     for control in ("none", "random-masks"):
         settings = {"epochs": 40, "control": control}
         added = Training(TRANSFER, dataset, split, settings=settings, device=CPU, places={"split": "random-0"})

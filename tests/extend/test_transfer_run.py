@@ -62,7 +62,8 @@ def test_what_was_there_stays_byte_for_byte(base_run: training.Run, whole: Whole
         f"behavior.2.{part}.npy"
         for part in ("item_vectors", "items", "mask", "seen.indptr", "seen.items", "user_vectors")
     ]
-    extended, users = made.embeddings, [int(user) for user in base.users][::50]
+    extended = made.embeddings
+    users = [int(user) for user in base.users][::50]
     for name in base.behavior_names:
         assert plain(extended.recommend(users, name)) == plain(base.recommend(users, name))
         assert plain(extended.similar_users(users, name)) == plain(base.similar_users(users, name))
@@ -79,7 +80,8 @@ def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
     dataset, split = opened.data()
     assert dataset.behavior_names == [NEW]
     evaluation = evaluate(opened.scorer(dataset, split), dataset, split)
-    at, one = whole[0].behavior_names.index(NEW), whole[0].only(whole[0].behavior_names.index(NEW))
+    at = whole[0].behavior_names.index(NEW)
+    one = whole[0].only(at)
     scores = opened.embeddings.scores(2, np.arange(5))
     by_hand = opened.embeddings.user_vectors(NEW)[:5] @ opened.embeddings.space(NEW).item_vectors.T
     np.testing.assert_allclose(scores, by_hand, rtol=1e-5, atol=1e-7)
@@ -92,7 +94,8 @@ def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
 
 def test_what_was_trained_is_counted(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     made = bring(base, whole, tmp_path / "run")
-    counted, items = ParameterCounts.of(made), whole[0].behavior(NEW).n_items * 5
+    counted = ParameterCounts.of(made)
+    items = whole[0].behavior(NEW).n_items * 5
     assert (counted.masks, counted.items) == (8 + 6 + 5, items)
     assert made.result["parameters"] == counted.masks + counted.items
     assert f"trained {items + 19:,} numbers: 19 of masks and {items:,} of new items" in str(counted)

@@ -14,7 +14,8 @@ from tests.fingerprints.fingerprinting import HERE, Print, mcne, of_directory, o
 from tests.fingerprints.method_prints import answers
 from tests.fingerprints.study_prints import BEHAVIORS, write_tables
 
-FOLDER, KEPT = HERE / "written_by_0_1", "written_by_0_1.json"
+FOLDER = HERE / "written_by_0_1"
+KEPT = "written_by_0_1.json"
 WRITTEN_IN = Path("/tmp/written_by_0_1")
 """Where they were made: runs keep the whole path of their dataset."""
 

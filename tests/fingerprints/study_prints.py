@@ -196,7 +196,8 @@ def new_users(ground: Path, out: Path) -> Print:
 
 def figures(ground: Path, out: Path) -> Print:
     """The numbers of figures of a run, its page, and vectors for other programs."""
-    run, prints = ground / "base", {}
+    run = ground / "base"
+    prints = {}
     out.mkdir()
     asked = {
         "masks": ("masks", run),

@@ -83,7 +83,8 @@ def results(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["finished", "unfinished"])
 def test_a_comparison_goes_on(name: str, place: Path) -> None:
-    whole, before = FOLDER / "finished", cells(place / name)
+    whole = FOLDER / "finished"
+    before = cells(place / name)
     assert (before == cells(whole)) == (name == "finished")
     kept = {cell: (place / name / "cells" / cell / "cell.json").read_bytes() for cell in before}
     with one_thread():

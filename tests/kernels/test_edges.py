@@ -103,7 +103,8 @@ def plain_layer(
     vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
 ) -> Tensor:
     """By the equations: conditional vectors of every user are formed."""
-    own, (first, second) = vectors[hop.receiver], project.chunk(2, dim=1)
+    own = vectors[hop.receiver]
+    first, second = project.chunk(2, dim=1)
     near, here = (vectors[:, None] * masks) @ first.T, (own[:, None] * masks) @ second.T
     messages = plain(vectors, near, here, score, masks, sender=hop.sender, has_neighbors=hop.has_neighbors)
     return torch.cat([messages, own], dim=1) @ combine.T
@@ -152,7 +153,8 @@ def hops(draw: st.DrawFn) -> Inputs:
 @given(hops(), st.sampled_from([(torch.float64, 1e-12), (torch.float32, 3e-5)]))
 @settings(deadline=None, max_examples=60)
 def test_compiled_is_plain_in_any_shape(given_hop: Inputs, precision: tuple[torch.dtype, float]) -> None:
-    (tensors, at), (dtype, tolerance) = given_hop, precision
+    tensors, at = given_hop
+    dtype, tolerance = precision
     assert_plain([tensor.to(dtype) for tensor in tensors], at, tolerance)
 
 
@@ -223,7 +225,8 @@ def test_no_receivers_at_all() -> None:
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"], (900, 800, 16, 3, 3, 4)])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
-    given, outputs = layer_inputs(shape, torch.float32), []
+    given = layer_inputs(shape, torch.float32)
+    outputs = []
     for count in (1, 2, 3, 7):
         torch.set_num_threads(count)
         outputs.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])

@@ -72,7 +72,8 @@ class SendAndReceive(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        edges, (weights, sums) = ctx.edges, ctx.kept
+        edges = ctx.edges
+        weights, sums = ctx.kept
         of_near, of_here = torch.empty_like(edges.near), torch.empty_like(edges.here)
         of_logits, of_score = edges.by_receiver(gradient, weights, of_here)
         of_own = torch.zeros_like(edges.vectors)  # every sender is a receiver, whose own vector is used nowhere
@@ -108,7 +109,8 @@ def test_send_and_receive(shape: tuple[int, ...], binary: bool) -> None:
 @pytest.mark.parametrize("sizes", [(12, 3, 7, 5, 3, 4), (30, 20, 16, 8, 1, 1), (5, 4, 130, 33, 2, 6)])
 def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
     m, n_s, d_in, d_out, n_b, n_t = sizes
-    n, stream = m if is_of_all else m // 2, Stream(sum(sizes), "layer")
+    n = m if is_of_all else m // 2
+    stream = Stream(sum(sizes), "layer")
     layer = MessageLayer(d_in, d_out, attention_width=n_t, message="neighbor", stream=stream)
     random = torch.Generator().manual_seed(sum(sizes))
     parameters = [not_none(each) for each in (layer.project, layer.score, layer.combine)]
@@ -236,7 +238,8 @@ def test_messages_of_all_neighbors(
 ) -> None:
     monkeypatch.setattr(edge_kernels, "LINK_NUMBERS_AT_ONCE", at_once)
     n_d, n_b, n_t = sizes
-    random, (n, m, n_links) = torch.Generator().manual_seed(sum(degrees)), (len(degrees), 9, sum(degrees))
+    random = torch.Generator().manual_seed(sum(degrees))
+    n, m, n_links = len(degrees), 9, sum(degrees)
     shapes = ((m, n_d), (m, n_b, n_t), (n, n_b, n_t), (n_t,), (n_b, n_d))
     tensors = [torch.randn(shape, generator=random) for shape in shapes]
     first = torch.tensor([0, *np.cumsum(degrees)])
@@ -289,7 +292,8 @@ def _check_distinct(keys: list[int], none: int) -> None:
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.lists(st.integers(0, 9), min_size=1, max_size=20))
 @settings(deadline=None, max_examples=30)
 def test_two_kinds_of_keys_at_once(first: list[int], second: list[int]) -> None:
-    keys, none = torch.tensor([*first, *second], device=GPU), (5, 9)
+    keys = torch.tensor([*first, *second], device=GPU)
+    none = (5, 9)
     both = distinct_few(keys, (len(first), len(second)), most=none, none=none)
     for together, own, least in zip(both, (first, second), none, strict=True):
         alone = distinct(torch.tensor(own, device=GPU), most=least, none=least)
@@ -406,7 +410,8 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
 
 def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
-    moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
+    moved = table.to(GPU)
+    moments = [torch.zeros(4, device=GPU) for _ in range(2)]
     turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
     row_kernels.adam_all(
         *([each] for each in (moved, *moments, gradient.to(GPU))),
@@ -428,7 +433,8 @@ def chi_square(counts: np.ndarray, shares: np.ndarray) -> float:
 
 def test_negatives_are_uniform_over_what_a_user_has_not_touched() -> None:
     user, item = np.array([0, 0, 0, 1, 2, 2, 2, 2]), np.array([1, 4, 5, 0, 0, 1, 2, 3])
-    sizes, first = (7, 4), 4  # user 2 has touched all of the second catalog; its pairs are the last four
+    sizes = (7, 4)
+    first = 4  # user 2 has touched all of the second catalog; its pairs are the last four
     unseen = [
         Unseen(user[:4], item[:4], n_users=3, n_items=sizes[0]),
         Unseen(user[4:], item[4:], n_users=3, n_items=sizes[1]),

@@ -46,7 +46,8 @@ def test_compiled_is_plain(dtype: torch.dtype, tolerance: float, width: int, mon
 
 
 def test_the_number_of_threads_changes_no_byte() -> None:
-    before, outputs = torch.get_num_threads(), []
+    before = torch.get_num_threads()
+    outputs = []
     try:
         for count in (1, 2, 5):
             torch.set_num_threads(count)

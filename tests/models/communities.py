@@ -12,7 +12,8 @@ from torch import Tensor
 from mcne.data.graph import Graph, undirected
 from mcne.models.contract import Learner, TrainingData
 
-N_USERS, ALONE = 60, 3
+N_USERS = 60
+ALONE = 3
 """The last three users have no friends."""
 
 

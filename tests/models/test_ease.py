@@ -43,7 +43,8 @@ def test_either_form_is_brute_force(form: str, n_users: int, l2: float, populari
 
 @pytest.mark.parametrize(("n_users", "form"), [(8, "dual"), (30, "primal"), (12, "primal")])
 def test_the_method_takes_the_smaller_system(n_users: int, form: str) -> None:
-    data, config = training_data(n_users), EASEConfig(3.0, 0.2)
+    data = training_data(n_users)
+    config = EASEConfig(3.0, 0.2)
     method = EASE(data, config, seed=0, device=CPU)
     assert all_scores(method.scorer(), data).tobytes() == all_scores(made(form, data, config), data).tobytes()
     assert max(value.numel() for value in method.learned().values()) <= max(12 * 8, 12 * 12)
@@ -53,7 +54,8 @@ def test_the_method_takes_the_smaller_system(n_users: int, form: str) -> None:
 def test_each_item_is_regressed_on_all_others(form: str) -> None:
     """``diag(B) = 0`` means that: column i is the ridge regression of item i on the rest."""
     data = training_data(30)
-    x, l2 = dense(data), 3.0
+    x = dense(data)
+    l2 = 3.0
     scores = all_scores(made(form, data, EASEConfig(l2, 0.0)), data)
     for i in range(12):
         rest = np.delete(x, i, axis=1)

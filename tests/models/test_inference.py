@@ -73,7 +73,8 @@ def test_pieces_change_nothing(
 def test_some_senders_after_the_other_give_the_bytes_of_all(size: int, graph: Graph) -> None:
     random = torch.Generator().manual_seed(0)
     vectors, near, here = (torch.randn(USERS, *shape, generator=random) for shape in ((8,), (3, 4), (3, 4)))
-    score, masks = torch.randn(4, generator=random), torch.rand(3, 8, generator=random)
+    score = torch.randn(4, generator=random)
+    masks = torch.rand(3, 8, generator=random)
     links = GraphLinks(graph, weighted=True, device=CPU).to(0, USERS)
     whole, pieces = torch.zeros(2, USERS, 8)
     aggregate_all(vectors, near, here, score, masks, links.first, links.sender, links.share, whole)

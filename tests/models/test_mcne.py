@@ -248,7 +248,8 @@ def test_the_last_row_of_the_last_masks_is_not_in_the_loss() -> None:
 @pytest.mark.usefixtures("double")
 def test_a_behavior_without_training_pairs_leaves_the_others_alone() -> None:
     """It counts as a behavior of no loss: Eq. 8 divides by all."""
-    data, none = TrainingData.of(dataset(), random_split(dataset(), seed=0)), np.zeros(0, np.int32)
+    data = TrainingData.of(dataset(), random_split(dataset(), seed=0))
+    none = np.zeros(0, np.int32)
     alone = replace(data, names=data.names[:1], n_items=data.n_items[:1], pairs=data.pairs[:1])
     beside = replace(data, names=data.names[:2], n_items=data.n_items[:2], pairs=(data.pairs[0], (none, none)))
     losses = []
@@ -356,7 +357,8 @@ def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message
     model = naive.model_of(method.network)
     tables = method.tables.tables
     levels = model.levels(list(tables["users"]), [naive.everyone(neighbors)] * 2)
-    embeddings, scorer = artifact(method), method.scorer()
+    embeddings = artifact(method)
+    scorer = method.scorer()
     users, items = np.array([13, 0, 5, 0]), np.array([[0, 2], [1, 1], [2, 0], [1, 2]])
     for c, name in enumerate(method.data.names):
         conditional = torch.stack([naive.conditional(u, model.masks[-1][c]) for u in levels[-1]]).detach()
@@ -376,7 +378,8 @@ def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_trunk_weighs_links_like_the_naive_model(variant: str, message: MessageKind) -> None:
     method = make(VARIANTS[variant], replace(CONFIG, message=message))
-    trunk, model = artifact(method).trunk, naive.model_of(method.network)
+    trunk = artifact(method).trunk
+    model = naive.model_of(method.network)
     receiver, sender = method.data.graph.sources(), method.data.graph.indices
     assert len(sender) > 20
     for layer, vectors in enumerate(method.levels()[:2]):

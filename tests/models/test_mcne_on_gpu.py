@@ -59,7 +59,8 @@ def turn_of(method: MCNE, epoch: int, step: int) -> torch.Tensor:
 def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host."""
     assert method.neighborhoods.device_sampler is not None
-    (users, hops, drawn), n_items = method.neighborhoods.device_sampler.draw(turn), method.data.n_items
+    users, hops, drawn = method.neighborhoods.device_sampler.draw(turn)
+    n_items = method.data.n_items
     row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
     hops = tuple(

@@ -99,7 +99,8 @@ def test_what_stands_for_unknown_starts_at_nothing() -> None:
 
 def test_with_nothing_made_of_attributes_it_is_mcne() -> None:
     """Every other start and every draw is the same."""
-    plus, data = make(), dataset()
+    plus = make()
+    data = dataset()
     plain = MCNE(TrainingData.of(data, random_split(data, seed=0)), MCNEConfig(**SIZES), seed=0, device=CPU)
     with torch.no_grad():
         plus.network.get_parameter("attributes").zero_()
@@ -137,7 +138,8 @@ def test_steps_are_drawn_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("initial", ["both", "attributes"])
 def test_the_artifact_knows_where_users_start(initial: str, tmp_path: Path) -> None:
-    method, data = make(initial=initial), dataset()
+    method = make(initial=initial)
+    data = dataset()
     method.update(method.loss(method.prepare(0, 0)))
     method.embeddings(data, {}).save(tmp_path / "made")
     made = ConditionalEmbeddings.load(tmp_path / "made")
@@ -166,7 +168,8 @@ def test_threads_change_no_byte() -> None:
         "half": Attribute(np.arange(3000, dtype=np.int32) % 2, Ids(["a", "b"])),
     }
     training = TrainingData.of(replace(data, attributes=facts), random_split(data, seed=0))
-    outputs, before = [], torch.get_num_threads()
+    outputs = []
+    before = torch.get_num_threads()
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
         method = MCNEPlus(training, MCNEPlusConfig(batch_size=1024), seed=0, device=CPU)

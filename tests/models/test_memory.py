@@ -132,7 +132,8 @@ def test_more_of_anything_needs_more_of_other_methods(method: str) -> None:
 
 @pytest.mark.parametrize("method", SMALL)
 def test_tables_are_counted_as_they_are(method: str) -> None:
-    model, needed = made(method), needed_by(method)
+    model = made(method)
+    needed = needed_by(method)
     model.update(model.loss(model.prepare(0, 0)))  # after which there are moments
     learned = sum(value.nbytes for value in _tables(model.learned()))
     moments = sum(value.nbytes for value in model.memory().values() if value.dim() == 2 and len(value) > 100)
@@ -287,7 +288,8 @@ def test_more_of_anything_needs_more() -> None:
 def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weighted: bool) -> None:
     draws = pytest.importorskip("mcne.models.device_sampler", reason="Triton is made for Linux alone")
     dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
-    split, samples = random_split(dataset, seed=0), [3, 2]
+    split = random_split(dataset, seed=0)
+    samples = [3, 2]
     given = {"neighbor_samples": samples, "batch_size": batch_size, "weighted_neighbors": weighted}
     config, settings = settings_of("mcne", given)
     needed = estimate("mcne", config, settings, dataset, split, is_on_gpu=True)

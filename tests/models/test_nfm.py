@@ -232,7 +232,8 @@ def test_scores_are_those_of_plain_layers(
     monkeypatch.setattr(nfm, "NUMBERS_AT_ONCE", at_once[0])
     monkeypatch.setattr(nfm, "ITEMS_AT_ONCE", at_once[1])
     method = make(VARIANTS[variant])
-    reference, tables = Reference(method.config, method.network).eval(), method.tables.tables
+    reference = Reference(method.config, method.network).eval()
+    tables = method.tables.tables
     users = np.array([8, 0, 3, 3, 5], dtype=np.int32)
     for c, n_items in enumerate(method.data.n_items):
         expected = np.empty((len(users), n_items))

@@ -118,7 +118,8 @@ def test_a_vector_that_is_rectified_to_nothing_stays_finite_with_its_gradient() 
 
 @pytest.mark.usefixtures("double")
 def test_all_nodes_are_those_of_naive_loops() -> None:
-    method, near = make(), neighbors()
+    method = make()
+    near = neighbors()
     assert [len(each) for each in near].count(0) == 3  # user 5 and two cold items
     assert max(len(each) for each in near) == 3
     expected = naive_network(method.network, method.tables.tables["nodes"], near).detach()

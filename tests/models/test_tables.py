@@ -54,7 +54,8 @@ def test_the_first_tables_are_in_memory_as_far_as_there_is_room(
 
 def advised() -> list[str]:
     """What the system was told of the mapped files without a name: ``rr`` of random reads, ``sr`` of those in order."""
-    flags, advice = False, []
+    flags = False
+    advice = []
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if "-" in line.split()[0] and ":" not in line.split()[0]:
             flags = line.endswith("(deleted)")
@@ -93,7 +94,8 @@ def test_what_is_kept_stays_as_it_was(is_large: bool, tmp_path: Path, monkeypatc
     }
     wanted = {name: value.tolist() for name, value in given.items()}
     with room(tmp_path, memory=None):
-        kept, one = Kept(given), copied(given["table"])
+        kept = Kept(given)
+        one = copied(given["table"])
     for value in given.values():
         value.zero_()
     for _ in range(2):

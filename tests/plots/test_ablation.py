@@ -66,7 +66,8 @@ def written(path: Path, behaviors: int, *, users: int = 40) -> Path:
 
 
 def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -> None:
-    summary, rows = summarize(compared), ("userknn", "itemknn")
+    summary = summarize(compared)
+    rows = ("userknn", "itemknn")
     variants = Ablation.read(compared.out, rows, reference="itemknn")
     assert (variants.name, variants.rivals) == ("small", 2)
     assert variants.places == (*compared.dataset.behavior_names, MEAN)

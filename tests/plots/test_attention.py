@@ -122,7 +122,8 @@ def shades(numbers: dict[str, Any]) -> tuple[list[np.ndarray], str]:
 def test_colors_tell_how_far_a_community_is_from_the_links_between() -> None:
     numbers = numbers_of("network", 3)
     between = [0.25, 0.25, 0.25, 0.25]
-    numbers["between"], numbers["communities"] = [between, between], numbers["communities"][:2]
+    numbers["between"] = [between, between]
+    numbers["communities"] = numbers["communities"][:2]
     for each, by in zip(numbers["communities"], (0.2, 0.1), strict=True):
         each["weights"] = [[0.25 + by, 0.25 - by, 0.25, 0.25], between]
     (first, second), text = shades(numbers)

@@ -201,7 +201,8 @@ def hidden(axes: Axes, name: Text, places: NDArray[np.float64]) -> float:
     """The largest share of a behavior's points that a name lies on."""
     patch = name.get_bbox_patch()
     assert patch is not None
-    box, shown = patch.get_window_extent(), axes.transData.transform(places.reshape(-1, 2)).reshape(places.shape)
+    box = patch.get_window_extent()
+    shown = axes.transData.transform(places.reshape(-1, 2)).reshape(places.shape)
     return float(np.all((shown > box.min) & (shown < box.max), axis=2).mean(axis=1).max())
 
 

@@ -31,7 +31,8 @@ def spread(mean: float, sd: float | None) -> dict[str, float | None]:
 
 def made(behaviors: int, curves: dict[str, list[Any]], *, repetitions: int = 3) -> dict[str, Any]:
     """What ``mcne sweep`` would write, with numbers that are all different."""
-    names, sd = list(NAMES[:behaviors]), 0.004 if repetitions > 1 else None
+    names = list(NAMES[:behaviors])
+    sd = 0.004 if repetitions > 1 else None
 
     def quality(at: int, k: float) -> dict[str, Any]:
         return {"recall@5": spread(0.2 + 0.01 * at + 0.02 * k, sd), "ndcg@5": spread(0.1 + 0.01 * at + 0.02 * k, sd)}

@@ -406,7 +406,8 @@ def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
 
 def map_of(run: Run) -> ConditionalMap:
     """A map as ``mcne plot map`` makes it, of places that mean nothing."""
-    names, ids = run.embeddings.behavior_names, run.embeddings.users.take(np.arange(12))
+    names = run.embeddings.behavior_names
+    ids = run.embeddings.users.take(np.arange(12))
     places = Stream(0, "places").normal((len(names), len(ids), 2))
     panels = [
         Panel(f"{kind} masks", tuple(names), places, 0.9, Separation(at, 0.8))

@@ -178,7 +178,8 @@ def test_any_order_of_calls_gives_the_same_rows() -> None:
 @pytest.mark.parametrize("size", [1, 3, 7, BLOCK // 2, BLOCK // 2 + 1, BLOCK - 1, BLOCK, BLOCK + 1])
 def test_the_cycles_of_a_block_are_shuffled_one_by_one(size: int) -> None:
     """By a stream for each block, which is a stream for each cycle where none fits in twice."""
-    longest, per_block = 3 * BLOCK + 100, max(1, BLOCK // size)
+    longest = 3 * BLOCK + 100
+    per_block = max(1, BLOCK // size)
     rows = epoch_rows(Positives([longest, size], batch_size=777, seed=2), 1, epoch=4)
     expected: list[int] = []
     for block in range(-(-longest // (size * per_block))):
@@ -292,7 +293,8 @@ def test_without_numba_the_draws_are_the_same(case: tuple[list[set[int]], int]) 
 
 def test_draws_are_uniform_and_independent_per_user_and_column() -> None:
     seen = [{0, 3, 4, 9}, set(), {1, 2, 3, 4, 5, 6, 7, 8}, {5}]
-    unseen, repeats = unseen_of(seen, 10), 4000
+    unseen = unseen_of(seen, 10)
+    repeats = 4000
     users = np.tile(np.arange(4), repeats)
     drawn = unseen.draw(users, np.zeros(len(users), int), count=3, stream=Stream(1, "test"))
     for user, items in enumerate(seen):

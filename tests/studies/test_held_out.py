@@ -51,7 +51,8 @@ def test_nothing_of_them_is_trained_on(data: SocialDataset, held: HeldOut) -> No
 
 
 def test_parts_are_those_of_the_random_split(data: SocialDataset, held: HeldOut) -> None:
-    split, kept = random_split(data, seed=3), set(held.kept.users)
+    split = random_split(data, seed=3)
+    kept = set(held.kept.users)
     asked = set(held.whole.users.take(held.asked))
     for k in range(2):
         known = set(held.kept.behaviors[k].items)
@@ -78,7 +79,8 @@ def test_attributes_stay_with_their_users(data: SocialDataset, held: HeldOut) ->
 
 
 def test_what_is_told_is_links_to_kept_users_and_training_records(data: SocialDataset, held: HeldOut) -> None:
-    told, kept = known_of(held), set(held.kept.users)
+    told = known_of(held)
+    kept = set(held.kept.users)
     asked = set(held.whole.users.take(held.asked))
     for source, target in zip(*(told["links"][name].to_pylist() for name in ("source_id", "target_id")), strict=True):
         assert source in asked

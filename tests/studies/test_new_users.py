@@ -86,7 +86,8 @@ def test_it_goes_on_where_it_was(data: SocialDataset, done: tuple[Path, dict[str
 
 
 def test_another_trial_is_refused(data: SocialDataset, done: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    out, before = done[0], (done[0] / SUMMARY).read_bytes()
+    out = done[0]
+    before = (out / SUMMARY).read_bytes()
     with pytest.raises(ArtifactError, match=r"contains another trial \(other share, in_training\); repeat what it was"):
         Trial("mcne", SMALL, share=0.2).run(data, out, seeds=1, device="cpu", reporting=silent, say=print)
     assert (out / SUMMARY).read_bytes() == before

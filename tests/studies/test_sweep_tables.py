@@ -30,7 +30,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(sweep: Sweep, data: Path, out: Path) -> tuple[Comparison, list[str]]:
-    comparison, messages = Comparison.open(sweep.plan(), data, out), list[str]()
+    comparison = Comparison.open(sweep.plan(), data, out)
+    messages: list[str] = []
     assert comparison.run(jobs=1, device="cpu", say=messages.append) == {}
     write(collect(sweep, comparison), out)
     return comparison, messages
@@ -52,7 +53,8 @@ def cells(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_the_file_says_what_the_cells_say(finished: Comparison) -> None:
-    results, all_cells = json.loads((finished.out / "sweep.json").read_text()), cells(finished.out)
+    results = json.loads((finished.out / "sweep.json").read_text())
+    all_cells = cells(finished.out)
     assert len(all_cells) == 8
     assert [curve["setting"] for curve in results["curves"]] == ["width", "l2"]
     for curve in results["curves"]:

@@ -68,7 +68,8 @@ def plan(tmp_path: Path) -> Path:
 
 
 def run(plan: Path, data: Path, out: Path) -> tuple[TransferStudy, list[str]]:
-    study, messages = TransferStudy.open(TransferPlan.read(plan), data, out), list[str]()
+    study = TransferStudy.open(TransferPlan.read(plan), data, out)
+    messages: list[str] = []
     assert study.run(jobs=1, device="cpu", say=messages.append) == {}
     return study, messages
 

@@ -198,7 +198,8 @@ def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
         save(tmp_path, step)
     files = sorted((tmp_path / SECOND).iterdir())
     assert len(files) == 9
-    chance, hit = random.Random(1), Counter[str]()
+    chance = random.Random(1)
+    hit = Counter[str]()
     for _ in range(200):
         file = chance.choice(files)
         whole = file.read_bytes()
@@ -309,7 +310,9 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_previous_ones(
 ) -> None:
     for step in (1, 2):
         save(tmp_path, step)
-    before, write_all, messages = tree(tmp_path), files._write_all, list[str]()
+    before = tree(tmp_path)
+    write_all = files._write_all
+    messages: list[str] = []
     for number in range(1, 100):
         written = 0
 

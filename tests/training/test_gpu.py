@@ -28,7 +28,8 @@ def test_captured_steps_learn_what_steps_learn(
     widths: tuple[int, ...], samples: tuple[int, ...], batch_size: int
 ) -> None:
     dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
-    data, device = TrainingData.of(dataset, random_split(dataset, seed=0)), torch.device("cuda")
+    data = TrainingData.of(dataset, random_split(dataset, seed=0))
+    device = torch.device("cuda")
     assert max(len(user) for user, _ in data.pairs) % batch_size  # the last step of an epoch has another shape
     config = MCNEConfig(widths=widths, neighbor_samples=samples, batch_size=batch_size)
     plain, replayed = (MCNE(data, config, seed=0, device=device) for _ in range(2))

@@ -185,7 +185,8 @@ def test_the_doubles_are_what_they_stand_for() -> None:
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_every_step_of_every_epoch_once_and_in_order(workers: int) -> None:
-    chance, seen = random.Random(0), []
+    chance = random.Random(0)
+    seen = []
 
     class Slow(Counter):
         def prepare(self, epoch: int, step: int) -> tuple[int, int]:
@@ -267,7 +268,8 @@ class Clock:
     """Stands still but for what is told to take time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.compiling = 1000.0, compilation.CompileClock()
+        self.now = 1000.0
+        self.compiling = compilation.CompileClock()
         told = types.SimpleNamespace(perf_counter=lambda: self.now, monotonic=time.monotonic)
         monkeypatch.setattr(loop, "time", told)
         monkeypatch.setattr(loop, "CLOCK", self.compiling)

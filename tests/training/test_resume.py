@@ -222,7 +222,8 @@ def test_stopped_after_the_best_epoch(tmp_path: Path) -> None:
     overfit(tmp_path / "whole", resume=False, reporter=Reporter())
     result = json.loads((tmp_path / "whole" / "result.json").read_bytes())
     assert result["epochs"] == result["best_epoch"] + 3 < 40
-    stopper, resume = Stopper("signaled", 4), False
+    stopper = Stopper("signaled", 4)
+    resume = False
     while not (tmp_path / "pieces" / "result.json").exists():
         try:
             overfit(tmp_path / "pieces", resume=resume, reporter=stopper)
@@ -263,7 +264,8 @@ def test_a_diverged_training_stops_before_the_update_and_can_be_looked_at(
 ) -> None:
     from mcne.models.bpr import BPR
 
-    loss, learned = BPR.loss, []
+    loss = BPR.loss
+    learned = []
 
     def poisoned(self: BPR, batch: Any) -> Any:
         step_loss = loss(self, batch)
@@ -305,14 +307,18 @@ LONG: dict[str, Any] = {"epochs": 30, "patience": 30, "checkpoint_seconds": 0.0}
 
 @pytest.mark.slow
 def test_killed_twenty_times_at_random_points_in_chains_of_up_to_five(tmp_path: Path) -> None:
-    chance, kills, chains, places = random.Random(20), 0, 0, []
+    chance = random.Random(20)
+    kills = 0
+    chains = 0
+    places = []
     expected, seconds = {}, {}
     for method in LEARNERS:
         train(method, tmp_path / method, **LONG)
         expected[method] = result_of(tmp_path / method)
         seconds[method] = _seconds_of_a_process(method, tmp_path / f"timed-{method}")
     while kills < 20:
-        method, path = LEARNERS[chains % 2], tmp_path / f"chain-{chains}"
+        method = LEARNERS[chains % 2]
+        path = tmp_path / f"chain-{chains}"
         chains += 1
         assert chains < 30, "the processes finish before they are killed"
         length = min(chance.randint(1, 5), 20 - kills)

@@ -117,7 +117,8 @@ def of_torch_geometric(model: LightGCN, links: Tensor, vectors: Tensor) -> dict[
 
 def links(data: TrainingData, *, trust: bool) -> Tensor:
     """Both ends of every link in both directions, [2, links]; the items of a behavior after those before it."""
-    ends, first = [], data.n_users
+    ends = []
+    first = data.n_users
     for (user, item), size in zip(data.pairs, data.n_items, strict=True):
         ends += [(user, first + item), (first + item, user)]
         first += size

@@ -123,7 +123,8 @@ def of_ours(model: PinSage) -> Arrays:
     """The loss of a step, its gradients, and what all nodes are given."""
     batch = model.prepare(0, 0)
     loss = model.loss(batch).total
-    (rows,), parameters = model.tables.touched(), dict(model.network.named_parameters())
+    (rows,) = model.tables.touched()
+    parameters = dict(model.network.named_parameters())
     by_rows, *others = torch.autograd.grad(loss, [rows, *parameters.values()])
     by_nodes = torch.zeros_like(model.tables.tables["nodes"]).index_copy_(0, batch.nodes, by_rows)
     gradients = {"nodes": by_nodes} | {f"network.{name}": by for name, by in zip(parameters, others, strict=True)}
@@ -271,7 +272,8 @@ def their_figures(case: Case, seed: int) -> Figures:
 def our_figures(case: Case, seed: int, *, shuffled: bool = False) -> Figures:
     model = PinSage(case.data, TRAINED, seed=seed, device=CPU)
     if shuffled:
-        learned, order = model.learned(), np.random.default_rng(seed).permutation(model.ranking.n_nodes)
+        learned = model.learned()
+        order = np.random.default_rng(seed).permutation(model.ranking.n_nodes)
         model.load(learned | {name: learned[name][order] for name in ("visited.node", "visited.share")})
     return case.figures(train(model, EPOCHS))
 

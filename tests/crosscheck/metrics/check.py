@@ -120,7 +120,8 @@ def compare() -> int:
         for key, values in expected.items():
             difference, wrong = (largest_difference(each, actual[key]) for each in (values, control[key]))
             worst, least = max(worst, difference), min(least, wrong)
-            label, mean = f"{key[0]}@{key[1]}", sum(values) / len(values)
+            label = f"{key[0]}@{key[1]}"
+            mean = sum(values) / len(values)
             print(f"  {label:12} {difference:.1e}   {wrong:.1e}   mean {mean:.6f}")
     agree = worst <= TOLERANCE < least
     print(

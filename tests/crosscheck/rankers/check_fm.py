@@ -185,7 +185,8 @@ def held_out(each: Case, seed: int) -> Examples:
     has = np.zeros((each.dataset.n_users, behavior.n_items), dtype=bool)
     has[behavior.user, behavior.item] = True
     user, item = each.split.of(behavior, 0, TEST)
-    again, random = np.repeat(user, ZEROS), np.random.default_rng(seed)
+    again = np.repeat(user, ZEROS)
+    random = np.random.default_rng(seed)
     zero = random.integers(behavior.n_items, size=len(again))
     while np.any(wrong := has[again, zero]):
         zero[wrong] = random.integers(behavior.n_items, size=np.count_nonzero(wrong))
@@ -214,7 +215,8 @@ def as_used(each: Case) -> tuple[np.ndarray, Examples, Examples]:
     """What our trained model answers, the examples it had, and what it was asked."""
     config, epochs = SETTINGS[each.name]
     model = LibFM(each.data, config, seed=SEED, device=CPU)
-    examples, asked = drawn(model), held_out(each, SEED)
+    examples = drawn(model)
+    asked = held_out(each, SEED)
     for _ in range(epochs):
         for step in range(model.n_steps):
             model.update(model.loss(model.prepare(0, step)))
@@ -295,7 +297,9 @@ class Machine:
     def __init__(self, each: Case, examples: Examples, width: int) -> None:
         rows = user_features(each)
         self._rows, self._squares = tensor_of(rows), tensor_of(rows.multiply(rows))
-        self._examples, self._width, self._n_of_users = examples, width, rows.shape[1]
+        self._examples = examples
+        self._width = width
+        self._n_of_users = rows.shape[1]
         self._sign = torch.from_numpy(np.where(examples.record, 1.0, -1.0))
         self._share = torch.from_numpy(np.asarray(features(each, examples).mean(axis=0)).ravel())
 
@@ -339,8 +343,10 @@ def explained(each: Case) -> bool:
     """Each estimator against the minimum of its own loss, and then myFM's sampler as it is."""
     config, _ = SETTINGS[each.name]
     model = LibFM(each.data, replace(config, batch_size=len(each.data.pairs[0][0])), seed=SEED, device=CPU)
-    examples, asked = drawn(model), held_out(each, SEED)
-    machine, start = Machine(each, examples, config.width), weights_of(model)
+    examples = drawn(model)
+    asked = held_out(each, SEED)
+    machine = Machine(each, examples, config.width)
+    start = weights_of(model)
     logistic, least_loss = machine.minimum(start, torch.nn.functional.logsigmoid, config.l2)
     probit, _ = machine.minimum(start, torch.special.log_ndtr, PROBIT_L2)
     logistic, probit = (machine.answers(torch.from_numpy(weights), asked).numpy() for weights in (logistic, probit))

@@ -82,7 +82,8 @@ def clear(vectors: np.ndarray, neighbors: int | None, shrinkage: float = 0.0) ->
 
 
 def against_recbole(split: Case) -> list[tuple[float, float]]:
-    data, pairs = split.data, []
+    data = split.data
+    pairs = []
     x = matrix(data).toarray()
     print("  RecBole 1.2.1: largest difference of a score, of the largest, and of the control; who is compared")
     for side, neighbors, shrinkage in (

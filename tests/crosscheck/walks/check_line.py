@@ -82,7 +82,8 @@ def communities_alone(seed: int) -> list[Network]:
 
 def minimum(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
     """Where ``E[softplus(−⟨u_i, u_j⟩) + Σ_n softplus(⟨u_i, u_n⟩)]`` is least, links i → j and negatives n expected."""
-    n, links = graph.n_users, (graph.sources(), graph.indices)
+    n = graph.n_users
+    links = (graph.sources(), graph.indices)
     degrees = torch.tensor(graph.degrees, dtype=torch.float64)
     linked = torch.zeros(n, n, dtype=torch.float64)
     linked[tuple(torch.tensor(end, dtype=torch.int64) for end in links)] = 1 / graph.n_links
