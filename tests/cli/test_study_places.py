@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,8 @@ from tests.cli.in_process import Result, Run
 
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import page as report_page
+
+pytestmark = pytest.mark.usefixtures("no_flushing")
 
 COMPARED = """
 repetitions = 1
@@ -35,11 +36,6 @@ SWEPT = ("--set", "width=2,4", "--set", "epochs=1", "--set", "batch_size=512", "
 KINDS = {"compare": "a comparison", "compare-transfer": "a transfer study", "sweep": "a sweep"}
 
 Study = Callable[..., Result]
-
-
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 @pytest.fixture(scope="module")

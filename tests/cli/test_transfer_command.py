@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,9 @@ from tests.small_training import train_small
 from mcne import load
 from mcne.data.dataset import SocialDataset
 
+pytestmark = pytest.mark.usefixtures("no_flushing")
+
 MCNE = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "batch_size": 64, "epochs": 1}
-
-
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def network(behaviors: tuple[str, ...], *, first_user: int = 0) -> SocialDataset:

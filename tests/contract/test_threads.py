@@ -7,7 +7,7 @@ that is learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import Learner, TrainingData
 from mcne.models.registry import METHODS
 from mcne.models.settings import parse
+
+pytestmark = pytest.mark.usefixtures("restored_threads")
 
 STEPS = 3
 WITH_LAPACK = "ease"
@@ -36,13 +38,6 @@ NARROW = {
     "importance": ("pinsage", {"widths": [16, 16, 16]}),
     "pooled features": ("nfm", {"width": 8, "layers": [16, 8]}),
 }
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -42,16 +42,10 @@ from mcne.models.ranking import Triples
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 KINDS: tuple[MessageKind, ...] = ("neighbor", "literal")
 VARIANTS = {"mcne": (True, True), "mcne-a": (False, True), "mcne-f": (False, False)}  # attention, learned masks
-
-
-@pytest.fixture(autouse=True)
-def _double_precision() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def normal(seed: int, *shape: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,6 @@ from mcne.training.run import TRANSFER
 
 NEW = "Food"  # it shares a planted factor with Travel
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Sums over several threads may differ in the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.slow

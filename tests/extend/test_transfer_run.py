@@ -27,11 +27,7 @@ from mcne.training.journal import METRICS, RunJournal
 from mcne.training.loop import Position
 from mcne.training.run import TRANSFER
 
-
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files outlive this process without being flushed to the disk, which takes most of the time here."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_flushing")
 
 
 def bring(

@@ -71,13 +71,6 @@ def plainly_aggregate_all(
     return messages
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def layer_inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -> Inputs:
     """Vectors, masks and weights of a layer, and a hop; a user may be a receiver twice."""
     senders, receivers, width, _, _, depth = shape
@@ -222,7 +215,7 @@ def test_no_receivers_at_all() -> None:
     assert not any(gradient.any() for gradient in gradients)
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"], (900, 800, 16, 3, 3, 4)])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
     given = layer_inputs(shape, torch.float32)
@@ -260,7 +253,7 @@ def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
 def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
-    dtype: torch.dtype, tolerance: float, threads: None, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, tolerance: float, restored_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = torch.Generator().manual_seed(0)
     (vectors, near, here, score, masks), _ = inputs((50, 20, 7, 3, 2, 5), dtype, binary=False)

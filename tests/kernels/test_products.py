@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from mcne.kernels.products import add_product, gated, product, products, sum_rows, weighed
+
+pytestmark = pytest.mark.usefixtures("restored_threads")
 
 COUNTS = (1, 2, 3, 5, 12, 32)
 SHAPES = {  # rows, terms of each sum, columns
@@ -20,13 +22,6 @@ SHAPES = {  # rows, terms of each sum, columns
     "three rows": (3, 6, 175),
     "many rows": (3000, 16, 16),
 }
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -124,14 +124,7 @@ def test_no_triples_give_nothing() -> None:
     assert not any(gradient.any() for gradient in gradients)
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("restored_threads")
 def test_the_number_of_threads_changes_no_byte() -> None:
     outputs = []
     for count in (1, 2, 5):

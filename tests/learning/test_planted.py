@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +48,6 @@ def purity(embeddings: ConditionalEmbeddings, planted: Planted, *, k: int, maske
         for user, ranking in zip(users, rankings, strict=True)
     ]
     return float(np.mean(same))
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Sums over several threads may differ in the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 
@@ -19,14 +18,6 @@ from mcne.models.node_ranking import joint_graph
 
 CPU = torch.device("cpu")
 CONFIG = LightGCNConfig(width=4, layers=3, negatives=2, batch_size=5, l2=0.03, learning_rate=0.05)
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def training_data() -> TrainingData:
@@ -83,7 +74,7 @@ def test_the_graph_holds_the_training_pairs_and_with_trust_the_links_between_use
 # --- smoothing ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_smoothing_by_hand() -> None:
     """A path 0 – 1 – 2 and a lone node 3: degrees 1, 2, 1, 0."""
     graph = undirected(4, np.array([0, 1]), np.array([1, 2]))[0]
@@ -98,7 +89,7 @@ def test_smoothing_by_hand() -> None:
     torch.testing.assert_close(two[:, 0], torch.tensor(expected), rtol=1e-14, atol=0)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_smoothing_and_its_gradient_are_those_of_naive_loops() -> None:
     random = torch.Generator().manual_seed(0)
     for trust in (False, True):
@@ -125,7 +116,7 @@ def test_a_graph_without_links_leaves_the_vectors_as_they_are_up_to_their_share(
 # --- the loss ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("kind", [LightGCN, LightGCNTrust])
 def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN], bias: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import log
 from typing import Any, Literal
@@ -34,14 +33,6 @@ CONFIG = MCNEConfig(
 )
 L2Form = Literal["scored", "parameters"]
 VARIANTS = {"mcne": MCNE, "mcne-a": MCNEA, "mcne-f": MCNEF}
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def dataset(n_users: int = 14) -> SocialDataset:
@@ -129,7 +120,7 @@ def table_gradients(method: MCNE, batch: Batch) -> dict[str, Tensor]:
     return gradients
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("form", ["scored", "parameters"])
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -154,7 +145,7 @@ def test_the_loss_is_that_of_the_naive_model(variant: str, message: MessageKind,
         assert mine.abs().max() > 0
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
     method = make()
     for step in range(method.n_steps):
@@ -180,7 +171,7 @@ def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
                 assert negatives == [p, p] if u in everything else not {(u, n) for n in negatives} & trained
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_loss_by_hand() -> None:
     """One layer, one user without neighbors, two behaviors.
 
@@ -218,7 +209,7 @@ def test_the_loss_by_hand() -> None:
         assert loss.total.item() == pytest.approx(log(9 / 2) / 2 + 0.5 * penalty, rel=1e-13)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("form", ["scored", "parameters"])
 def test_asking_for_a_loss_twice_gives_it_twice(form: L2Form) -> None:
     method = make(config=replace(CONFIG, l2_form=form))
@@ -226,7 +217,7 @@ def test_asking_for_a_loss_twice_gives_it_twice(form: L2Form) -> None:
     assert first.total.item() == second.total.item()
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_last_row_of_the_last_masks_is_not_in_the_loss() -> None:
     method = make()
     batch = method.prepare(0, 0)
@@ -245,7 +236,7 @@ def test_the_last_row_of_the_last_masks_is_not_in_the_loss() -> None:
     assert method.loss(batch).total.item() != before
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_a_behavior_without_training_pairs_leaves_the_others_alone() -> None:
     """It counts as a behavior of no loss: Eq. 8 divides by all."""
     data = TrainingData.of(dataset(), random_split(dataset(), seed=0))
@@ -287,7 +278,7 @@ def test_a_step_reads_and_writes_the_rows_of_its_batch_alone() -> None:
     assert all(torch.isfinite(parameter).all() for parameter in method.network.parameters())
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_an_update_is_a_step_of_adam_on_everything() -> None:
     """All rows take part under ``parameters``, so one plain Adam over all of it must agree, clamp included."""
     method = make(config=replace(CONFIG, l2_form="parameters"))
@@ -433,7 +424,7 @@ def test_starting_values_depend_on_the_seed_alone() -> None:
 # --- link weights ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_inference_weighs_links_as_sampling_does() -> None:
     """What all neighbors say, by their weights, is what very many draws in proportion to the weights say."""
     source, target = np.array([0, 0, 0], np.int32), np.array([1, 2, 3], np.int32)

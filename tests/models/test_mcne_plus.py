@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,14 +35,6 @@ AGES = np.array([20.0, 40.0, np.nan, 60.0, 40.0, 40.0, 20.0, 60.0])
 CITIES = np.array([0, 1, 1, -1, 2, 0, -1, 2], dtype=np.int32)
 
 
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def dataset(ages: NDArray[Any] = AGES, cities: NDArray[Any] = CITIES) -> SocialDataset:
     random = np.random.default_rng(0)
     behaviors = []
@@ -67,7 +58,7 @@ def naive_start(weights: Any, user: int) -> Any:
     return total + weights[5 if CITIES[user] < 0 else 2 + CITIES[user]]
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("initial", ["both", "attributes"])
 def test_users_start_from_what_their_attributes_add_up_to(initial: str) -> None:
     method = make(initial=initial)
@@ -160,6 +151,7 @@ def test_other_artifacts_are_what_they_were() -> None:
     assert not [name for name in (*trunk.meta(), *trunk.arrays()) if name.startswith("profile")]
 
 
+@pytest.mark.usefixtures("restored_threads")
 def test_threads_change_no_byte() -> None:
     """Neither in what is learned of a number that everybody has, nor of a category of many."""
     data = generate(SyntheticConfig(users=3000, behaviors=2))[0]
@@ -169,13 +161,11 @@ def test_threads_change_no_byte() -> None:
     }
     training = TrainingData.of(replace(data, attributes=facts), random_split(data, seed=0))
     outputs = []
-    before = torch.get_num_threads()
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
         method = MCNEPlus(training, MCNEPlusConfig(batch_size=1024), seed=0, device=CPU)
         method.update(method.loss(method.prepare(0, 0)))
         outputs.append(method.network.get_parameter("attributes").detach().numpy().tobytes())
-    torch.set_num_threads(before)
     assert len(set(outputs)) == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, log
 from typing import Literal
@@ -25,14 +24,6 @@ CPU = torch.device("cpu")
 CONFIG = PinSageConfig(
     widths=(8, 7, 6), neighbors=3, walks=20, walk_length=3, negatives=2, batch_size=4, learning_rate=0.05, l2=0.02
 )
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def training_data() -> TrainingData:
@@ -116,7 +107,7 @@ def test_a_vector_that_is_rectified_to_nothing_stays_finite_with_its_gradient() 
     assert vectors.grad.tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_all_nodes_are_those_of_naive_loops() -> None:
     method = make()
     near = neighbors()
@@ -131,7 +122,7 @@ def test_all_nodes_are_those_of_naive_loops() -> None:
         np.testing.assert_allclose(scores, (expected[:6] @ items.T).numpy(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("loss", ["margin", "bpr"])
 def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph(
@@ -179,7 +170,7 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
         assert naive.abs().max() > 0
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_bias_of_an_item_is_added_to_its_scores() -> None:
     with_bias, without = make(replace(CONFIG, bias=True)), make()
     for k, first in enumerate((6, 9)):

@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,8 @@ from mcne.errors import DivergedError, Interrupted
 from mcne.training.journal import CHECKPOINTS, METRICS, RunJournal
 from mcne.training.loop import Position
 from mcne.training.reporting import Reporter
+
+pytestmark = pytest.mark.usefixtures("no_flushing", "one_thread")
 
 CPU = torch.device("cpu")
 FOREVER = 1e9
@@ -87,12 +89,6 @@ def result_of(path: Path) -> dict[str, bytes]:
     """Every byte that a run promises to be the same."""
     files = [path / METRICS, path / "result.json", *sorted((path / "embeddings").iterdir())]
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
-
-
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files outlive this process without being flushed to the disk, which takes most of the time here."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 @pytest.fixture(scope="module")
@@ -291,15 +287,6 @@ def test_a_diverged_training_stops_before_the_update_and_can_be_looked_at(
 def start(*arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, __file__, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """As in the processes that are killed: sums over several threads may differ in the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 LONG: dict[str, Any] = {"epochs": 30, "patience": 30, "checkpoint_seconds": 0.0}
