@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.small_training import small_network
 
 from mcne.analysis import links as module
 from mcne.analysis.links import (
@@ -20,7 +21,6 @@ from mcne.analysis.links import (
     inner_product_scores,
 )
 from mcne.data.graph import Graph, undirected
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError, UsageError
 
 
@@ -34,7 +34,7 @@ def graph_of(n_users: int, *pairs: tuple[int, int], weights: list[float] | None 
 
 
 def social() -> Graph:
-    return generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].graph
+    return small_network().graph
 
 
 def pair_set(pairs: np.ndarray) -> set[tuple[int, int]]:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.history import line
+from tests.small_training import small_network
 
 from mcne.data.graph import undirected
 from mcne.data.split import PARTS, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.scorer import DotScorer
 from mcne.errors import UsageError
 from mcne.kernels.backend import backend_for
@@ -196,7 +196,7 @@ def test_products_can_be_done_again(data: TrainingData) -> None:
 
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_the_floor_multiplies_what_evaluation_scores(has_bias: bool) -> None:
-    dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
+    dataset = small_network()
     split = random_split(dataset, seed=0)
     random = np.random.default_rng(0)
     items = tuple(random.standard_normal((each.n_items, 7), dtype=np.float32) for each in dataset.behaviors)

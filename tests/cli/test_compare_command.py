@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Run
-
-from mcne.data.synthetic import SyntheticConfig, generate
+from tests.small_training import small_network
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=2, items_per_behavior=100, seed=0))[0].save(path)
+    small_network(items_per_behavior=100).save(path)
     return path
 
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from tests.cli.in_process import Result, Run, command_line
-from tests.small_training import train_small
+from tests.small_training import small_network, train_small
 
 import mcne
 from mcne import training
-from mcne.data.synthetic import SyntheticConfig, generate
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 256}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -37,7 +36,7 @@ def plot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of five methods, and one that was never finished."""
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+    dataset = small_network()
     place = tmp_path_factory.mktemp("runs")
     for method, settings in SETTINGS.items():
         train_small(method, dataset, place / method, settings=settings)
@@ -184,7 +183,7 @@ def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) 
 
 def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, plot: Run) -> None:
     fails(plot("curves", trained / "popularity", "--out", tmp_path / "c.png"), 2, "popularity", "has no curves")
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+    dataset = small_network()
     train_small("bpr", dataset, tmp_path / "apart", settings={"width": 4, "epochs": 1}, mode="separate")
     fails(plot("curves", tmp_path / "apart", "--out", tmp_path / "c.png"), 2, "a run of its own", "apart/behaviors/0")
     assert plot("curves", tmp_path / "apart" / "behaviors" / "0", "--out", tmp_path / "c.png").code == 0

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Run
-from tests.small_training import saved, train_small
+from tests.small_training import saved, small_network, train_small
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import page as report_page
 
 
@@ -27,7 +26,7 @@ def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of moments, ``root/bpr``, on ``root/network``."""
     root = tmp_path_factory.mktemp("trained")
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, items_per_behavior=150, seed=0))
+    dataset = small_network(items_per_behavior=150)
     split = saved(dataset, root / "network")
     train_small(
         "bpr",

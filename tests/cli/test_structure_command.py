@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Result, Run
-from tests.small_training import train_small
+from tests.small_training import small_network, train_small
 
 from mcne import training
-from mcne.data.synthetic import SyntheticConfig, generate
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 512, "epochs": 1}
 
@@ -21,7 +20,7 @@ SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, 
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset and a run each of mcne and bpr on it."""
     path = tmp_path_factory.mktemp("place")
-    dataset = generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0]
+    dataset = small_network()
     dataset.save(path / "data")
     for method, settings in (("mcne", SMALL), ("bpr", {"epochs": 1, "width": 8})):
         train_small(method, dataset, path / method, settings=settings)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Result, Run
+from tests.small_training import small_network
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import page as report_page
 
 pytestmark = pytest.mark.usefixtures("no_flushing")
@@ -41,7 +41,7 @@ Study = Callable[..., Result]
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=3, items_per_behavior=100, seed=0))[0].save(path)
+    small_network(behaviors=3, items_per_behavior=100).save(path)
     return path
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Run
-
-from mcne.data.synthetic import SyntheticConfig, generate
+from tests.small_training import small_network
 
 SMALL = ("--set", "widths=[8,8,8]", "--set", "neighbor_samples=[3,2]", "--set", "epochs=1", "--set", "batch_size=512")
 
@@ -17,7 +16,7 @@ SMALL = ("--set", "widths=[8,8,8]", "--set", "neighbor_samples=[3,2]", "--set", 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].save(path)
+    small_network().save(path)
     return path
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.small_training import small_network
 from torch import Tensor
 
 from mcne.data.behavior import Attribute, Behavior
@@ -23,7 +24,6 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, random_split, supplied_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
 from mcne.models.contract import Embedder, Learner, Method, TrainingData
@@ -97,7 +97,7 @@ def attributes(n_users: int) -> dict[str, Attribute]:
 @cache
 def network() -> Network:
     """500 users with two behaviors, some of them without records."""
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=3))
+    dataset = small_network(seed=3)
     dataset = with_parts(dataset, attributes=attributes(500))
     return dataset, random_split(dataset, seed=0)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.contract.cases import CASES
-from tests.contract.suite import CPU, Network, network, with_parts
+from tests.contract.suite import Network, network, with_parts
+from tests.small_training import train_small
 
 from mcne import training
 from mcne.data.behavior import Behavior
@@ -45,11 +46,8 @@ def networks() -> tuple[Network, Network]:
 def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple[bytes, list[bytes]]:
     """What a run recorded on its way, and all its scores."""
     dataset, split = one
-    given = FIRST_CASES[method].settings
-    learns = {"epochs": 3, "patience": 1}
-    run = training.Training(method, dataset, split, settings={**given, **learns}, seed=1, device=CPU, mode=mode).run(
-        path
-    )
+    settings = {**FIRST_CASES[method].settings, "epochs": 3, "patience": 1}
+    run = train_small(method, dataset, path, split=split, settings=settings, seed=1, mode=mode)
     recorded = b"".join(each.read_bytes() for each in sorted(path.rglob("metrics.jsonl")))
     scorer = run.scorer(dataset, split)
     users = np.arange(dataset.n_users)

@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tests.extend.later_behavior import NEW, Whole, files_of
+from tests.small_training import transfer_small
 
 from mcne import training
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.extend.alignment import aligned
-from mcne.extend.transfer import settings_of, transfer
+from mcne.extend.transfer import settings_of
 from mcne.models import tables
 from mcne.models.memory import Estimate, estimate_transfer
 from mcne.training import resources
 from mcne.training.reporting import Reporter
-from mcne.training.run import TRANSFER
 
 
 class Noted(Reporter):
@@ -33,17 +32,10 @@ class Noted(Reporter):
 
 
 def bring(base: ConditionalEmbeddings, whole: Whole, path: Path, reporter: Reporter, **given: Any) -> training.Run:
-    added = training.Training(
-        TRANSFER,
-        *whole,
-        settings={"epochs": 1, **given},
-        seed=2,
-        device=torch.device("cpu"),
-        places={"split": "random-0"},
-        reporter=reporter,
-        reports_memory=True,
+    settings = {"epochs": 1, **given}
+    return transfer_small(
+        base, *whole, path, behavior=NEW, settings=settings, seed=2, reporter=reporter, reports_memory=True
     )
-    return transfer(base, added, path, behavior=NEW)
 
 
 def needed(

@@ -6,18 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.small_training import train_small
+from tests.small_training import train_small, transfer_small
 
 from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.alignment import without
-from mcne.extend.transfer import transfer
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
-from mcne.training import Training
-from mcne.training.run import TRANSFER
 
 NEW = "Food"  # it shares a planted factor with Travel
 CPU = torch.device("cpu")
@@ -40,8 +37,7 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     ndcg = {}
     for control in ("none", "random-masks"):
         settings = {"epochs": 40, "control": control}
-        added = Training(TRANSFER, dataset, split, settings=settings, device=CPU, places={"split": "random-0"})
-        run = transfer(base, added, tmp_path / control, behavior=NEW)
+        run = transfer_small(base, dataset, split, tmp_path / control, behavior=NEW, settings=settings)
         ndcg[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
     counted = Popularity(TrainingData.of(one, parts), PopularityConfig(), seed=0, device=CPU)
     popular = evaluate(counted.scorer(), one, parts).mean(NEW, "ndcg@5") or 0.0

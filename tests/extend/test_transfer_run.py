@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from tests.extend.later_behavior import NEW, Whole, files_of
+from tests.small_training import transfer_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -22,10 +22,9 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.ranking import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.transfer import ParameterCounts, settings_of, transfer
+from mcne.extend.transfer import ParameterCounts, settings_of
 from mcne.training.journal import METRICS, RunJournal
 from mcne.training.loop import Position
-from mcne.training.run import TRANSFER
 
 pytestmark = pytest.mark.usefixtures("no_flushing")
 
@@ -33,15 +32,8 @@ pytestmark = pytest.mark.usefixtures("no_flushing")
 def bring(
     base: ConditionalEmbeddings, whole: Whole, path: Path, *, behavior: str = NEW, resume: bool = False, **given: Any
 ) -> training.Run:
-    added = training.Training(
-        TRANSFER,
-        *whole,
-        settings={"epochs": 2, **given},
-        seed=2,
-        device=torch.device("cpu"),
-        places={"split": "random-0"},
-    )
-    return transfer(base, added, path, behavior=behavior, resume=resume)
+    settings = {"epochs": 2, **given}
+    return transfer_small(base, *whole, path, behavior=behavior, settings=settings, seed=2, resume=resume)
 
 
 def plain(rankings: list[Ranking]) -> list[list[tuple[Any, float]]]:

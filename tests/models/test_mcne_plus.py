@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.small_training import train_small
 from tests.values import not_none
 
 from mcne.data.behavior import Attribute, Behavior
@@ -27,7 +28,6 @@ from mcne.models.mcne_plus import MCNEPlus, MCNEPlusConfig
 from mcne.models.neighborhoods import Batch
 from mcne.models.registry import entry
 from mcne.models.settings import parse
-from mcne.training import Training
 
 CPU = torch.device("cpu")
 SIZES: dict[str, Any] = {"widths": (5, 4), "neighbor_samples": (3,), "attention_width": 3, "learning_rate": 0.05}
@@ -188,9 +188,7 @@ def test_attributes_that_tell_tastes_are_worth_something(tmp_path: Path) -> None
     ndcg: dict[str, float] = {}
     told = replace(data, attributes=tastes)
     for name, initial in (("mcne", {}), ("mcne-plus", {"initial": "both"}), ("mcne-plus", {"initial": "attributes"})):
-        run = Training(name, told, random_split(told, seed=0), settings=settings | initial, seed=0, device=CPU).run(
-            tmp_path / f"{name}{len(ndcg)}"
-        )
+        run = train_small(name, told, tmp_path / f"{name}{len(ndcg)}", settings=settings | initial)
         evaluation = evaluate(run.embeddings, told, random_split(told, seed=0))
         ndcg[initial.get("initial", "free")] = not_none(evaluation.overall("ndcg@5"))
     assert ndcg["attributes"] > ndcg["both"] > ndcg["free"]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small_training import small_network
 from tests.values import instances_of
 from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.trunk import MessageKind
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
@@ -52,8 +52,7 @@ N_USERS = 500
 
 @cache
 def dataset() -> SocialDataset:
-    made, _ = generate(SyntheticConfig(users=N_USERS, behaviors=2, seed=1))
-    return made
+    return small_network(seed=1)
 
 
 def make(kind: type[MCNE], config: MCNEConfig = CONFIG, *, seed: int = 0) -> MCNE:
@@ -198,8 +197,7 @@ CONFIGS = {ConstantMasks: ConstantMasksConfig, RandomMasks: RandomMasksConfig}
 
 @cache
 def data() -> TrainingData:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=1))
-    return TrainingData.of(dataset, random_split(dataset, seed=0))
+    return TrainingData.of(dataset(), random_split(dataset(), seed=0))
 
 
 def make_wide(kind: type[MCNE], **changed: Any) -> MCNE:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small_training import small_network, train_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -91,7 +92,7 @@ def test_the_estimate_is_near_the_peak(method: str, users: int, given: dict[str,
 
 @cache
 def network(users: int = 500) -> tuple[SocialDataset, Split]:
-    dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+    dataset = small_network(users=users)
     return dataset, random_split(dataset, seed=0)
 
 
@@ -109,7 +110,8 @@ def made(method: str, users: int = 500) -> Any:
 
 def train(method: str, path: Path) -> training.Run:
     settings = SMALL[method] | {"epochs": 2}
-    return training.Training(method, *network(), settings=settings, seed=1, device=CPU).run(path)
+    dataset, split = network()
+    return train_small(method, dataset, path, split=split, settings=settings, seed=1)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -160,7 +162,7 @@ def test_whom_nodes_visit_counts() -> None:
 
 @pytest.mark.parametrize("method", ["libfm", "nfm"])
 def test_the_friends_of_a_step_count(method: str) -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, links_per_user=2.0))
+    dataset = small_network(links_per_user=2.0)
     settings = settings_of(method, SMALL[method] | {"batch_size": 16})
     fewer = estimate(method, *settings, dataset, random_split(dataset, seed=0), is_on_gpu=False)
     assert fewer is not None
@@ -251,7 +253,7 @@ def test_a_gpu_needs_room_for_everything_and_cublas(
 
 
 def test_tables_are_counted_to_the_byte() -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
+    dataset = small_network()
     split = random_split(dataset, seed=0)
     config, settings = training.settings_of("mcne", {"widths": [16, 8], "neighbor_samples": [3]})
     needed = estimate("mcne", config, settings, dataset, split, is_on_gpu=False)
@@ -263,7 +265,7 @@ def test_tables_are_counted_to_the_byte() -> None:
 
 def test_more_of_anything_needs_more() -> None:
     def needed(users: int = 500, *, on_gpu: bool = False, **changes: object) -> Estimate:
-        dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+        dataset = small_network(users=users)
         given = {"widths": [16, 8, 8], "neighbor_samples": [3, 3], "batch_size": 16} | changes
         estimated = estimate(
             "mcne", *settings_of("mcne", given), dataset, random_split(dataset, seed=0), is_on_gpu=on_gpu
@@ -287,7 +289,7 @@ def test_more_of_anything_needs_more() -> None:
 @pytest.mark.parametrize("batch_size", [4, 100])
 def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weighted: bool) -> None:
     draws = pytest.importorskip("mcne.models.device_sampler", reason="Triton is made for Linux alone")
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
+    dataset = small_network()
     split = random_split(dataset, seed=0)
     samples = [3, 2]
     given = {"neighbor_samples": samples, "batch_size": batch_size, "weighted_neighbors": weighted}

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.plots.figure_parts import data_line_of, error_bars_of, x_of
 from tests.plots.figure_texts import assert_legible
+from tests.small_training import small_network
 from tests.values import not_none
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation import significance
 from mcne.plots import ablation
@@ -38,7 +38,7 @@ reference = "itemknn"
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     """Three methods without steps, on a network of few users."""
     path = tmp_path_factory.mktemp("compared")
-    generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].save(path / "data")
+    small_network().save(path / "data")
     (path / "plan.toml").write_text(PLAN)
     comparison = Comparison.open(Plan.read(path / "plan.toml"), path / "data", path / "small")
     assert comparison.run(jobs=1, device="cpu", say=lambda _: None) == {}

@@ -11,24 +11,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from matplotlib.figure import Figure
 from tests.plots.figure_parts import bars_of
 from tests.report.report_reader import ReportReader, checked_page
 from tests.report.report_runs import EVIL, SCRIPT, train
+from tests.small_training import small_network, transfer_small
 
 from mcne.analysis.maps import ConditionalMap, Panel, Separation
 from mcne.analysis.masks import mask_numbers
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
-from mcne.extend.transfer import transfer
 from mcne.plots import style
 from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
@@ -42,7 +40,7 @@ from mcne.studies.comparison import Comparison
 from mcne.studies.engine import Kind
 from mcne.studies.sweep import Sweep
 from mcne.studies.sweep_tables import collect, write
-from mcne.training import Run, Training
+from mcne.training import Run
 from mcne.training.run import TRANSFER
 
 
@@ -233,7 +231,7 @@ def test_names_that_are_markup_stay_text(evil: Path) -> None:
 
 @pytest.mark.slow
 def test_twelve_behaviors_fit(tmp_path: Path) -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=12, items_per_behavior=150, seed=0))
+    dataset = small_network(behaviors=12, items_per_behavior=150)
     dataset.save(tmp_path / "network")
     given = {"widths": [8, 8], "neighbor_samples": [2], "attention_width": 4, "batch_size": 1024, "epochs": 1}
     run = train("mcne", tmp_path / "network", tmp_path / "runs" / "mcne", given)
@@ -425,15 +423,10 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
     users, items = (Stream(0, name).integers(n, 2000).tolist() for name, n in (("users", 500), ("items", 120)))
     records = pa.table({"user_id": [base.users[user] for user in users], "item_id": items})
     later = SocialDataset.from_frames(records, single_behavior="Sports")
-    added = Training(
-        TRANSFER,
-        later,
-        random_split(later, seed=0),
-        settings={"epochs": 2, "learning_rate": 0.05},
-        device=torch.device("cpu"),
-        places={"split": "random-0"},
+    settings = {"epochs": 2, "learning_rate": 0.05}
+    run = transfer_small(
+        base, later, random_split(later, seed=0), tmp_path / "later", behavior="Sports", settings=settings
     )
-    run = transfer(base, added, tmp_path / "later", behavior="Sports")
     report = report_of_run(run, with_map=False)
     page = checked_page(report.html())
     ones = [text.count("1") / len(text) for text in run.embeddings.provenance["added"]["Sports"]["masks"]]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from tests.small_training import train_small
 from tests.studies.small_plan import PLAN, opened, run
 
 from mcne import __version__, training
@@ -73,15 +73,10 @@ def test_the_search_never_sees_the_test_part(finished: Comparison) -> None:
 def test_a_cell_holds_what_its_run_evaluates_to(finished: Comparison, tmp_path: Path) -> None:
     cell = next(c for c in finished.final_cells() if c.candidate.method == "bpr" and c.repetition == 1)
     split = random_split(finished.dataset, seed=1)
-    again = training.Training(
-        "bpr",
-        finished.dataset,
-        split,
-        settings=cell.candidate.given,
-        seed=1,
-        device=torch.device("cpu"),
-        mode=cell.candidate.mode,
-    ).run(tmp_path / "run")
+    chosen = cell.candidate
+    again = train_small(
+        "bpr", finished.dataset, tmp_path / "run", split=split, settings=chosen.given, seed=1, mode=chosen.mode
+    )
     assert again.spec.identity == cell.spec.identity
     kept = read_result(finished.directory(cell))
     assert (kept["spec"], kept["version"], kept["jobs"]) == (vars(cell.spec), __version__, 1)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small_training import small_network
 from torch import Tensor
 
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import CaptureError, UsageError
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
@@ -27,7 +27,7 @@ from mcne.training.gpu import CapturedSteps, captured_steps, one_order
 def test_captured_steps_learn_what_steps_learn(
     widths: tuple[int, ...], samples: tuple[int, ...], batch_size: int
 ) -> None:
-    dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
+    dataset = small_network()
     data = TrainingData.of(dataset, random_split(dataset, seed=0))
     device = torch.device("cuda")
     assert max(len(user) for user, _ in data.pairs) % batch_size  # the last step of an epoch has another shape

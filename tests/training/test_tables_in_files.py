@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from tests.small_training import small_network, train_small
 
 from mcne import training
-from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import Interrupted, UsageError
 from mcne.models import tables
 from mcne.models.memory import Estimate
@@ -22,17 +17,10 @@ from mcne.training import resources
 from mcne.training.journal import METRICS
 from mcne.training.reporting import Reporter
 
-CPU = torch.device("cpu")
 SETTINGS: dict[str, dict[str, Any]] = {
     "mcne": {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 3, "batch_size": 256, "epochs": 3},
     "bpr": {"width": 4, "batch_size": 512, "epochs": 3},
 }
-
-
-@cache
-def network() -> tuple[SocialDataset, Split]:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=3))
-    return dataset, random_split(dataset, seed=0)
 
 
 class Noted(Reporter):
@@ -52,9 +40,8 @@ class Noted(Reporter):
 
 
 def train(method: str, path: Path, reporter: Noted, *, resume: bool = False) -> training.Run:
-    settings: Mapping[str, Any] = SETTINGS[method]
-    one = training.Training(method, *network(), settings=settings, seed=1, device=CPU, reporter=reporter)
-    return one.run(path, resume=resume)
+    dataset = small_network(seed=3)
+    return train_small(method, dataset, path, settings=SETTINGS[method], seed=1, reporter=reporter, resume=resume)
 
 
 def content(path: Path) -> dict[str, bytes]:
