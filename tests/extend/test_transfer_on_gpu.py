@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.extend.later_behavior import NEW, RandomBase, Whole
+from tests.models.mcne_parts import hops_on_host
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.extend.alignment import aligned
@@ -40,16 +40,7 @@ def on_host(learner: Transfer, turn: torch.Tensor) -> Batch:
     """What the GPU draws at a turn, as a batch of the host; whoever has a row without being needed keeps it."""
     assert learner.neighborhoods.device_sampler is not None
     users, hops, drawn = learner.neighborhoods.device_sampler.draw(turn)
-    hops = tuple(
-        replace(
-            hop,
-            receiver=hop.receiver.cpu(),
-            sender=hop.sender.cpu(),
-            has_neighbors=hop.has_neighbors.cpu(),
-            by_sender=None,
-        )
-        for hop in hops
-    )
+    hops = hops_on_host(hops)
     items, rows = torch.unique(drawn.items[drawn.item].cpu(), return_inverse=True)
     triples = Triples(drawn.user.cpu(), items, rows[:, 0].contiguous(), rows[:, 1:].contiguous())
     return Batch(users.clamp(min=0).cpu(), hops, (triples,))

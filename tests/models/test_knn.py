@@ -16,6 +16,21 @@ from mcne.models.knn import ItemKNN, ItemKNNConfig, UserKNN, UserKNNConfig
 CPU = torch.device("cpu")
 
 
+def nearest(
+    rows: NDArray[np.float64], weight: NDArray[np.float64], neighbors: int | None, *, shrinkage: float = 0.0
+) -> list[dict[int, float]]:
+    """For each row the nearest others, and their cosines under the weights of columns; row by row."""
+    near = []
+    for i, own in enumerate(rows * weight):
+        cosines = {}
+        for j, other in enumerate(rows * weight):
+            if j != i and own @ other > 0:
+                cosines[j] = own @ other / (np.linalg.norm(own) * np.linalg.norm(other) + shrinkage)
+        ordered = sorted(cosines.items(), key=lambda each: (-np.float32(each[1]), each[0]))
+        near.append(dict(ordered[:neighbors]))
+    return near
+
+
 def user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.float32]:
     return all_scores(UserKNN(data, config, seed=0, device=CPU).scorer(), data)
 
@@ -27,15 +42,9 @@ def naive_user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.f
     popularity = x.sum(axis=0)
     weight = np.log(1 + n_users / np.maximum(popularity, 1)) if config.idf else np.ones(x.shape[1])
     scores = np.zeros_like(x)
-    for u in range(n_users):
-        cosines = {}
-        for v in range(n_users):
-            a, b = x[u] * weight, x[v] * weight
-            if v != u and a @ b > 0:
-                cosines[v] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
-        nearest = sorted(cosines, key=lambda v: (-np.float32(cosines[v]), v))[: config.neighbors]
-        for v in nearest:
-            scores[u] += cosines[v] * x[v]
+    for u, neighbors in enumerate(nearest(x, weight, config.neighbors)):
+        for v, cosine in neighbors.items():
+            scores[u] += cosine * x[v]
         for friend in data.graph.neighbors(u):
             if friend != u:
                 scores[u] += config.trust_weight * x[friend]
@@ -100,14 +109,9 @@ def naive_item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.f
     each = np.maximum(x.sum(axis=1), 1)
     weight = np.log(1 + n_items / each) / np.log(1 + n_items) if config.idf else np.ones(n_users)
     scores = np.zeros_like(x)
-    for i in range(n_items):
-        similar = {}
-        for j in range(n_items):
-            a, b = x[:, i] * weight, x[:, j] * weight
-            if j != i and a @ b > 0:
-                similar[j] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b) + config.shrinkage)
-        for j in sorted(similar, key=lambda j: (-np.float32(similar[j]), j))[: config.neighbors]:
-            scores[:, i] += x[:, j] * similar[j]
+    for i, neighbors in enumerate(nearest(x.T, weight, config.neighbors, shrinkage=config.shrinkage)):
+        for j, cosine in neighbors.items():
+            scores[:, i] += x[:, j] * cosine
         scores[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
     return scores
 

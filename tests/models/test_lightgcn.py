@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 import torch
+from tests.models.small_records import six_users
 from torch import Tensor
 
 from mcne.data.graph import Graph, undirected
@@ -25,11 +26,7 @@ def training_data() -> TrainingData:
 
     Users 0 and 1 trust each other, 1 and 4, 3 and 4; user 2 trusts itself.
     """
-    source, target = np.array([0, 1, 1, 4, 2], np.int32), np.array([1, 0, 4, 3, 2], np.int32)
-    graph = undirected(6, source, target)[0]
-    books = np.array([0, 0, 1, 2, 3], np.int32), np.array([0, 1, 1, 0, 1], np.int32)
-    music = np.array([0, 2, 3], np.int32), np.array([1, 1, 1], np.int32)
-    return TrainingData(graph, ("Books", "Music"), (3, 2), (books, music))
+    return six_users((0, 1), (1, 0), (1, 4), (4, 3), (2, 2))
 
 
 def make(kind: type[LightGCN] = LightGCN, config: LightGCNConfig = CONFIG, *, seed: int = 0) -> LightGCN:

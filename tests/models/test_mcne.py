@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.equations import naive
+from tests.models.mcne_parts import enlarge
 from tests.values import instances_of, not_none
 from torch import Tensor
 
@@ -53,12 +54,7 @@ def make(kind: type[MCNE] = MCNE, config: MCNEConfig = CONFIG, *, seed: int = 0)
     """A method whose weights and vectors are large enough for every part to matter."""
     data = dataset()
     method = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=seed, device=CPU)
-    with torch.no_grad():
-        for layer in method.network.message_layers():
-            for weight in layer.parameters():
-                weight.mul_(80)
-    for table in method.tables.tables.values():
-        table.mul_(80)
+    enlarge(method, 80)
     return method
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.models.mcne_parts import enlarge
 from tests.small_training import small_network
 from tests.values import instances_of
 from torch import Tensor
@@ -59,12 +60,7 @@ def make(kind: type[MCNE], config: MCNEConfig = CONFIG, *, seed: int = 0) -> MCN
     """A method whose weights and vectors are large enough for every part to matter."""
     data = dataset()
     method = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=seed, device=CPU)
-    with torch.no_grad():
-        for layer in method.network.message_layers():
-            for weight in layer.parameters():
-                weight.mul_(60)
-    for table in method.tables.tables.values():
-        table.mul_(60)
+    enlarge(method, 60)
     return method
 
 
@@ -183,15 +179,7 @@ def test_the_artifact_of_soft_gate_scores_and_compares_users_under_the_gates() -
 # --- controls of learned masks ---
 
 
-WIDE = MCNEConfig(
-    widths=(40, 30, 20),
-    neighbor_samples=(3, 2),
-    attention_width=4,
-    negatives=2,
-    batch_size=40,
-    learning_rate=0.05,
-    l2=0.0,
-)
+WIDE = replace(CONFIG, widths=(40, 30, 20), l2=0.0)
 CONFIGS = {ConstantMasks: ConstantMasksConfig, RandomMasks: RandomMasksConfig}
 
 

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
+from tests.models.small_records import six_users
 from tests.values import not_none
 from torch import Tensor
 
-from mcne.data.graph import undirected
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
 from mcne.models.node_ranking import joint_graph
@@ -28,10 +28,7 @@ CONFIG = PinSageConfig(
 
 def training_data() -> TrainingData:
     """Six users, three and two items. User 5 is alone, user 4 has friends only; one item of each behavior is cold."""
-    graph = undirected(6, np.array([0, 1, 4], np.int32), np.array([1, 4, 3], np.int32))[0]
-    books = np.array([0, 0, 1, 2, 3], np.int32), np.array([0, 1, 1, 0, 1], np.int32)
-    music = np.array([0, 2, 3], np.int32), np.array([1, 1, 1], np.int32)
-    return TrainingData(graph, ("Books", "Music"), (3, 2), (books, music))
+    return six_users((0, 1), (1, 4), (4, 3))
 
 
 def make(config: PinSageConfig = CONFIG, *, seed: int = 0) -> PinSage:
