@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.disks import full_at, tree
 
 from mcne import files
 from mcne.errors import ArtifactError, DataError, DiskError, UsageError
@@ -45,11 +46,6 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]] = ARRAYS, *, seed: int =
 
 def load(path: Path, *, verify: bool = True) -> files.Artifact:
     return files.read(path, KIND, VERSION, verify=verify)
-
-
-def tree(path: Path) -> dict[str, bytes | None]:
-    """Everything below ``path``: the bytes of files, None for directories."""
-    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
 
 
 def as_npy(array: NDArray[Any]) -> bytes:
@@ -426,18 +422,7 @@ def test_a_full_disk_is_noticed_before_writing(tmp_path: Path, monkeypatch: pyte
 def test_a_disk_that_fills_up_meanwhile(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "earlier")
     before = tree(tmp_path)
-    written = 0
-    write_all = files._write_all
-
-    def full(file: io.FileIO, chunk: bytes | memoryview) -> int:
-        nonlocal written
-        written += 1
-        if written == number:
-            file.write(bytes(chunk)[: len(chunk) // 2])
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write_all(file, chunk)
-
-    monkeypatch.setattr(files, "_write_all", full)
+    monkeypatch.setattr(files, "_write_all", full_at(number))
     if number == 7:  # two pieces of two arrays, one of the empty array, and the manifest: six writes
         save(tmp_path / "deep" / "a")
         return

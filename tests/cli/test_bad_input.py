@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from scipy.io import savemat
+from tests.disks import full_at, tree
 
 from mcne import files
 from mcne.cli.main import main
@@ -44,11 +45,6 @@ class Result(NamedTuple):
     code: int
     out: str
     err: str
-
-
-def tree(path: Path) -> dict[str, bytes | None]:
-    """Everything below ``path``: the bytes of files, None for directories."""
-    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
 
 
 @dataclass(frozen=True)
@@ -1303,20 +1299,10 @@ def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("number", [1, 2, 9, 15])
 def test_a_disk_that_fills_up_meanwhile(number: int, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = network(desk)
-    written = 0
-    write_all = files._write_all
-
-    def full(file: Any, chunk: bytes | memoryview) -> int:
-        nonlocal written
-        written += 1
-        if written == number:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write_all(file, chunk)
-
-    monkeypatch.setattr(files, "_write_all", full)
+    monkeypatch.setattr(files, "_write_all", full_at(number))
     command = ("data", "prepare", "files", "--interactions", desk.path / "network.csv", "--out", desk.out)
     desk.refuses(*command, code=6, says=(f"{desk.out}: No space left on device (", "bytes needed", "free some space"))
-    written = 0
+    monkeypatch.setattr(files, "_write_all", full_at(number))
     desk.refuses("data", "split", made, code=6, says=(f"{made / 'splits' / 'random-0'}: No space left on device (",))
 
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -234,26 +236,34 @@ def test_only_limits_what_is_trained_and_nothing_else(
 # several processes
 
 
+@contextmanager
+def held_elsewhere(directory: Path, finish: Callable[[], object]) -> Iterator[None]:
+    """While somebody else has a cell under way; it ends its work before it lets go."""
+    begun = threading.Event()
+
+    def hold() -> None:
+        with locked(directory):
+            begun.set()
+            time.sleep(1.5)
+            finish()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    begun.wait()
+    yield
+    other.join()
+
+
 def test_a_cell_that_another_process_trains_is_awaited(
     finished: Comparison, copied: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is neither trained here, nor failed; the tables have it."""
     cell = copied.search_cells()[0]
     shutil.rmtree(copied.directory(cell))
-    begun = threading.Event()
-
-    def elsewhere() -> None:
-        with locked(copied.directory(cell)):
-            begun.set()
-            time.sleep(1.5)
-            shutil.copy(finished.directory(cell) / "cell.json", copied.directory(cell))
-
-    other = threading.Thread(target=elsewhere)
-    other.start()
-    begun.wait()
     monkeypatch.setattr(Training, "run", lambda *_, **__: pytest.fail("trained here"))
-    failed, messages = run(copied)
-    other.join()
+    trained = finished.directory(cell) / "cell.json"
+    with held_elsewhere(copied.directory(cell), lambda: shutil.copy(trained, copied.directory(cell))):
+        failed, messages = run(copied)
     assert failed == {}
     assert messages[:2] == ["search: 3 of 4 cells are done", "another process has 1 cells under way; waiting for them"]
     assert summarize(copied).unfinished == {}
@@ -262,18 +272,8 @@ def test_a_cell_that_another_process_trains_is_awaited(
 def test_a_cell_that_another_process_gives_up_is_trained_here(copied: Comparison) -> None:
     cell = copied.search_cells()[0]
     shutil.rmtree(copied.directory(cell))
-    begun = threading.Event()
-
-    def elsewhere() -> None:
-        with locked(copied.directory(cell)):
-            begun.set()
-            time.sleep(1.5)
-
-    other = threading.Thread(target=elsewhere)
-    other.start()
-    begun.wait()
-    failed, messages = run(copied)
-    other.join()
+    with held_elsewhere(copied.directory(cell), lambda: None):
+        failed, messages = run(copied)
     assert failed == {}
     assert any(line.startswith(f"1/1 {cell.name}: ") for line in messages)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import random
 import shutil
 from collections import Counter
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.disks import full_at, tree
 
 from mcne import files
 from mcne.errors import ArtifactError, DiskError
@@ -71,10 +70,6 @@ def list_of(state: State) -> dict[str, Any]:
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
-
-
-def tree(path: Path) -> dict[str, bytes | None]:
-    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
 
 
 def damage(path: Path) -> None:
@@ -311,20 +306,9 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_previous_ones(
     for step in (1, 2):
         save(tmp_path, step)
     before = tree(tmp_path)
-    write_all = files._write_all
     messages: list[str] = []
     for number in range(1, 100):
-        written = 0
-
-        def full(file: io.FileIO, chunk: bytes | memoryview, number: int = number) -> int:
-            nonlocal written
-            written += 1
-            if written == number:
-                file.write(bytes(chunk)[: len(chunk) // 2])
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return write_all(file, chunk)
-
-        monkeypatch.setattr(files, "_write_all", full)
+        monkeypatch.setattr(files, "_write_all", full_at(number))
         try:
             save(tmp_path, 3)
             break
