@@ -41,7 +41,8 @@ def main() -> None:
 
 
 def _measure(chosen: Sequence[Measurement]) -> None:
-    on, figures = machine(), list[Figure]()
+    on = machine()
+    figures: list[Figure] = []
     try:
         for each in chosen:
             print(f"{each.key} …", file=sys.stderr, flush=True)

@@ -24,7 +24,8 @@ ROUNDS = 200
 
 def main() -> None:
     for name, (below, hearing, width) in LAYERS.items():
-        draws, device = np.random.default_rng(0), torch.device("cuda")
+        draws = np.random.default_rng(0)
+        device = torch.device("cuda")
         sender = draws.integers(below, size=(hearing, SAMPLES))
         order, start, stop = group_places(sender, below)
         groups = Groups(*(torch.from_numpy(each).to(device) for each in (order, start, stop)))

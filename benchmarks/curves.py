@@ -29,7 +29,8 @@ COMMON = 100_000
 def draw(directory: Path) -> list[Path]:
     """Measure all four, and keep them as ``cost.json`` and ``cost.svg``."""
     directory.mkdir(exist_ok=True)
-    on, paper = machine(), MCNEConfig()
+    on = machine()
+    paper = MCNEConfig()
     common = _network(COMMON)
     cases: list[tuple[str, Sequence[int], Callable[[int], MCNE]]] = [
         ("users", USERS, lambda size: _model(common if size == COMMON else _network(size), paper)),

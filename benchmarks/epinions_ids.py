@@ -32,13 +32,14 @@ def main() -> None:
     trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork").astype(np.int64)
     items, item = np.unique(item, return_inverse=True)
     records = np.unique(np.stack([user + SPARE, item]), axis=1).astype(np.int32)
-    rated, n_users = Behavior("all categories", Ids(items), *records), int(max(user.max(), trust.max())) + 2 * SPARE
+    rated = Behavior("all categories", Ids(items), *records)
+    n_users = int(max(user.max(), trust.max())) + 2 * SPARE
     last = EPINIONS.listed_twice
     assert last is not None
 
     def alike(read: Reading, links: NDArray[Any]) -> str:
-        found = likeness(undirected(n_users, *(read(links).T + SPARE))[0], rated, most_links=ALL)
-        return f"{found.ratio:.2f} ± {found.ratio_error:.2f}"
+        measured = likeness(undirected(n_users, *(read(links).T + SPARE))[0], rated, most_links=ALL)
+        return f"{measured.ratio:.2f} ± {measured.ratio_error:.2f}"
 
     def by(low: int, high: int) -> Reading:
         return lambda ids: ids + np.where(ids > last, high, low)

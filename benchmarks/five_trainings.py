@@ -84,18 +84,19 @@ def _attention(trainings: list[Numbers]) -> list[str]:
     lines.append(f"attention: communities differ from links between them by at most {_rounded(effects, 1)} sd")
     for part, chance in (("behaviors", "swapped"), ("links", "random")):
         for measure in ("vectors", "scores", "top items"):
-            found = [_finding(each, part, chance, measure) for each in trainings]
+            findings = [_finding(each, part, chance, measure) for each in trainings]
             lines.append(
-                f"attention, {part}, {measure}: most against chance {_rounded((f['ratio']['value'] for f in found), 2)}"
-                f" (95 % from {_rounded((f['ratio']['low'] for f in found), 2)}), least "
-                f"{_rounded((f['least_ratio']['value'] for f in found), 2)}"
+                f"attention, {part}, {measure}: "
+                f"most against chance {_rounded(each['ratio']['value'] for each in findings)} "
+                f"(95 % from {_rounded(each['ratio']['low'] for each in findings)}), "
+                f"least {_rounded(each['least_ratio']['value'] for each in findings)}"
             )
     return lines
 
 
 def _finding(training: Numbers, part: str, chance: str, measure: str) -> Numbers:
     asked = {"part": part, "chance": chance, "measure": measure}
-    return next(found for found in training["faithfulness"]["findings"] if asked.items() <= found.items())
+    return next(finding for finding in training["faithfulness"]["findings"] if asked.items() <= finding.items())
 
 
 def _rounded(values: Iterable[float], digits: int = 2) -> list[float]:

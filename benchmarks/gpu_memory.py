@@ -40,9 +40,9 @@ def main() -> None:
         with temporary_run(method, dataset, split, settings=given, device="cuda"):
             peak = torch.cuda.max_memory_allocated() - before
         reserved = torch.cuda.max_memory_reserved()
-        said = 0 if needed is None else gpu_bytes(needed) - WORKSPACES
+        expected = 0 if needed is None else gpu_bytes(needed) - WORKSPACES
         print(
-            f"{method:16} estimated {human_bytes(said):>10}, peak {human_bytes(peak):>10} ({said / peak:.2f}), "
+            f"{method:16} estimated {human_bytes(expected):>10}, peak {human_bytes(peak):>10} ({expected / peak:.2f}), "
             f"with what PyTorch keeps {human_bytes(reserved):>10}",
             flush=True,
         )

@@ -32,7 +32,8 @@ def seconds_to_best() -> Taken:
 
 def _train(clock: _Clock, given: dict[str, Any]) -> int:
     """Train, and give the best epoch, counted from 1."""
-    device, dataset = gpu(), ciao()
+    device = gpu()
+    dataset = ciao()
     split = random_split(dataset, seed=0)
     clock.start = time.perf_counter()
     with temporary_run("mcne", dataset, split, settings=given, device=device.type, reporter=clock) as run:

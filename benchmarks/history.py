@@ -35,18 +35,18 @@ def keep(figures: Sequence[Figure], machine: dict[str, Any], directory: Path = R
 
 def lines(directory: Path = RESULTS) -> list[str]:
     """A line for each figure over past runs, oldest first: its values, and what it should reach."""
-    found: dict[str, list[tuple[float, str]]] = {}
+    series: dict[str, list[tuple[float, str]]] = {}
     asked: dict[str, str] = {}
     for path in sorted(directory.glob("*T*.json")):
         for figure in json.loads(path.read_text(encoding="utf-8"))["figures"]:
             name = figure.get("key") or figure["name"]
             if figure["value"] is not None:
-                found.setdefault(name, []).append((figure["value"], figure["unit"]))
+                series.setdefault(name, []).append((figure["value"], figure["unit"]))
                 asked[name] = "" if figure["at_most"] is None else f"  (at most {figure['at_most']:.4g})"
-    width = max(map(len, found), default=0)
+    width = max(map(len, series), default=0)
     return [
         f"{name:{width}}  {' → '.join(f'{value:.3g}' for value, _ in values[-SHOWN:])} {values[-1][1]}{asked[name]}"
-        for name, values in found.items()
+        for name, values in series.items()
     ]
 
 

@@ -50,13 +50,13 @@ def overlaps(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 def difference(correlations: list[NDArray[np.float64]], orders: list[NDArray[np.int64]]) -> float:
     """Mean overlap of behaviors planted alike less that of behaviors planted apart, over networks."""
-    found = []
+    differences = []
     for correlation, order in zip(correlations, orders, strict=True):
         family = order // 2
         pairs = np.triu_indices(len(order), 1)
         alike = family[pairs[0]] == family[pairs[1]]
-        found.append(correlation[pairs][alike].mean() - correlation[pairs][~alike].mean())
-    return float(np.mean(found))
+        differences.append(correlation[pairs][alike].mean() - correlation[pairs][~alike].mean())
+    return float(np.mean(differences))
 
 
 def permutation_test(correlations: list[NDArray[np.float64]]) -> tuple[float, float]:
@@ -75,10 +75,10 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--set", action="append", default=[], help="a setting of the network or of MCNE")
     chosen = parser.parse_args()
-    said = read_pairs(chosen.set)
+    settings = read_pairs(chosen.set)
     names = {field.name for field in fields(SyntheticConfig)}
-    network = {name: value for name, value in said.items() if name in names}
-    given = dict(SETTINGS["mcne"]) | {name: value for name, value in said.items() if name not in names}
+    network = {name: value for name, value in settings.items() if name in names}
+    given = dict(SETTINGS["mcne"]) | {name: value for name, value in settings.items() if name not in names}
     work = partial(masks_of, network=network, given=given, device=chosen.device)
     with ProcessPoolExecutor(chosen.jobs, mp_context=get_context("spawn")) as pool:
         trained = list(pool.map(work, range(chosen.networks)))
@@ -87,7 +87,9 @@ def main() -> None:
         seen, chance = permutation_test([overlaps(each["masks"][k]) for each in trained])
         levels.append({"level": k, "difference": round(seen, 4), "p": round(chance, 4)})
     ndcg = [each["ndcg"] for each in trained]
-    print(json.dumps({"said": said, "ndcg@5": round(100 * float(np.mean(ndcg)), 2), "levels": levels}), flush=True)
+    print(
+        json.dumps({"settings": settings, "ndcg@5": round(100 * float(np.mean(ndcg)), 2), "levels": levels}), flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="a prepared dataset")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     asked = parser.parse_args()
-    dataset, device = SocialDataset.load(asked.data), choose_device(asked.device)
+    dataset = SocialDataset.load(asked.data)
+    device = choose_device(asked.device)
     model = MCNE(TrainingData.of(dataset, random_split(dataset, seed=0)), MCNEConfig(), seed=0, device=device)
     drawn = time.perf_counter()
     batches = [model.prepare(0, step) for step in range(WARM_UP + STEPS)]

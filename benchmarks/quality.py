@@ -36,12 +36,12 @@ def main() -> None:
     for path, initializer in (("compiled", None), ("plain", _compile_nothing)):
         with ProcessPoolExecutor(asked.jobs, get_context("spawn"), initializer=initializer) as pool:
             waiting = [pool.submit(_trained, asked.data, n, asked.device, asked.epochs) for n in range(asked.splits)]
-            found[path] = [each.result() for each in waiting]
+            evaluations[path] = [each.result() for each in waiting]
         for metric in ("recall@5", "ndcg@5"):
-            values = ", ".join(f"{100 * (each.overall(metric) or 0):.2f}" for each in found[path])
+            values = ", ".join(f"{100 * (each.overall(metric) or 0):.2f}" for each in evaluations[path])
             print(f"{path:9} {metric:9} {values}", flush=True)
     for metric in ("recall@5", "ndcg@5"):
-        mine, rival = (averaged(found[path], metric) for path in ("compiled", "plain"))
+        mine, rival = (averaged(evaluations[path], metric) for path in ("compiled", "plain"))
         told = compare(mine, {"plain": rival})["plain"].overall
         interval = f"{100 * told.low:+.2f} … {100 * told.high:+.2f}"
         print(f"compiled better by {100 * told.difference:+.2f} {metric}, 95 % interval {interval}, p {told.p:.4f}")

@@ -55,13 +55,14 @@ def main() -> None:
     asked = parser.parse_args()
     for name in asked.only or (*METHODS, *VARIANTS):
         (first, seconds), (second, _) = (_trained(name, asked) for _ in range(2))
-        said = "the same" if first == second else "OTHER"
-        print(f"{name:24} {said:9} {first[:12]} {second[:12]} {1e3 * seconds:8.1f} ms an epoch", flush=True)
+        verdict = "the same" if first == second else "OTHER"
+        print(f"{name:24} {verdict:9} {first[:12]} {second[:12]} {1e3 * seconds:8.1f} ms an epoch", flush=True)
 
 
 def _trained(name: str, asked: argparse.Namespace) -> tuple[str, float]:
     """The hash of all files that a training leaves of what it learned, and the median of an epoch's seconds."""
-    clock, dataset = _Clock(), SocialDataset.load(asked.data)
+    clock = _Clock()
+    dataset = SocialDataset.load(asked.data)
     split = random_split(dataset, seed=0)
     given = {"epochs": asked.epochs, "patience": asked.epochs, "deterministic": asked.deterministic}
     given |= VARIANTS.get(name, {})

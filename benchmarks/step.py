@@ -68,7 +68,8 @@ class _Step:
     """A step of a model, which keeps how many distinct users and links each had."""
 
     def __init__(self, model: MCNE) -> None:
-        self.model, self.parts = model, list[int]()
+        self.model = model
+        self.parts: list[int] = []
 
     def __call__(self, number: int) -> None:
         batch = self.model.prepare(*divmod(number, self.model.n_steps))

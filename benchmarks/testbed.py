@@ -150,7 +150,8 @@ def learned_items(smoothing: float, *, masked: bool) -> Ranker:
     """
 
     def score(case: Case) -> Scores:
-        planted, total = case.planted, case.popularity
+        planted = case.planted
+        total = case.popularity
         vectors = planted.user_vectors()
         vectors = vectors * planted.masks[case.behavior] if masked else vectors
         counted = np.asarray(vectors.T @ case.train)  # [dimensions, items]
@@ -278,7 +279,8 @@ def main() -> None:
         "--data", type=Path, help="a prepared dataset instead: random splits, rankers without the truth"
     )
     chosen = parser.parse_args()
-    results, portraits = [], []
+    results = []
+    portraits = []
     for seed in range(chosen.seeds):
         planted = None
         if chosen.data:

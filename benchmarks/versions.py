@@ -56,7 +56,8 @@ class Figure:
 
 
 def figures(chosen: argparse.Namespace) -> list[Figure]:
-    data, raw = chosen.data, chosen.epinions
+    data = chosen.data
+    raw = chosen.epinions
     device = "cuda" if chosen.gpu else "cpu"
     epochs = 30 if chosen.gpu else 3
     train = 'print(train("{method}", "{data}", "{{work}}/run", "{device}", {epochs}))'

@@ -14,6 +14,9 @@ import torch
 from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
+from mcne.data.synthetic import SyntheticConfig, generate
+from mcne.embeddings import ConditionalEmbeddings
+from mcne.extend.transfer import transfer
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings
 from mcne.training.journal import Reporter
@@ -45,6 +48,11 @@ def sixty_users(**tables: Any) -> SocialDataset:
         name="small",
         **tables,
     )
+
+
+def small_network(**changes: Any) -> SocialDataset:
+    """500 users with two planted behaviors; ``changes`` are settings of the network."""
+    return generate(SyntheticConfig(**{"users": 500, "behaviors": 2} | changes))[0]
 
 
 def saved(dataset: SocialDataset, path: Path) -> Split:
@@ -84,3 +92,31 @@ def train_small(
         reporter=Reporter() if reporter is None else reporter,
         mode=mode,
     ).run(path, resume=resume)
+
+
+def transfer_small(
+    base: ConditionalEmbeddings,
+    dataset: SocialDataset,
+    split: Split,
+    path: Path,
+    *,
+    behavior: str,
+    settings: Mapping[str, Any],
+    seed: int = 0,
+    resume: bool = False,
+    reporter: Reporter | None = None,
+    reports_memory: bool = False,
+) -> training.Run:
+    """Bring a behavior to trained embeddings on one CPU, silently, and return the finished run."""
+    added = training.Training(
+        TRANSFER,
+        dataset,
+        split,
+        settings=settings,
+        seed=seed,
+        device=torch.device("cpu"),
+        places={"split": "random-0"},
+        reporter=Reporter() if reporter is None else reporter,
+        reports_memory=reports_memory,
+    )
+    return transfer(base, added, path, behavior=behavior, resume=resume)

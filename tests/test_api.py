@@ -209,8 +209,8 @@ def test_questions_are_passed_on(model: mcne.MCNE) -> None:
         model.recommend(3, behavior="read", k=4, filter_seen=False).ids
         == emb.recommend(3, "read", k=4, filter_seen=False).ids
     )
-    assert [found.ids for found in model.recommend([3, 4], "read")] == [
-        found.ids for found in emb.recommend([3, 4], "read")
+    assert [ranking.ids for ranking in model.recommend([3, 4], "read")] == [
+        ranking.ids for ranking in emb.recommend([3, 4], "read")
     ]
     assert model.similar_users(3, behavior="watch", k=2).ids == emb.similar_users(3, "watch", k=2).ids
     assert model.similar_users(3, cosine=True).ids == emb.similar_users(3, cosine=True).ids

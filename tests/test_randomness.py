@@ -23,7 +23,8 @@ def test_the_same_purpose_gives_the_same_numbers_whatever_was_drawn_elsewhere() 
 
 
 def test_drawing_in_pieces_gives_the_same_numbers() -> None:
-    whole, pieces = Stream(0, "x").bits(10), Stream(0, "x")
+    whole = Stream(0, "x").bits(10)
+    pieces = Stream(0, "x")
     assert np.array_equal(whole, np.concatenate([pieces.bits(3), pieces.bits((2, 3)).ravel(), pieces.bits(1)]))
 
 
@@ -54,7 +55,8 @@ def test_pinned_values() -> None:
 
 def philox(key: int, n_blocks: int) -> list[int]:
     """Philox 4×64 with 10 rounds (Salmon et al., SC 2011), the counter from 1 on, in plain integers."""
-    mask, words = 2**64 - 1, []
+    mask = 2**64 - 1
+    words = []
     for counter in range(1, n_blocks + 1):
         x0, x1, x2, x3 = counter, 0, 0, 0
         k0, k1 = key & mask, key >> 64

@@ -94,7 +94,8 @@ def _by_rate(model: BPR) -> Callable[[int], float]:
 
 def _our_rate(model: BPR, epoch: int) -> float:
     """Updates per second over some seconds, steps prepared ahead as in ``training/loop.py``."""
-    updates, start = 0, time.perf_counter()
+    updates = 0
+    start = time.perf_counter()
     with ThreadPoolExecutor(1) as pool:
         waiting: deque[Future[BPRBatch]] = deque()
         steps = iter(range(model.n_steps))

@@ -27,7 +27,8 @@ from mcne_bench.figures import (
 
 
 def against_faiss() -> Taken:
-    dataset, threads = ciao(), torch.get_num_threads()
+    dataset = ciao()
+    threads = torch.get_num_threads()
     split = random_split(dataset, seed=0)
     scorer = trained_scorer(dataset, split)
     tasks = scored(scorer, dataset, split)

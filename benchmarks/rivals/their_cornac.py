@@ -18,7 +18,9 @@ EPOCHS = 10
 
 
 def main() -> None:
-    saved, width, threads = np.load(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    saved = np.load(sys.argv[1])
+    width = int(sys.argv[2])
+    threads = int(sys.argv[3])
     user, item = saved["user"].astype(np.int64), saved["item"].astype(np.int64)
     n_users, n_items = saved["shape"].tolist()
     names = ({row: row for row in range(n)} for n in (n_users, n_items))

@@ -15,7 +15,8 @@ import numpy as np
 
 
 def main() -> None:
-    saved, best = np.load(sys.argv[1]), int(sys.argv[2])
+    saved = np.load(sys.argv[1])
+    best = int(sys.argv[2])
     faiss.omp_set_num_threads(int(sys.argv[3]))
     tasks = []
     for k in range(len(saved.files) // 2):

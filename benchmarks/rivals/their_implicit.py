@@ -18,7 +18,9 @@ EPOCHS = 10
 
 
 def main() -> None:
-    saved, width, threads = np.load(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    saved = np.load(sys.argv[1])
+    width = int(sys.argv[2])
+    threads = int(sys.argv[3])
     user, item = saved["user"], saved["item"]
     records = csr_matrix((np.ones(len(user), np.float32), (user, item)), shape=saved["shape"].tolist())
     model = BayesianPersonalizedRanking(

@@ -61,7 +61,8 @@ def read(saved: np.lib.npyio.NpzFile, number: int, *, as_matrix: bool) -> dict:
     def tensor(name: str) -> torch.Tensor:
         return torch.from_numpy(saved[f"{number}.{name}"])
 
-    hops, size = [], len(tensor("users"))
+    hops = []
+    size = len(tensor("users"))
     for k in range(2):
         receiver, sender, heard = (tensor(f"{k}.{name}") for name in ("receiver", "sender", "has_neighbors"))
         to = torch.repeat_interleave(torch.arange(len(receiver)), sender.shape[1])[
@@ -85,15 +86,17 @@ def seconds(stack: Stack, batch: dict) -> float:
 
 
 def main() -> None:
-    saved, widths, as_matrix = np.load(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3] == "matrices"
+    saved = np.load(sys.argv[1])
+    widths = json.loads(sys.argv[2])
+    as_matrix = sys.argv[3] == "matrices"
     batches = [read(saved, number, as_matrix=as_matrix) for number in range(int(saved["batches"]))]
-    found = {}
+    timed = {}
     for name in ("dense Adam", "sparse Adam"):
         stack = Stack(widths, int(saved["n_users"]), saved["n_items"].tolist(), sparse=name == "sparse Adam")
         times = [seconds(stack, batches[number % len(batches)]) for number in range(TRIALS)]
-        found[name] = median(times[1:]), stack
-    name = min(found, key=lambda each: found[each][0])
-    stack = found[name][1]
+        timed[name] = median(times[1:]), stack
+    name = min(timed, key=lambda each: timed[each][0])
+    stack = timed[name][1]
     print(name, flush=True)
     for line in sys.stdin:
         print(seconds(stack, batches[int(line) % len(batches)]), flush=True)

@@ -393,7 +393,8 @@ def scored(scorer: DotScorer, dataset: SocialDataset, split: Split) -> list[Scor
     tasks = []
     for k, behavior in enumerate(dataset.behaviors):
         users = np.unique(split.of(behavior, k, PARTS.index("test"))[0])
-        left, right = scorer.vectors[users] * scorer.masks[k], scorer.item_vectors[k]
+        left = scorer.vectors[users] * scorer.masks[k]
+        right = scorer.item_vectors[k]
         if scorer.item_bias is not None:
             left = np.concatenate([left, np.ones((len(left), 1), np.float32)], axis=1)
             right = np.concatenate([right, scorer.item_bias[k][:, None]], axis=1)

@@ -22,7 +22,8 @@ class LiteralStep:
 
     def __init__(self, model: MCNE) -> None:
         data, config = model.data, model.config
-        self.model, self.graph = model, data.graph
+        self.model = model
+        self.graph = data.graph
         self.triples = TripleSampler(
             data.pairs,
             n_users=data.n_users,
@@ -38,7 +39,8 @@ class LiteralStep:
 
     def run(self, number: int) -> float:
         """Do a step by its number, and give its loss."""
-        model, (epoch, step) = self.model, divmod(number, self.triples.n_steps)
+        model = self.model
+        epoch, step = divmod(number, self.triples.n_steps)
         last_masks = model.network.masks[-1]()
         losses = []
         for k in range(len(model.data.names)):
@@ -72,7 +74,8 @@ class LiteralStep:
 
     def _layer(self, k: int, own: Tensor, sent: Tensor, has_any: NDArray[Any]) -> Tensor:
         """``own`` [m, d], ``sent`` [m, S, d], ``has_any`` [m] → [m, d']."""
-        layer, masks = self.model.network.message_layers()[k], self.model.network.masks[k]()
+        layer = self.model.network.message_layers()[k]
+        masks = self.model.network.masks[k]()
         assert layer.project is not None
         assert layer.score is not None
         sender = sent[:, :, None, :] * masks  # [m, S, B, d]

@@ -52,7 +52,8 @@ def test_no_single_user_could_move_for_the_better(seed: int) -> None:
     best = modularity(graph, label)
     assert best > 0.15
     assert communities(graph, seed=seed).tolist() == label.tolist()
-    degrees, last = graph.degrees, label.max() + 1
+    degrees = graph.degrees
+    last = label.max() + 1
     assert len(set(label[degrees == 0])) == np.count_nonzero(degrees == 0)  # each on its own
     for user in np.flatnonzero(degrees):
         for other in range(last):
@@ -86,7 +87,9 @@ def test_a_link_has_both_messages_of_explain() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_user_by_a_loop(weighted: bool) -> None:
     made = random_embeddings(2, weighted=weighted)
-    trunk, graph, user = made.trunk, made.graph, 4
+    trunk = made.trunk
+    graph = made.graph
+    user = 4
     assert trunk is not None
     near = [int(other) for other in graph.neighbors(user)]
     found = of_user(made, made.users[user])
@@ -156,7 +159,7 @@ def planted() -> ConditionalEmbeddings:
 
 
 def test_the_behavior_that_holds_a_community_together_is_found() -> None:
-    found = of_network(planted(), seed=0)
+    network = of_network(planted(), seed=0)
     raised = np.exp([4.0, 0.0, 0.0])
     strong, weak = raised[0] / raised.sum(), raised[1] / raised.sum()
     first, second = found["communities"]

@@ -46,7 +46,7 @@ def finding(found: dict[str, Any], *what: str) -> dict[str, Any]:
 
 
 def test_attention_that_points_at_what_matters_is_believed() -> None:
-    found = faithfulness(planted(pointing=1.0), seed=0, draws=8)
+    result = faithfulness(planted(pointing=1.0), seed=0, draws=8)
     for chance in ("random", "swapped"):
         ratio = finding(found, "behaviors", chance, "vectors")["ratio"]
         assert ratio["value"] is not None

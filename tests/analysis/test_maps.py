@@ -34,7 +34,9 @@ from mcne.errors import ArtifactError, UsageError
 
 def embeddings(vectors: NDArray[Any], masks: list[list[int]], *, method: str = "mcne") -> ConditionalEmbeddings:
     """Users with these vectors, and behaviors without items."""
-    nobody, n, d = np.zeros(0, dtype=np.int32), len(vectors), vectors.shape[1]
+    nobody = np.zeros(0, dtype=np.int32)
+    n = len(vectors)
+    d = vectors.shape[1]
     spaces = tuple(
         BehaviorSpace(
             f"behavior {k}",
@@ -165,17 +167,17 @@ def test_dimensions_that_are_zero_for_all_do_not_thin_random_masks(monkeypatch: 
 
 
 def test_a_map_of_all_conditional_vectors() -> None:
-    found = conditional_map(planted(), n_users=40, seed=3)
-    learned, random = found.panels
+    drawn_map = conditional_map(planted(), n_users=40, seed=3)
+    learned, random = drawn_map.panels
     assert (learned.name, random.name) == ("learned masks", "random masks")
     assert learned.groups == ("behavior 0", "behavior 1")
     assert learned.places.shape == (2, 40, 2)
-    assert len(set(found.user_ids)) == 40
-    assert found.perplexity == 26  # (80 - 1) // 3
-    assert found.separation is not None
-    assert found.separation.same_group > 0.9
-    assert len(found.random_masks) == maps.RANDOM_DRAWS
-    assert min(draw.same_group for draw in found.random_masks) < found.separation.same_group
+    assert len(set(drawn_map.user_ids)) == 40
+    assert drawn_map.perplexity == 26  # (80 - 1) // 3
+    assert drawn_map.separation is not None
+    assert drawn_map.separation.same_group > 0.9
+    assert len(drawn_map.random_masks) == maps.RANDOM_DRAWS
+    assert min(draw.same_group for draw in drawn_map.random_masks) < drawn_map.separation.same_group
     assert learned.trustworthiness > 0.85
 
 
@@ -193,27 +195,27 @@ def test_the_seed_decides_and_everything_comes_back(tmp_path: Path) -> None:
 def test_aligned_maps_follow_the_same_users(tmp_path: Path) -> None:
     """On the first behavior users are near their half of the alphabet, on the second near the even or the odd."""
     made = planted()
-    found = conditional_map(made, seed=0, layout="aligned")
-    assert [panel.name for panel in found.panels] == ["whole vector", "behavior 0", "behavior 1"]
-    assert list(found.user_ids) == made.users[:]
+    aligned = conditional_map(made, seed=0, layout="aligned")
+    assert [panel.name for panel in aligned.panels] == ["whole vector", "behavior 0", "behavior 1"]
+    assert list(aligned.user_ids) == made.users[:]
     half, even = np.arange(60) < 30, np.arange(60) % 2 == 0
-    for panel, kind, unlike in ((found.panels[1], half, even), (found.panels[2], even, half)):
+    for panel, kind, unlike in ((aligned.panels[1], half, even), (aligned.panels[2], even, half)):
         near = nearest(panel.places[0], 5)
         assert np.mean(kind[near] == kind[:, None]) > 0.95
         assert np.mean(unlike[near] == unlike[:, None]) < 0.7
         assert panel.kept_neighbors is not None
         assert 0 < panel.kept_neighbors < 1
-    (tmp_path / "map.json").write_text(json.dumps(found.to_json()))
+    (tmp_path / "map.json").write_text(json.dumps(aligned.to_json()))
     back = ConditionalMap.read(tmp_path / "map.json")
-    assert back.to_json() == found.to_json()
+    assert back.to_json() == aligned.to_json()
 
 
 # mistakes
 
 
-@pytest.mark.parametrize(("n_users", "said"), [(61, "61 users.*has 60"), (9, "needs 10 or more"), (0, "0 users")])
-def test_more_or_fewer_users_than_a_map_can_have(n_users: int, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+@pytest.mark.parametrize(("n_users", "message"), [(61, "61 users.*has 60"), (9, "needs 10 or more"), (0, "0 users")])
+def test_more_or_fewer_users_than_a_map_can_have(n_users: int, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         conditional_map(planted(), n_users=n_users)
 
 

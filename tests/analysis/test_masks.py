@@ -41,7 +41,8 @@ def embeddings(
     nobody = np.zeros(0, dtype=np.int32)
 
     def space(name: str, own: NDArray[np.bool_], user_vectors: NDArray[np.float32] | None = None) -> BehaviorSpace:
-        items, seen = np.zeros((1, len(own)), np.float32), np.zeros(4, np.int64)
+        items = np.zeros((1, len(own)), np.float32)
+        seen = np.zeros(4, np.int64)
         return BehaviorSpace(name, own, Ids(np.array([7])), items, seen, nobody, None, user_vectors)
 
     spaces = [space(f"behavior {k}", row) for k, row in enumerate(levels[-1][:-1])]
@@ -63,10 +64,10 @@ def embeddings(
 
 def test_an_overlap_by_hand() -> None:
     """Of 5 dimensions two masks have 2 each; random ones share 0, 1 or 2 with chances 3/10, 6/10 and 1/10."""
-    found = overlap(mask("11000"), mask("11000"))
-    assert (found.shared, found.chance, found.jaccard) == (2, 0.8, 1.0)
-    assert found.chance_jaccard == pytest.approx(0.6 / 3 + 0.1)
-    assert found.p == pytest.approx(2 * 0.1)
+    pair = overlap(mask("11000"), mask("11000"))
+    assert (pair.shared, pair.chance, pair.jaccard) == (2, 0.8, 1.0)
+    assert pair.chance_jaccard == pytest.approx(0.6 / 3 + 0.1)
+    assert pair.p == pytest.approx(2 * 0.1)
     assert overlap(mask("11000"), mask("00110")).p == pytest.approx(2 * 0.3)
     assert overlap(mask("11000"), mask("01100")).p == 1.0  # both tails hold more than half
 
@@ -81,11 +82,11 @@ def test_chance_is_what_all_masks_of_that_size_give(both: tuple[list[bool], list
         either = np.count_nonzero(first | drawn)
         every.append((np.count_nonzero(first & drawn), np.count_nonzero(first & drawn) / either if either else 1.0))
     shared, jaccard = np.array(every).T
-    found = overlap(first, second)
-    assert found.chance == pytest.approx(shared.mean())
-    assert found.chance_jaccard == pytest.approx(jaccard.mean())
-    tail = min(np.mean(shared <= found.shared), np.mean(shared >= found.shared))
-    assert found.p == pytest.approx(min(1.0, 2 * tail))
+    pair = overlap(first, second)
+    assert pair.chance == pytest.approx(shared.mean())
+    assert pair.chance_jaccard == pytest.approx(jaccard.mean())
+    tail = min(np.mean(shared <= pair.shared), np.mean(shared >= pair.shared))
+    assert pair.p == pytest.approx(min(1.0, 2 * tail))
 
 
 def test_random_masks_are_rarely_beyond_chance_and_planted_ones_are() -> None:
@@ -98,28 +99,28 @@ def test_random_masks_are_rarely_beyond_chance_and_planted_ones_are() -> None:
 
 
 def test_numbers_of_every_level() -> None:
-    found = mask_numbers(embeddings([["1100", "0110", "0011"], ["11111", "10000", "00001"]]))
-    assert [level.names for level in found.levels] == [("behavior 0", "behavior 1", OTHER)] * 2
-    assert [level.width for level in found.levels] == [4, 5]
-    assert found.entries == 3 * 4 + 3 * 5
-    assert found.levels[1].density == {"behavior 0": 1.0, "behavior 1": 0.2, OTHER: 0.2}
-    shared = {(pair.first, pair.second): pair.shared for pair in found.levels[0].overlaps}
+    numbers = mask_numbers(embeddings([["1100", "0110", "0011"], ["11111", "10000", "00001"]]))
+    assert [level.names for level in numbers.levels] == [("behavior 0", "behavior 1", OTHER)] * 2
+    assert [level.width for level in numbers.levels] == [4, 5]
+    assert numbers.entries == 3 * 4 + 3 * 5
+    assert numbers.levels[1].density == {"behavior 0": 1.0, "behavior 1": 0.2, OTHER: 0.2}
+    shared = {(pair.first, pair.second): pair.shared for pair in numbers.levels[0].overlaps}
     assert shared == {("behavior 0", "behavior 1"): 1, ("behavior 0", OTHER): 0, ("behavior 1", OTHER): 1}
-    assert found.to_json()["levels"][0]["masks"] == {"behavior 0": "1100", "behavior 1": "0110", OTHER: "0011"}
-    assert found.training == ()
-    assert found.best_epoch is None
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False)) == found.to_json()
+    assert numbers.to_json()["levels"][0]["masks"] == {"behavior 0": "1100", "behavior 1": "0110", OTHER: "0011"}
+    assert numbers.training == ()
+    assert numbers.best_epoch is None
+    assert json.loads(json.dumps(numbers.to_json(), allow_nan=False)) == numbers.to_json()
 
 
 def test_holm_corrects_over_the_pairs_of_all_levels() -> None:
     """Nine pairs in three levels: the smallest p is taken nine times."""
     same = ["1" * 10 + "0" * 10] * 3
     other = ["10" * 10, "1100" * 5, "0" * 19 + "1"]
-    found = mask_numbers(embeddings([other, same, other]))
-    pairs = [pair for level in found.levels for pair in level.overlaps]
+    numbers = mask_numbers(embeddings([other, same, other]))
+    pairs = [pair for level in numbers.levels for pair in level.overlaps]
     least = min(pair.p for pair in pairs)
     assert least < 1e-4
-    assert [pair.holm_p for pair in found.levels[1].overlaps] == pytest.approx([9 * least] * 3)
+    assert [pair.holm_p for pair in numbers.levels[1].overlaps] == pytest.approx([9 * least] * 3)
     assert all(pair.holm_p >= pair.p for pair in pairs)
 
 
@@ -145,24 +146,24 @@ LATER = [["10", "01", "11"], ["1100", "0011", "0101"], ["100", "010", "111"]]
 
 def test_a_behavior_that_was_added_has_a_mask_at_every_level() -> None:
     added = {"Sports": ["01", "0110", "011"], "Games": ["11", "1010", "101"]}
-    found = mask_numbers(embeddings(LATER, added=added))
-    assert found.added == ("Sports", "Games")
-    for k, level in enumerate(found.levels):
+    numbers = mask_numbers(embeddings(LATER, added=added))
+    assert numbers.added == ("Sports", "Games")
+    for k, level in enumerate(numbers.levels):
         assert level.names == ("behavior 0", "behavior 1", "Sports", "Games", OTHER)
         rows = [*LATER[k][:2], added["Sports"][k], added["Games"][k], LATER[k][2]]
         assert list(level.to_json()["masks"].values()) == rows
         assert len(level.overlaps) == 10
-    assert found.levels[1].density["Games"] == 0.5
-    shared = {(pair.first, pair.second): pair.shared for pair in found.levels[0].overlaps}
+    assert numbers.levels[1].density["Games"] == 0.5
+    shared = {(pair.first, pair.second): pair.shared for pair in numbers.levels[0].overlaps}
     assert shared["Sports", "Games"] == 1
     assert shared["behavior 0", "Sports"] == 0
-    assert found.to_json()["added"] == ["Sports", "Games"]
+    assert numbers.to_json()["added"] == ["Sports", "Games"]
 
 
 def test_a_behavior_on_whole_vectors_has_a_mask_at_the_last_level_alone() -> None:
-    found = mask_numbers(embeddings(LATER, added={"Sports": ["111"], "Games": ["11", "1010", "101"]}))
-    assert [level.names[2:-1] for level in found.levels] == [("Games",), ("Games",), ("Sports", "Games")]
-    assert found.levels[1].to_json()["masks"]["Games"] == "1010"
+    numbers = mask_numbers(embeddings(LATER, added={"Sports": ["111"], "Games": ["11", "1010", "101"]}))
+    assert [level.names[2:-1] for level in numbers.levels] == [("Games",), ("Games",), ("Sports", "Games")]
+    assert numbers.levels[1].to_json()["masks"]["Games"] == "1010"
 
 
 @pytest.mark.parametrize(
@@ -172,9 +173,9 @@ def test_the_training_is_of_the_behavior_that_came_last(texts: dict[str, list[st
     """Its records tell of its own masks: a flip is one of their entries."""
     added = {"Before": ["10", "1001", "110"], **texts} if texts else None
     records = [{"epoch": 1, "loss": {}, "mask_flips": 3.0, "mask_density_0": 0.5}]
-    found = mask_numbers(embeddings(LATER, added=added), records, best_epoch=1)
-    assert [(each.epoch, each.flips, each.density) for each in found.training] == [(1, 3, (0.5,))]
-    assert (found.best_epoch, found.entries) == (1, entries)
+    numbers = mask_numbers(embeddings(LATER, added=added), records, best_epoch=1)
+    assert [(each.epoch, each.flips, each.density) for each in numbers.training] == [(1, 3, (0.5,))]
+    assert (numbers.best_epoch, numbers.entries) == (1, entries)
 
 
 def test_what_records_tell_of_masks() -> None:

@@ -58,10 +58,10 @@ def random_embeddings(
 
 def embeddings_of(trunk: Trunk, graph: Graph, random: np.random.Generator) -> ConditionalEmbeddings:
     """What a trunk makes of its first level, with random items."""
-    found = levels(trunk, graph)
-    fields: dict[str, Any] = vars(trunk) | {"levels": tuple(found[:-1])}
+    computed = levels(trunk, graph)
+    fields: dict[str, Any] = vars(trunk) | {"levels": tuple(computed[:-1])}
     trunk = Trunk(**fields)
-    n, width = found[-1].shape
+    n, width = computed[-1].shape
     spaces = tuple(
         BehaviorSpace(
             name, mask, Ids(np.arange(30)), random.normal(size=(30, width)).astype(np.float32),
@@ -70,4 +70,4 @@ def embeddings_of(trunk: Trunk, graph: Graph, random: np.random.Generator) -> Co
         for name, mask in zip(NAMES, trunk.masks[-1][:-1], strict=False)
     )  # fmt: skip
     users = Ids([f"u{number:04d}" for number in range(n)])
-    return ConditionalEmbeddings(users, found[-1], spaces, graph, trunk, {"method": "mcne"})
+    return ConditionalEmbeddings(users, computed[-1], spaces, graph, trunk, {"method": "mcne"})

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.history import line
+from tests.small_training import small_network
 
 from mcne.data.graph import undirected
 from mcne.data.split import PARTS, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.scorer import DotScorer
 from mcne.errors import UsageError
 from mcne.kernels.backend import backend_for
@@ -178,7 +178,8 @@ def test_all_matrix_products_of_a_step_are_found(data: TrainingData) -> None:
     assert isinstance(batch, Batch)
     products = matrix_products(lambda: model.update(model.loss(batch)))
     masked = (BEHAVIORS + 1) * CONFIG.attention_width
-    expected, below = 0, len(batch.users)
+    expected = 0
+    below = len(batch.users)
     for hop, d_in, d_out in zip(batch.hops, CONFIG.widths, CONFIG.widths[1:], strict=False):
         n = len(hop.receiver)
         expected += (below + n) * d_in * masked + n * 2 * d_in * d_out
@@ -195,11 +196,13 @@ def test_products_can_be_done_again(data: TrainingData) -> None:
 
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_the_floor_multiplies_what_evaluation_scores(has_bias: bool) -> None:
-    dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
-    split, random = random_split(dataset, seed=0), np.random.default_rng(0)
+    dataset = small_network()
+    split = random_split(dataset, seed=0)
+    random = np.random.default_rng(0)
     items = tuple(random.standard_normal((each.n_items, 7), dtype=np.float32) for each in dataset.behaviors)
     bias = tuple(random.standard_normal(len(each), dtype=np.float32) for each in items) if has_bias else None
-    vectors, masks = random.standard_normal((500, 7), dtype=np.float32), random.random((2, 7)) < 0.5
+    vectors = random.standard_normal((500, 7), dtype=np.float32)
+    masks = random.random((2, 7)) < 0.5
     scorer = DotScorer(vectors, masks, items, bias)
     tasks = scored(scorer, dataset, split)
     assert len(tasks) == 2
@@ -213,8 +216,8 @@ def test_both_find_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     users, items = (random.standard_normal((n, 5), dtype=np.float32) for n in (37, 300))
     expected = np.sort(np.argsort(-(users @ items.T), axis=1)[:, :BEST], axis=1)
-    for found in (best_by_numpy(users, items), best_by_torch(users, items)):
-        np.testing.assert_array_equal(np.sort(found, axis=1), expected)
+    for best in (best_by_numpy(users, items), best_by_torch(users, items)):
+        np.testing.assert_array_equal(np.sort(best, axis=1), expected)
 
 
 def test_of_lists_it_finds_the_best_by_their_places() -> None:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from scipy.io import savemat
+from tests.disks import full_at, tree
 
 from mcne import files
 from mcne.cli.main import main
@@ -44,11 +45,6 @@ class Result(NamedTuple):
     code: int
     out: str
     err: str
-
-
-def tree(path: Path) -> dict[str, bytes | None]:
-    """Everything below ``path``: the bytes of files, None for directories."""
-    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
 
 
 @dataclass(frozen=True)
@@ -81,8 +77,8 @@ class Desk:
         assert result.out == ""
         assert re.fullmatch(r"error: [^\n]+\n", result.err), result.err
         assert "Traceback" not in result.err
-        for said in says:
-            assert said in result.err, f"{said!r} is not in {result.err!r}"
+        for text in says:
+            assert text in result.err, f"{text!r} is not in {result.err!r}"
         assert tree(self.path) == before
 
     def refuses_files(self, *options: object, code: int = 4, says: tuple[str, ...], **files: Path) -> None:
@@ -138,13 +134,13 @@ def put_text(desk: Desk, what: str, text: str, suffix: str) -> Path:
     return desk.put(name, text if suffix.startswith("csv") else text.replace(",", "\t"))
 
 
-def expected_text(said: str, suffix: str) -> str:
+def expected_text(message: str, suffix: str) -> str:
     """What a message says of a CSV file, said of another format: RecBole's columns have a type."""
     if suffix.startswith("recbole"):
-        said = re.sub(r"column '(\w+)'", lambda found: f"column {in_recbole(found[1])!r}", said)
+        message = re.sub(r"column '(\w+)'", lambda match: f"column {in_recbole(match[1])!r}", message)
     if suffix.startswith("csv"):
-        return said
-    return re.sub(r"\('(.*)'\)", lambda found: "(" + repr(found[1].replace(",", "\t")) + ")", said)
+        return message
+    return re.sub(r"\('(.*)'\)", lambda match: "(" + repr(match[1].replace(",", "\t")) + ")", message)
 
 
 class Mistake(NamedTuple):
@@ -339,13 +335,13 @@ def test_mistakes_in_text_files(name: str, suffix: str, desk: Desk) -> None:
         if (text := getattr(mistake, what)) is not None
     }
     place = f"error: {files[mistake.wrong]}"
-    said = mistake.says
+    texts = mistake.says
     if name in ("missing column", "missing behavior", "missing source"):  # the names are shown without their type
-        desk.refuses_tables(files, *mistake.options, says=(place, *said))
+        desk.refuses_tables(files, *mistake.options, says=(place, *texts))
         return
     if name == "column twice" and suffix.startswith("recbole"):
-        said = ("line 1: there are two columns 'item_id:token'", "rename one")
-    desk.refuses_tables(files, *mistake.options, says=(place, *(expected_text(part, suffix) for part in said)))
+        texts = ("line 1: there are two columns 'item_id:token'", "rename one")
+    desk.refuses_tables(files, *mistake.options, says=(place, *(expected_text(part, suffix) for part in texts)))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -374,8 +370,8 @@ def test_other_line_breaks(line_break: str, suffix: str, desk: Desk) -> None:
     assert desk.prepares_files(interactions=good).fingerprint == plain.fingerprint
     shutil.rmtree(desk.path / "not")
     wrong = in_lines(put_text(desk, "interactions", INTERACTIONS + "\n,11,a\n", suffix), line_break)
-    said = expected_text("line 6, column 'user_id', value '': a missing value", suffix)
-    desk.refuses_files(says=(f"{wrong}, {said}",), interactions=wrong)
+    message = expected_text("line 6, column 'user_id', value '': a missing value", suffix)
+    desk.refuses_files(says=(f"{wrong}, {message}",), interactions=wrong)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -395,16 +391,16 @@ def test_bytes_that_are_no_utf8(suffix: str, desk: Desk) -> None:
         return desk.put(path.name, data.decode().encode("latin-1"))
 
     step = "not UTF-8 text; save the file as UTF-8"
-    said = expected_text(r"line 5, column 'item_id', value b'caf\xe9'", suffix)
+    message = expected_text(r"line 5, column 'item_id', value b'caf\xe9'", suffix)
     wrong = latin(INTERACTIONS + "1,café,a\n")
-    desk.refuses_files(says=(f"{wrong}, {said}: {step}",), interactions=wrong)
+    desk.refuses_files(says=(f"{wrong}, {message}: {step}",), interactions=wrong)
     wrong = latin(INTERACTIONS + "1,10,a\n" * 5000 + "1,café,a\n" + "1,10,a\n" * 5000)  # beyond the first buffers
-    desk.refuses_files(says=(said.replace("line 5", "line 5005"), step), interactions=wrong)
+    desk.refuses_files(says=(message.replace("line 5", "line 5005"), step), interactions=wrong)
     wrong = latin(INTERACTIONS.replace("behavior", "behaviör"))
     desk.refuses_files(says=(f"{wrong}, line 1, value b'user_id", r"behavi\xf6r", step), interactions=wrong)
     unused = latin("user_id,item_id,behavior,note\n1,10,a,café\n2,11,a,\n1,,b,\n")  # its note is not read
-    said = expected_text("line 4, column 'item_id', value ''", suffix)
-    desk.refuses_files(says=(f"{unused}, {said}: a missing value",), interactions=unused)
+    message = expected_text("line 4, column 'item_id', value ''", suffix)
+    desk.refuses_files(says=(f"{unused}, {message}: a missing value",), interactions=unused)
 
 
 def test_other_encodings(desk: Desk) -> None:
@@ -681,7 +677,8 @@ TYPED = {
 
 @pytest.mark.parametrize("name", TYPED)
 def test_mistakes_in_parquet_files(name: str, desk: Desk) -> None:
-    mistake, files = TYPED[name], {}
+    mistake = TYPED[name]
+    files = {}
     for what in ("interactions", "links", "users"):
         if getattr(mistake, what) is not None:
             files[what] = desk.path / f"{what}.parquet"
@@ -693,10 +690,10 @@ def test_mistakes_in_parquet_files(name: str, desk: Desk) -> None:
 def test_text_ids_of_a_text_file_against_integers_of_a_typed_one(desk: Desk) -> None:
     pq.write_table(pa.table(GOOD), desk.path / "i.parquet")
     links = desk.put("l.csv", LINKS + "2,bob\n")
-    said = (f"{links}, line 3, column 'target_id', value 'bob': text", f"{desk.path / 'i.parquet'}, column 'user_id'")
-    desk.refuses_files(says=said, interactions=desk.path / "i.parquet", links=links)
-    found = desk.prepares_files("--id-type", "text", interactions=desk.path / "i.parquet", links=links)
-    assert list(found.users) == ["1", "2", "bob"]
+    texts = (f"{links}, line 3, column 'target_id', value 'bob': text", f"{desk.path / 'i.parquet'}, column 'user_id'")
+    desk.refuses_files(says=texts, interactions=desk.path / "i.parquet", links=links)
+    dataset = desk.prepares_files("--id-type", "text", interactions=desk.path / "i.parquet", links=links)
+    assert list(dataset.users) == ["1", "2", "bob"]
 
 
 def test_columns_twice_in_parquet(desk: Desk) -> None:
@@ -710,7 +707,7 @@ def test_files_that_are_no_parquet(desk: Desk) -> None:
     path = desk.path / "i.parquet"
     pq.write_table(pa.table(GOOD), path)
     whole = path.read_bytes()
-    said = (f"{path}: not a readable parquet file", "write it again")
+    texts = (f"{path}: not a readable parquet file", "write it again")
     for data in (
         b"",
         b"PAR1",
@@ -720,11 +717,13 @@ def test_files_that_are_no_parquet(desk: Desk) -> None:
         b"PAR1" + bytes(99) + b"PAR1",
     ):
         path.write_bytes(data)
-        desk.refuses_files(says=said, interactions=path)
+        desk.refuses_files(says=texts, interactions=path)
 
 
 def test_damaged_parquet_is_read_or_refused(desk: Desk) -> None:
-    path, chance, codes = desk.path / "i.parquet", random.Random(5), Counter[int]()
+    path = desk.path / "i.parquet"
+    chance = random.Random(5)
+    codes = Counter[int]()
     table = {"user_id": [f"u{n}" for n in range(20)], "item_id": list(range(20)), "behavior": ["a", "b"] * 10}
     pq.write_table(pa.table(table), path, compression="none")
     whole = path.read_bytes()
@@ -759,13 +758,14 @@ def test_missing_files_and_directories(name: str, desk: Desk) -> None:
 
 
 def test_missing_links_and_users(desk: Desk) -> None:
-    good, path = desk.put("i.csv", INTERACTIONS), desk.path / "none.csv"
+    good = desk.put("i.csv", INTERACTIONS)
+    path = desk.path / "none.csv"
     desk.refuses_files(says=(f"{path}: no such file",), interactions=good, links=path)
     desk.refuses_files(says=(f"{path}: no such file",), interactions=good, users=path)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("i.cvs", "unknown file type '.cvs'; did you mean '.csv'? (.csv, .tsv, "),
         ("i.CSV", "unknown file type '.CSV'; did you mean '.csv'?"),
@@ -774,13 +774,13 @@ def test_missing_links_and_users(desk: Desk) -> None:
         ("i.gz", "unknown file type 'i.gz' (.csv, .tsv, "),
     ],
 )
-def test_unknown_file_types(name: str, said: str, desk: Desk) -> None:
+def test_unknown_file_types(name: str, message: str, desk: Desk) -> None:
     path = desk.put(name, INTERACTIONS)
-    desk.refuses_files(code=2, says=(said,), interactions=path)
+    desk.refuses_files(code=2, says=(message,), interactions=path)
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (
             ("--column", "usr_id=who"),
@@ -808,35 +808,35 @@ def test_unknown_file_types(name: str, said: str, desk: Desk) -> None:
         (("--min-records", "9"), 4, "lower the filter"),
     ],
 )
-def test_options_that_do_not_fit(options: tuple[str, ...], code: int, said: str, desk: Desk) -> None:
+def test_options_that_do_not_fit(options: tuple[str, ...], code: int, message: str, desk: Desk) -> None:
     path = desk.put("i.csv", INTERACTIONS)
-    desk.refuses_files(*options, code=code, says=(said,), interactions=path)
+    desk.refuses_files(*options, code=code, says=(message,), interactions=path)
 
 
 def test_a_behavior_that_the_filter_empties(desk: Desk) -> None:
     interactions = desk.put("i.csv", INTERACTIONS + "1,10,b\n3,10,c\n")
     links = desk.put("l.csv", LINKS + "1,3\n")
-    said = ("behavior 'c': none of its users is left with 2 links or more", "lower the filter")
-    desk.refuses_files("--min-links", "2", says=said, interactions=interactions, links=links)
+    texts = ("behavior 'c': none of its users is left with 2 links or more", "lower the filter")
+    desk.refuses_files("--min-links", "2", says=texts, interactions=interactions, links=links)
 
 
 def test_strange_headers_are_shown_on_one_line(desk: Desk) -> None:
     wrong = desk.put("i.csv", '"a\nb",' + ",".join(f"x{n}" for n in range(40)) + "\n")
-    said = (
+    texts = (
         f"{wrong}: column 'user_id' is missing; the columns are 'a\\nb', x0, x1, ",
         "x28, … 11 more; rename one, or map it",
     )
-    desk.refuses_files(says=said, interactions=wrong)
+    desk.refuses_files(says=texts, interactions=wrong)
 
 
 def test_an_attribute_named_as_the_mapped_id(desk: Desk) -> None:
     interactions, users = desk.put("i.csv", "uid,item_id,behavior\n1,10,a\n"), desk.put("u.csv", "uid,user_id\n1,77\n")
-    said = (f"{users}: column 'user_id' exists beside 'uid', which is mapped to it; rename one",)
-    desk.refuses_files("--column", "user_id=uid", says=said, interactions=interactions, users=users)
+    texts = (f"{users}: column 'user_id' exists beside 'uid', which is mapped to it; rename one",)
+    desk.refuses_files("--column", "user_id=uid", says=texts, interactions=interactions, users=users)
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (("dta",), "No such command 'dta'. Did you mean 'data'?"),
         (("data", "descibe"), "No such command 'descibe'. Did you mean 'describe'?"),
@@ -854,11 +854,11 @@ def test_an_attribute_named_as_the_mapped_id(desk: Desk) -> None:
         ),
     ],
 )
-def test_unknown_commands_and_options(command: tuple[str, ...], said: str, desk: Desk) -> None:
+def test_unknown_commands_and_options(command: tuple[str, ...], message: str, desk: Desk) -> None:
     result = desk.run(*command)
     shown = " ".join(result.err.replace("│", " ").split())  # out of its box
     assert (result.code, result.out) == (2, "")
-    assert said in shown
+    assert message in shown
     assert "--help' for help" in shown
     assert tree(desk.path) == {}
 
@@ -912,7 +912,7 @@ def test_raw_files_made_here_are_good(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rating", "said"),
+    ("rating", "message"),
     [
         (changed(3, 0, np.nan), "row 4, column 1: nan (1 in all); whole numbers from 1 are expected"),
         (changed(3, 1, np.inf), "row 4, column 2: inf (1 in all); whole numbers from 1 are expected"),
@@ -927,9 +927,9 @@ def test_raw_files_made_here_are_good(desk: Desk) -> None:
     ],
     ids=["nan", "inf", "negative", "fraction", "category 99", "category 0", "columns", "rows", "text", "complex"],
 )
-def test_ratings_that_are_none(rating: Any, said: str, desk: Desk) -> None:
+def test_ratings_that_are_none(rating: Any, message: str, desk: Desk) -> None:
     raw = put_raw(desk, rating)
-    refuses_raw(desk, says=(f"error: {raw / 'rating.mat'}", said))
+    refuses_raw(desk, says=(f"error: {raw / 'rating.mat'}", message))
 
 
 def test_trust_that_is_none(desk: Desk) -> None:
@@ -940,32 +940,33 @@ def test_trust_that_is_none(desk: Desk) -> None:
 def test_missing_raw_files(desk: Desk) -> None:
     raw = put_raw(desk, key="ratings")
     refuses_raw(desk, says=(f"{raw / 'rating.mat'}: no matrix 'rating' in it; found ratings",))
-    said = "no such file; ciao needs rating.mat, rating_with_timestamp.mat, trustnetwork.mat in one directory"
-    refuses_raw(desk, "--timestamps", says=(f"{raw / 'rating_with_timestamp.mat'}: {said}",))
+    message = "no such file; ciao needs rating.mat, rating_with_timestamp.mat, trustnetwork.mat in one directory"
+    refuses_raw(desk, "--timestamps", says=(f"{raw / 'rating_with_timestamp.mat'}: {message}",))
     (raw / "trustnetwork.mat").unlink()
-    refuses_raw(desk, says=(f"{raw / 'trustnetwork.mat'}: {said}",))
+    refuses_raw(desk, says=(f"{raw / 'trustnetwork.mat'}: {message}",))
 
 
 def test_a_cut_mat_file(desk: Desk) -> None:
     raw = put_raw(desk)
     whole = (raw / "rating.mat").read_bytes()
-    for length, said in ((0, "save it with -v7"), (100, "save it with -v7"), (130, "download it again")):
+    for length, advice in ((0, "save it with -v7"), (100, "save it with -v7"), (130, "download it again")):
         (raw / "rating.mat").write_bytes(whole[:length])
-        refuses_raw(desk, says=(f"{raw / 'rating.mat'}: ", said))
+        refuses_raw(desk, says=(f"{raw / 'rating.mat'}: ", advice))
     (raw / "rating.mat").write_bytes(whole[:-10])
     cut = f"cut short at byte {len(whole) - 10} of {len(whole)}; download it again"
     refuses_raw(desk, says=(f"{raw / 'rating.mat'}: {cut}",))
 
 
 def test_a_mat_bomb(desk: Desk) -> None:
-    raw, pack = put_raw(desk), zlib.compressobj(9)
+    raw = put_raw(desk)
+    pack = zlib.compressobj(9)
     header = (raw / "rating.mat").read_bytes()[:128]
     bomb = pack.compress(struct.pack("<II", 14, 32 << 20)) + b"".join(pack.compress(bytes(1 << 20)) for _ in range(32))
     bomb += pack.flush()
     (raw / "rating.mat").write_bytes(header + struct.pack("<II", 15, len(bomb)) + bomb)
     assert (raw / "rating.mat").stat().st_size < (32 << 20) / 1000
-    said = (f"{raw / 'rating.mat'}: expands to more than 4.1 MiB from 3", " KiB, over 100×; refused")
-    refuses_raw(desk, says=said)
+    texts = (f"{raw / 'rating.mat'}: expands to more than 4.1 MiB from 3", " KiB, over 100×; refused")
+    refuses_raw(desk, says=texts)
 
 
 def rows_of(*users: tuple[int, int]) -> NDArray[Any]:
@@ -995,22 +996,22 @@ def test_aligned_ids_that_fill_their_type(desk: Desk) -> None:
 @pytest.mark.parametrize("users", [((1, 2808), (2, 2809), (3, 2810)), ((1, 1), (2, 2), (3, 3))], ids=["other", "none"])
 def test_ids_are_not_aligned_where_nobody_is_listed_twice(users: tuple[tuple[int, int], ...], desk: Desk) -> None:
     raw = put_raw(desk, rows_of(*users), TRUST)
-    said = (f"{raw / 'rating.mat'}: user 2808 is not listed a second time", "leave --aligned out")
-    desk.refuses(*ALIGNED, raw, "--out", desk.out, code=4, says=said)
+    texts = (f"{raw / 'rating.mat'}: user 2808 is not listed a second time", "leave --aligned out")
+    desk.refuses(*ALIGNED, raw, "--out", desk.out, code=4, says=texts)
 
 
 @pytest.mark.parametrize("study", ["ciao", "epinions"])
 def test_files_that_are_not_the_known_ones(study: str, desk: Desk) -> None:
     raw = put_raw(desk)
-    said = (f"{raw / 'rating.mat'}: sha256 ", "is not that of the known copy", "read it as it is with --unverified")
-    desk.refuses("data", "prepare", study, "--raw", raw, "--out", desk.out, says=said)
+    texts = (f"{raw / 'rating.mat'}: sha256 ", "is not that of the known copy", "read it as it is with --unverified")
+    desk.refuses("data", "prepare", study, "--raw", raw, "--out", desk.out, says=texts)
 
 
 def test_categories_without_interactions_or_unknown(desk: Desk) -> None:
     put_raw(desk)
-    said = ("behavior 'Finance' has no interactions; leave it out or check its name",)
-    refuses_raw(desk, "--behaviors", "Beauty,Finance", says=said)
-    refuses_raw(desk, "--extra-behaviors", "28", says=said)
+    texts = ("behavior 'Finance' has no interactions; leave it out or check its name",)
+    refuses_raw(desk, "--behaviors", "Beauty,Finance", says=texts)
+    refuses_raw(desk, "--extra-behaviors", "28", says=texts)
     refuses_raw(
         desk, "--behaviors", "Beuty", code=2, says=("unknown category of ciao 'Beuty'; did you mean 'Beauty'? (DVDs,",)
     )
@@ -1064,12 +1065,12 @@ def test_what_is_there_is_never_replaced(desk: Desk) -> None:
 def test_splits_and_exports_are_never_replaced(desk: Desk) -> None:
     made = network(desk)
     desk.ok("data", "split", made, "--name", "mine", "--seed", "1")
-    said = (
+    texts = (
         f"{made / 'splits' / 'mine'}: already holds another mcne split",
         "nothing is ever replaced",
         "choose another",
     )
-    desk.refuses("data", "split", made, "--name", "mine", "--seed", "2", code=2, says=said)
+    desk.refuses("data", "split", made, "--name", "mine", "--seed", "2", code=2, says=texts)
     before = tree(desk.path)
     desk.ok("data", "split", made, "--name", "mine", "--seed", "1")
     assert tree(desk.path) == before
@@ -1098,9 +1099,9 @@ def test_an_interrupted_write_is_cleared_by_the_next(desk: Desk) -> None:
 def test_an_interrupted_copy_is_told_from_a_dataset(desk: Desk) -> None:
     made = network(desk)
     (made / "manifest.json").unlink()
-    said = (f"{made}: no manifest.json, so this is no mcne dataset", "interrupted; make it again")
+    texts = (f"{made}: no manifest.json, so this is no mcne dataset", "interrupted; make it again")
     for command in (("describe",), ("split",), ("export", "--out", desk.path / "x")):
-        desk.refuses("data", *command[:1], made, *command[1:], says=said)
+        desk.refuses("data", *command[:1], made, *command[1:], says=texts)
 
 
 def test_data_that_is_none(desk: Desk) -> None:
@@ -1119,19 +1120,19 @@ def test_data_that_is_none(desk: Desk) -> None:
     "ratios", ["70,10", "70,10,10,10", "0,50,50", "-1,2,3", "nan,1,1", "inf,1,1", "a,b,c", "70;10;20", ""]
 )
 def test_ratios_that_are_none(ratios: str, desk: Desk) -> None:
-    said = ("ratios ", "three numbers", "as in 70,10,20", *ratios.split(",")[:1])
-    desk.refuses("data", "split", network(desk), "--ratios", ratios, code=2, says=said)
+    texts = ("ratios ", "three numbers", "as in 70,10,20", *ratios.split(",")[:1])
+    desk.refuses("data", "split", network(desk), "--ratios", ratios, code=2, says=texts)
 
 
 @pytest.mark.parametrize("name", ["a/b", "../a", "/a", ".a", "..", ".", "", "a/"])
 def test_names_of_splits_are_plain(name: str, desk: Desk) -> None:
-    said = (f"split name {name!r}: a plain name is needed, without a slash or a leading dot",)
-    desk.refuses("data", "split", network(desk), "--name", name, code=2, says=said)
+    texts = (f"split name {name!r}: a plain name is needed, without a slash or a leading dot",)
+    desk.refuses("data", "split", network(desk), "--name", name, code=2, says=texts)
 
 
 def test_a_temporal_split_needs_times(desk: Desk) -> None:
-    said = ("behavior 'a' has no timestamps, which a temporal split needs; prepare the data again with them",)
-    desk.refuses("data", "split", network(desk), "--temporal", says=said)
+    texts = ("behavior 'a' has no timestamps, which a temporal split needs; prepare the data again with them",)
+    desk.refuses("data", "split", network(desk), "--temporal", says=texts)
     assert desk.run("data", "split", network(desk, "timed", timed=True), "--temporal").code == 0
 
 
@@ -1160,13 +1161,13 @@ def put_parts(desk: Desk, suffix: str = "csv", **parts: list[str]) -> Path:
 def test_supplied_splits_list_every_interaction_once(suffix: str, desk: Desk) -> None:
     made = network(desk)
 
-    def refuses(said: tuple[str, ...], **parts: list[str]) -> None:
+    def refuses(texts: tuple[str, ...], **parts: list[str]) -> None:
         directory = put_parts(desk, suffix, **parts)
         if suffix == "parquet":
-            said = tuple(re.sub(r"line (\d+)", lambda f: f"row {int(f[1]) - 1}", part) for part in said)
-            said = tuple(re.sub(r"value '(\d+)'", r"value \1", part) for part in said)
-        said = tuple(expected_text(part, "recbole") if suffix == "inter" else part for part in said)
-        desk.refuses("data", "split", made, "--name", "own", "--from", directory, says=(str(directory), *said))
+            texts = tuple(re.sub(r"line (\d+)", lambda f: f"row {int(f[1]) - 1}", part) for part in texts)
+            texts = tuple(re.sub(r"value '(\d+)'", r"value \1", part) for part in texts)
+        texts = tuple(expected_text(part, "recbole") if suffix == "inter" else part for part in texts)
+        desk.refuses("data", "split", made, "--name", "own", "--from", directory, says=(str(directory), *texts))
 
     good = {"train": PAIRS[:30], "validation": PAIRS[30:35], "test": PAIRS[35:]}
     step = "a split lists interactions of the dataset only"
@@ -1223,7 +1224,8 @@ def test_every_damaged_file_is_named(desk: Desk) -> None:
     files = [path for path in sorted(made.rglob("*")) if path.is_file()]
     assert len(files) == 27  # 11 arrays of the dataset, 14 of the split, two manifests
     for file in files:
-        whole, step = file.read_bytes(), "make it again" if file.name == "manifest.json" else "make the artifact again"
+        whole = file.read_bytes()
+        step = "make it again" if file.name == "manifest.json" else "make the artifact again"
         flip(file, len(whole) // 2)
         desk.refuses("data", "describe", made, code=5, says=(f"error: {file}: ", "restore", step))
         file.write_bytes(whole[:-1])
@@ -1238,11 +1240,11 @@ def test_every_damaged_file_is_named(desk: Desk) -> None:
 def test_damage_is_found_by_every_command(desk: Desk) -> None:
     made = network(desk)
     flip(made / "users.npy", -1)
-    said = (f"{made / 'users.npy'}: its sha256 does not match the manifest's; restore it or make the artifact again",)
+    texts = (f"{made / 'users.npy'}: its sha256 does not match the manifest's; restore it or make the artifact again",)
     for command in (("describe",), ("split",), ("export", "--out", desk.path / "x")):
-        desk.refuses("data", command[0], made, *command[1:], code=5, says=said)
+        desk.refuses("data", command[0], made, *command[1:], code=5, says=texts)
     again = ("data", "prepare", "files", "--interactions", desk.path / "network.csv", "--out", made)
-    desk.refuses(*again, code=5, says=said)
+    desk.refuses(*again, code=5, says=texts)
 
 
 def test_newer_formats(desk: Desk) -> None:
@@ -1258,11 +1260,11 @@ def test_newer_formats(desk: Desk) -> None:
         for file in (desk.path / "newer").iterdir():
             file.rename(path / file.name)
         (desk.path / "newer").rmdir()
-        said = (
+        texts = (
             f"{path}: {kind} format 2 is of a newer mcne than this one, which reads format 1",
             "make it again or use",
         )
-        desk.refuses("data", "describe", made, code=5, says=said)
+        desk.refuses("data", "describe", made, code=5, says=texts)
 
 
 def test_a_split_of_another_dataset(desk: Desk) -> None:
@@ -1270,8 +1272,8 @@ def test_a_split_of_another_dataset(desk: Desk) -> None:
     desk.ok("data", "split", other, "--name", "theirs")
     shutil.copytree(other / "splits", made / "splits")
     theirs, ours = (SocialDataset.load(path).fingerprint[:12] for path in (other, made))
-    said = (f"{made / 'splits' / 'theirs'}: a split of dataset {theirs}, but this is {ours}; make the split again",)
-    desk.refuses("data", "describe", made, code=5, says=said)
+    texts = (f"{made / 'splits' / 'theirs'}: a split of dataset {theirs}, but this is {ours}; make the split again",)
+    desk.refuses("data", "describe", made, code=5, says=texts)
     desk.refuses(
         "data", "describe", made / "splits" / "theirs", code=5, says=("holds mcne split; expected: mcne dataset",)
     )
@@ -1286,9 +1288,9 @@ def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=10))
     # 5 users, 8 items of each behavior: int64; offsets of 5 users: int32; 20 interactions of each: two int32
     needed = 5 * 8 + 6 * 4 + 2 * (8 * 8 + 20 * 4 + 20 * 4)
-    said = (f"({needed} bytes needed, 10 free, {needed - 10} missing); nothing was left behind: free some space or",)
+    texts = (f"({needed} bytes needed, 10 free, {needed - 10} missing); nothing was left behind: free some space or",)
     command = ("data", "prepare", "files", "--interactions", desk.path / "network.csv", "--out", desk.out)
-    desk.refuses(*command, code=6, says=(f"{desk.out}: No space left on device", *said))
+    desk.refuses(*command, code=6, says=(f"{desk.out}: No space left on device", *texts))
     desk.refuses(
         "data", "split", made, code=6, says=(f"{made / 'splits' / 'random-0'}: No space left", "10 free", "missing)")
     )
@@ -1297,19 +1299,10 @@ def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("number", [1, 2, 9, 15])
 def test_a_disk_that_fills_up_meanwhile(number: int, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = network(desk)
-    written, write_all = 0, files._write_all
-
-    def full(file: Any, chunk: bytes | memoryview) -> int:
-        nonlocal written
-        written += 1
-        if written == number:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write_all(file, chunk)
-
-    monkeypatch.setattr(files, "_write_all", full)
+    monkeypatch.setattr(files, "_write_all", full_at(number))
     command = ("data", "prepare", "files", "--interactions", desk.path / "network.csv", "--out", desk.out)
     desk.refuses(*command, code=6, says=(f"{desk.out}: No space left on device (", "bytes needed", "free some space"))
-    written = 0
+    monkeypatch.setattr(files, "_write_all", full_at(number))
     desk.refuses("data", "split", made, code=6, says=(f"{made / 'splits' / 'random-0'}: No space left on device (",))
 
 
@@ -1322,8 +1315,8 @@ def test_a_disk_that_fills_up_during_an_export(kind: str, desk: Desk, monkeypatc
 
     monkeypatch.setattr(pa_csv, "write_csv", full)
     monkeypatch.setattr(pq, "write_table", full)
-    said = (f"{desk.path / 'out'}: No space left on device (", "nothing was left behind: free some space")
-    desk.refuses("data", "export", made, "--out", desk.path / "out", "--format", kind, code=6, says=said)
+    texts = (f"{desk.path / 'out'}: No space left on device (", "nothing was left behind: free some space")
+    desk.refuses("data", "export", made, "--out", desk.path / "out", "--format", kind, code=6, says=texts)
 
 
 LIMITED = """
@@ -1400,8 +1393,8 @@ def test_what_a_killed_process_left_is_cleared(desk: Desk) -> None:
     network(desk)
     assert interrupted(desk, signal.SIGKILL) == (-signal.SIGKILL, "")
     assert [path.name for path in desk.out.parent.iterdir()] == [".out.partial"]
-    said = (f"{desk.out}: no such directory; expected: mcne dataset",)
-    desk.refuses("data", "describe", desk.out, says=said)
+    texts = (f"{desk.out}: no such directory; expected: mcne dataset",)
+    desk.refuses("data", "describe", desk.out, says=texts)
     desk.ok("data", "prepare", "files", "--interactions", desk.path / "network.csv", "--out", desk.out)
     assert [path.name for path in desk.out.parent.iterdir()] == ["out"]
     assert SocialDataset.load(desk.out).n_users == 5

@@ -402,7 +402,8 @@ def test_a_split_of_ones_own(suffix: str, grid: Path, tmp_path: Path, ok: Ok) ->
     (tmp_path / "own").mkdir()
     for number, name in enumerate(("train", "validation", "test")):
         listed = [row for row, wanted in zip(rows, part, strict=True) if wanted == number]
-        text, path = "\n".join(["user_id,item_id,behavior", *reversed(listed)]), tmp_path / "own" / f"{name}.{suffix}"
+        text = "\n".join(["user_id,item_id,behavior", *reversed(listed)])
+        path = tmp_path / "own" / f"{name}.{suffix}"
         if suffix == "parquet":
             as_parquet(text, path)
         else:
@@ -419,9 +420,9 @@ def test_a_split_of_ones_own(suffix: str, grid: Path, tmp_path: Path, ok: Ok) ->
 
 def test_describe_as_json(tiny: Path, ok: Ok) -> None:
     ok("data", "split", tiny, "--ratios", "1,0,0", "--name", "whole")
-    found = json.loads(ok("data", "describe", tiny, "--json"))
-    assert found["fingerprint"] == SocialDataset.load(tiny).fingerprint
-    assert {key: found[key] for key in ("name", "users", "links", "weighted", "self_links", "attributes")} == {
+    described = json.loads(ok("data", "describe", tiny, "--json"))
+    assert described["fingerprint"] == SocialDataset.load(tiny).fingerprint
+    assert {key: described[key] for key in ("name", "users", "links", "weighted", "self_links", "attributes")} == {
         "name": "tiny",
         "users": 4,
         "links": 6,
@@ -429,17 +430,17 @@ def test_describe_as_json(tiny: Path, ok: Ok) -> None:
         "self_links": 0,
         "attributes": ["age", "city"],
     }
-    assert (found["users_without_links"], found["users_without_records"]) == (0, 1)
-    assert found["degree"]["histogram"] == [{"from": 1, "to": 1, "count": 2}, {"from": 2, "to": 3, "count": 2}]
-    assert found["overlap"] == [{"behaviors": ["read", "watch"], "users": 2, "share": 2 / 3}]
-    read, watch = found["behaviors"]
+    assert (described["users_without_links"], described["users_without_records"]) == (0, 1)
+    assert described["degree"]["histogram"] == [{"from": 1, "to": 1, "count": 2}, {"from": 2, "to": 3, "count": 2}]
+    assert described["overlap"] == [{"behaviors": ["read", "watch"], "users": 2, "share": 2 / 3}]
+    read, watch = described["behaviors"]
     assert (read["name"], read["items"], read["interactions"], read["users"]) == ("read", 3, 4, 3)
     assert (read["density"], read["cold_user_share"], read["single_record_item_share"]) == (4 / 12, 1 / 4, 2 / 3)
     assert (watch["density"], watch["cold_user_share"], watch["timestamps"]) == (2 / 4, 2 / 4, True)
     alike = read["likeness"]  # 1 has items 10, 11, and of its friends 2 has 10 and 3 has 12
     assert (alike["links"], alike["friends"], alike["chance"]) == (2, pytest.approx(8**-0.5), pytest.approx(0.08**0.5))
     assert (alike["ratio"], alike["ratio_error"]) == (pytest.approx(1.25), pytest.approx(1.25))
-    (split,) = found["splits"].values()
+    (split,) = described["splits"].values()
     assert split["settings"] == {"kind": "random", "ratios": [1.0, 0.0, 0.0], "seed": 0}
     assert [(part["train"], part["validation"], part["test"]) for part in split["behaviors"]] == [(4, 0, 0), (2, 0, 0)]
 
@@ -514,7 +515,7 @@ def test_parquet_is_what_is_exported_by_default(tiny: Path, tmp_path: Path, ok: 
 
 
 @pytest.mark.parametrize(
-    ("driver", "torch", "said"),
+    ("driver", "torch", "is_told"),
     [
         ("nowhere", {"cuda": "12.8", "gpus": []}, False),
         ("", {"cuda": "12.8", "gpus": []}, True),
@@ -523,13 +524,13 @@ def test_parquet_is_what_is_exported_by_default(tiny: Path, tmp_path: Path, ok: 
     ],
 )
 def test_a_cuda_build_without_a_gpu_is_a_problem_only_beside_a_driver(
-    driver: str, torch: dict[str, Any], said: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ok: Ok
+    driver: str, torch: dict[str, Any], is_told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ok: Ok
 ) -> None:
     """Without one it is what pip installs on any Linux."""
     told = torch | {"version": "2.11", "threads": 1, "import_seconds": 1.0, "gigaflops": 1.0}
     monkeypatch.setattr(machine, "_torch", lambda: told)
     monkeypatch.setattr(machine, "DRIVER", tmp_path / driver)
-    assert ("problem: a CUDA build of PyTorch and a driver, but no GPU in sight" in ok("doctor")) == said
+    assert ("problem: a CUDA build of PyTorch and a driver, but no GPU in sight" in ok("doctor")) == is_told
     assert json.loads(ok("doctor", "--json"))["driver"] == (not driver)
 
 
@@ -544,6 +545,6 @@ def test_from_tables_to_a_description_in_processes_of_their_own(tables: Path) ->
     split = outside("data", "split", data, "--name", "random-0", "--seed", "0")
     assert (split.returncode, split.stderr) == (0, "")
     described = outside("data", "describe", data, "--json")
-    found = json.loads(described.stdout)
-    assert prepared.stdout.splitlines()[-1] == f"saved {data} {found['fingerprint']}"
-    assert split.stdout.splitlines()[-1] == f"split random-0 {found['splits']['random-0']['fingerprint']}"
+    description = json.loads(described.stdout)
+    assert prepared.stdout.splitlines()[-1] == f"saved {data} {description['fingerprint']}"
+    assert split.stdout.splitlines()[-1] == f"split random-0 {description['splits']['random-0']['fingerprint']}"

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Run
-
-from mcne.data.synthetic import SyntheticConfig, generate
+from tests.small_training import small_network
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=2, items_per_behavior=100, seed=0))[0].save(path)
+    small_network(items_per_behavior=100).save(path)
     return path
 
 
@@ -46,7 +45,7 @@ def test_methods_by_name_are_a_comparison_and_go_on(run: Run, data: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "neither a plan nor --methods"),
         (("--methods", "popularity,itemnn"), "unknown method 'itemnn'; did you mean 'itemknn'?"),
@@ -57,10 +56,10 @@ def test_methods_by_name_are_a_comparison_and_go_on(run: Run, data: Path, tmp_pa
     ],
 )
 def test_mistakes_leave_nothing_behind(
-    options: tuple[object, ...], said: str, run: Run, data: Path, tmp_path: Path
+    options: tuple[object, ...], message: str, run: Run, data: Path, tmp_path: Path
 ) -> None:
     left = run("compare", *options, "--data", data, "--out", tmp_path / "out")
     assert left.code == 2
-    assert said in left.err
+    assert message in left.err
     assert "Traceback" not in left.err
     assert not (tmp_path / "out").exists()

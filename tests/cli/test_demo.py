@@ -44,22 +44,22 @@ def test_stopped_it_says_to_start_again(
 
     monkeypatch.setattr(RunJournal, "record", stopped)
     result = run("demo", "--out", tmp_path / "demo")
-    said = f"stopped by {number.name}; the demo cannot be resumed: remove {tmp_path / 'demo'}, then start again\n"
-    assert (result.code, result.err) == (128 + number, said)
+    message = f"stopped by {number.name}; the demo cannot be resumed: remove {tmp_path / 'demo'}, then start again\n"
+    assert (result.code, result.err) == (128 + number, message)
 
 
-@pytest.mark.parametrize("found", [True, False])
+@pytest.mark.parametrize("is_on_path", [True, False])
 def test_what_it_advises_can_be_pasted_into_a_shell(
-    found: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_on_path: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.which", lambda _name: "/bin/mcne" if found else None)
+    monkeypatch.setattr("shutil.which", lambda _name: "/bin/mcne" if is_on_path else None)
     out = tmp_path / "my demo; it's"
     result = run("demo", "--out", out)
     assert (result.code, result.err) == (0, ""), result
     _, advised = result.out.split("\nNext\n")
     commands = [shlex.split(line) for line in advised.splitlines()]
     assert [command[:2] for command in commands] == [
-        ["mcne" if found else "/my tools/mcne", name]
+        ["mcne" if is_on_path else "/my tools/mcne", name]
         for name in ("similar", "recommend", "explain", "evaluate", "export", "data", "train")
     ]
     assert all(Path(command[2]) == out / "runs" / "mcne" for command in commands[:5])
@@ -79,12 +79,12 @@ def test_it_leaves_a_report_and_names_it_in_one_line(run: Run, tmp_path: Path) -
     assert "15 random users" in page
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0.0, False), (3.21, True)])
+@pytest.mark.parametrize(("seconds", "is_told"), [(0.0, False), (3.21, True)])
 def test_it_tells_what_was_compiled(
-    seconds: float, said: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seconds: float, is_told: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CLOCK, "since", lambda _moment: seconds)
     result = run("demo", "--out", tmp_path / "demo")
     assert result.code == 0, result
-    assert result.out.count("\n3.2 s of that compiled kernels, once; later runs find them\n") == 2 * said
-    assert ("compiled" in result.out) == said
+    assert result.out.count("\n3.2 s of that compiled kernels, once; later runs find them\n") == 2 * is_told
+    assert ("compiled" in result.out) == is_told

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from tests.cli.in_process import Result, Run, command_line
-from tests.small_training import train_small
+from tests.small_training import small_network, train_small
 
 import mcne
 from mcne import training
-from mcne.data.synthetic import SyntheticConfig, generate
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 256}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -37,7 +36,7 @@ def plot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of five methods, and one that was never finished."""
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+    dataset = small_network()
     place = tmp_path_factory.mktemp("runs")
     for method, settings in SETTINGS.items():
         train_small(method, dataset, place / method, settings=settings)
@@ -63,17 +62,17 @@ def is_png(path: Path) -> bool:
 
 def test_masks_beside_fixed_ones(trained: Path, tmp_path: Path, plot: Run) -> None:
     out = tmp_path / "masks.png"
-    said = plot("masks", trained / "mcne", "--beside", trained / "mcne-f", "--out", out)
-    assert (said.code, said.err) == (0, "")
+    result = plot("masks", trained / "mcne", "--beside", trained / "mcne-f", "--out", out)
+    assert (result.code, result.err) == (0, "")
     assert is_png(out)
-    assert said.out.startswith("level 0: 8 dimensions, 8 of them not zero for every user\n")
-    assert re.search(r"entries turned over [\d,]+ times in 3 epochs", said.out)
-    assert said.out.endswith(f"saved {out}\n")
+    assert result.out.startswith("level 0: 8 dimensions, 8 of them not zero for every user\n")
+    assert re.search(r"entries turned over [\d,]+ times in 3 epochs", result.out)
+    assert result.out.endswith(f"saved {out}\n")
     assert [each.name for each in tmp_path.iterdir()] == ["masks.png"]
 
 
 def test_masks_as_json_are_those_of_the_run(trained: Path, tmp_path: Path, plot: Run) -> None:
-    said = plot(
+    result = plot(
         "masks",
         trained / "mcne",
         "--beside",
@@ -84,23 +83,23 @@ def test_masks_as_json_are_those_of_the_run(trained: Path, tmp_path: Path, plot:
         "--theme",
         "dark",
     )
-    assert (said.code, said.err) == (0, "")
-    found = json.loads(said.out)
+    assert (result.code, result.err) == (0, "")
+    printed = json.loads(result.out)
     embeddings = mcne.load(trained / "mcne")
     for space in embeddings.spaces:
-        assert found["levels"][-1]["masks"][space.name] == "".join("01"[int(one)] for one in space.mask)
+        assert printed["levels"][-1]["masks"][space.name] == "".join("01"[int(one)] for one in space.mask)
     records = [json.loads(line) for line in (trained / "mcne" / "metrics.jsonl").read_text().splitlines()]
-    assert [epoch["flips"] for epoch in found["training"]] == [record["mask_flips"] for record in records]
-    assert found["best_epoch"] == json.loads((trained / "mcne" / "result.json").read_text())["best_epoch"]
-    assert found["beside"]["method"] == "mcne-f"
-    assert [pair["shared"] for pair in found["beside"]["levels"][-1]["overlaps"]] == [0, 0, 0]  # disjoint
+    assert [epoch["flips"] for epoch in printed["training"]] == [record["mask_flips"] for record in records]
+    assert printed["best_epoch"] == json.loads((trained / "mcne" / "result.json").read_text())["best_epoch"]
+    assert printed["beside"]["method"] == "mcne-f"
+    assert [pair["shared"] for pair in printed["beside"]["levels"][-1]["overlaps"]] == [0, 0, 0]  # disjoint
     assert (tmp_path / "m.svg").read_text().startswith("<?xml")
 
 
 def test_masks_of_saved_embeddings_have_no_training(trained: Path, tmp_path: Path, plot: Run) -> None:
     mcne.load(trained / "mcne").save(tmp_path / "saved")
-    said = plot("masks", tmp_path / "saved", "--out", tmp_path / "m.png", "--json")
-    assert json.loads(said.out)["training"] == []
+    result = plot("masks", tmp_path / "saved", "--out", tmp_path / "m.png", "--json")
+    assert json.loads(result.out)["training"] == []
 
 
 # map
@@ -109,11 +108,11 @@ def test_masks_of_saved_embeddings_have_no_training(trained: Path, tmp_path: Pat
 @pytest.mark.parametrize("layout", [[], ["--aligned"]])
 def test_a_map_is_kept_and_drawn_again(layout: list[str], trained: Path, tmp_path: Path, plot: Run) -> None:
     out, again = tmp_path / "map.png", tmp_path / "again.png"
-    said = plot("map", trained / "mcne", "--users", "30", "--seed", "5", "--out", out, *layout)
-    assert (said.code, said.err) == (0, "")
-    assert "30 users, perplexity" in said.out
-    assert "trustworthiness" in said.out
-    assert f"saved {out} and {out.with_suffix('.json')}" in said.out.replace("\n", " ")
+    result = plot("map", trained / "mcne", "--users", "30", "--seed", "5", "--out", out, *layout)
+    assert (result.code, result.err) == (0, "")
+    assert "30 users, perplexity" in result.out
+    assert "trustworthiness" in result.out
+    assert f"saved {out} and {out.with_suffix('.json')}" in result.out.replace("\n", " ")
     kept = json.loads(out.with_suffix(".json").read_text())
     assert (kept["seed"], len(kept["user_ids"])) == (5, 30)
     shown = plot("map", out.with_suffix(".json"), "--out", again, "--json")
@@ -128,15 +127,15 @@ def test_a_map_is_kept_and_drawn_again(layout: list[str], trained: Path, tmp_pat
 
 def test_a_map_that_is_there_is_not_replaced(trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "map.json").write_text("mine")
-    said = plot("map", trained / "mcne", "--users", "30", "--out", tmp_path / "map.png")
-    fails(said, 2, "map.json: is there already", "give it in place of the run")
+    result = plot("map", trained / "mcne", "--users", "30", "--out", tmp_path / "map.png")
+    fails(result, 2, "map.json: is there already", "give it in place of the run")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("map.json", "mine")]
 
 
 def test_settings_of_a_map_that_is_computed_already(trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "map.json").write_text("{}")
-    said = plot("map", tmp_path / "map.json", "--seed", "3", "--out", tmp_path / "new.png")
-    fails(said, 2, "is a computed map", "leave them out")
+    result = plot("map", tmp_path / "map.json", "--seed", "3", "--out", tmp_path / "new.png")
+    fails(result, 2, "is a computed map", "leave them out")
     fails(plot("map", tmp_path / "map.json", "--out", tmp_path / "new.png"), 5, "no map that this version can read")
     (tmp_path / "map.json").write_bytes(b"\xff\xfe\x00")
     fails(
@@ -148,8 +147,8 @@ def test_settings_of_a_map_that_is_computed_already(trained: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("users", [501, 3])
 def test_more_users_than_there_are(users: int, trained: Path, tmp_path: Path, plot: Run) -> None:
-    said = plot("map", trained / "mcne", "--users", users, "--out", tmp_path / "map.png")
-    fails(said, 2, f"{users} users on a map: the network has 500", "--users")
+    result = plot("map", trained / "mcne", "--users", users, "--out", tmp_path / "map.png")
+    fails(result, 2, f"{users} users on a map: the network has 500", "--users")
     assert not list(tmp_path.iterdir())
 
 
@@ -157,11 +156,11 @@ def test_more_users_than_there_are(users: int, trained: Path, tmp_path: Path, pl
 
 
 def test_curves_of_one_and_of_several_runs(trained: Path, tmp_path: Path, plot: Run) -> None:
-    said = plot("curves", trained / "bpr", "--out", tmp_path / "one.pdf")
-    assert re.match(r"bpr: 2 epochs, best in epoch [12], validation NDCG@5 0\.\d{4}\nsaved ", said.out)
+    result = plot("curves", trained / "bpr", "--out", tmp_path / "one.pdf")
+    assert re.match(r"bpr: 2 epochs, best in epoch [12], validation NDCG@5 0\.\d{4}\nsaved ", result.out)
     assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
-    said = plot("curves", trained / "bpr", trained / "mcne", "--out", tmp_path / "two.png", "--json")
-    bpr, ours = json.loads(said.out)["runs"]
+    result = plot("curves", trained / "bpr", trained / "mcne", "--out", tmp_path / "two.png", "--json")
+    bpr, ours = json.loads(result.out)["runs"]
     assert (bpr["name"], ours["name"]) == ("bpr", "mcne")
     records = [json.loads(line) for line in (trained / "mcne" / "metrics.jsonl").read_text().splitlines()]
     for behavior, points in ours["losses"].items():
@@ -172,8 +171,8 @@ def test_curves_of_one_and_of_several_runs(trained: Path, tmp_path: Path, plot: 
 def test_runs_of_one_name_are_told_apart_by_their_paths(trained: Path, tmp_path: Path, plot: Run) -> None:
     other = tmp_path / "bpr"
     shutil.copytree(trained / "bpr", other)
-    said = plot("curves", trained / "bpr", other, "--out", tmp_path / "two.png", "--json")
-    assert [run["name"] for run in json.loads(said.out)["runs"]] == [str(trained / "bpr"), str(other)]
+    result = plot("curves", trained / "bpr", other, "--out", tmp_path / "two.png", "--json")
+    assert [run["name"] for run in json.loads(result.out)["runs"]] == [str(trained / "bpr"), str(other)]
 
 
 def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) -> None:
@@ -184,7 +183,7 @@ def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) 
 
 def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, plot: Run) -> None:
     fails(plot("curves", trained / "popularity", "--out", tmp_path / "c.png"), 2, "popularity", "has no curves")
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=0))
+    dataset = small_network()
     train_small("bpr", dataset, tmp_path / "apart", settings={"width": 4, "epochs": 1}, mode="separate")
     fails(plot("curves", tmp_path / "apart", "--out", tmp_path / "c.png"), 2, "a run of its own", "apart/behaviors/0")
     assert plot("curves", tmp_path / "apart" / "behaviors" / "0", "--out", tmp_path / "c.png").code == 0
@@ -195,7 +194,7 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
 
 @pytest.mark.parametrize("kind", ["masks", "map"])
 @pytest.mark.parametrize(
-    ("run", "code", "said"),
+    ("run", "code", "message"),
     [
         ("bpr", 2, "'bpr' "),
         ("popularity", 2, "'popularity' has no"),
@@ -205,9 +204,9 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
     ],
 )
 def test_runs_that_cannot_be_drawn(
-    kind: str, run: str, code: int, said: str, trained: Path, tmp_path: Path, plot: Run
+    kind: str, run: str, code: int, message: str, trained: Path, tmp_path: Path, plot: Run
 ) -> None:
-    fails(plot(kind, trained / run, "--out", tmp_path / "f.png"), code, said)
+    fails(plot(kind, trained / run, "--out", tmp_path / "f.png"), code, message)
     assert not list(tmp_path.iterdir())
 
 
@@ -219,21 +218,21 @@ def test_runs_that_have_no_curves(run: str, trained: Path, tmp_path: Path, plot:
 
 @pytest.mark.parametrize("kind", ["masks", "map", "curves"])
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("there.png", "nothing is ever replaced"), ("f.gif", ".png, .svg, .pdf"), ("no/f.png", "make it first")],
 )
-def test_where_a_figure_cannot_go(kind: str, name: str, said: str, trained: Path, tmp_path: Path, plot: Run) -> None:
+def test_where_a_figure_cannot_go(kind: str, name: str, message: str, trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "there.png").write_text("mine")
-    fails(plot(kind, trained / "mcne", "--out", tmp_path / name), 2, said)
+    fails(plot(kind, trained / "mcne", "--out", tmp_path / name), 2, message)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("there.png", "mine")]
 
 
 @pytest.mark.parametrize("kind", ["masks", "map", "curves"])
 def test_an_unknown_theme(kind: str, trained: Path, tmp_path: Path, plot: Run) -> None:
-    said = plot(kind, trained / "mcne", "--out", tmp_path / "f.png", "--theme", "sepia")
-    assert (said.code, said.out) == (2, "")
-    assert "sepia" in said.err
-    assert "light" in said.err
+    result = plot(kind, trained / "mcne", "--out", tmp_path / "f.png", "--theme", "sepia")
+    assert (result.code, result.out) == (2, "")
+    assert "sepia" in result.err
+    assert "light" in result.err
     assert not list(tmp_path.iterdir())
 
 

@@ -86,30 +86,28 @@ def fails(result: Result, code: int, *says: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["sampled", "popular", "full"])
 def test_evaluate_as_json_is_the_summary_of_the_test_part(protocol: Any, trained: Path, ok: Ok) -> None:
-    found = json.loads(ok("evaluate", "mcne", "--protocol", protocol, "--json"))
+    printed = json.loads(ok("evaluate", "mcne", "--protocol", protocol, "--json"))
     opened = training.Run.open(trained / "mcne")
-    assert found == evaluate(opened.embeddings, *opened.data(), part="test", protocol=protocol).summary()
-    assert (found["part"], found["protocol"], list(found["behaviors"])) == (
+    assert printed == evaluate(opened.embeddings, *opened.data(), part="test", protocol=protocol).summary()
+    assert (printed["part"], printed["protocol"], list(printed["behaviors"])) == (
         "test", protocol, ["read [/b]", "single", "watch"],
     )  # fmt: skip
 
 
 def test_evaluate_for_a_person(ok: Ok) -> None:
-    found = json.loads(ok("evaluate", "bpr", "--json"))
+    printed = json.loads(ok("evaluate", "bpr", "--json"))
     lines = ok("evaluate", "bpr").splitlines()
     assert lines[0] == "bpr on [i]small, test part of random-0"
     assert "100 random items" in lines[1]
     at = next(k for k, line in enumerate(lines) if line.startswith("watch"))
-    watch, names = (
-        found["behaviors"]["watch"],
-        ("recall", "ndcg", "hit_rate", "mrr", "pooled_recall", "hits_ideal_ndcg"),
-    )
+    watch = printed["behaviors"]["watch"]
+    names = ("recall", "ndcg", "hit_rate", "mrr", "pooled_recall", "hits_ideal_ndcg")
     for k, cutoff in enumerate((5, 10, 20)):
         shown = lines[at + k].split()[2 if k == 0 else 0 :]
         assert shown == [f"@{cutoff}", *(f"{100 * watch[f'{name}@{cutoff}']:.2f}" for name in names)]
     assert lines[at].split()[1] == str(watch["users"])
     mean = next(line for line in lines if line.startswith("mean")).split()
-    assert mean[2] == f"{100 * found['mean']['recall@5']:.2f}"
+    assert mean[2] == f"{100 * printed['mean']['recall@5']:.2f}"
 
 
 def test_evaluate_without_test_items(run: Run, trained: Path, tmp_path: Path) -> None:
@@ -126,9 +124,9 @@ def test_evaluate_without_test_items(run: Run, trained: Path, tmp_path: Path) ->
 
 def test_recommend(trained: Path, ok: Ok) -> None:
     wanted = list(mcne.load(trained / "mcne").recommend(CURATOR, "watch", k=3))
-    found = json.loads(ok("recommend", "mcne", "--user", CURATOR, "--behavior", "watch", "-k", 3, "--json"))
-    assert (found["user_id"], found["behavior"]) == (CURATOR, "watch")
-    assert [(item["item_id"], item["score"]) for item in found["items"]] == wanted
+    printed = json.loads(ok("recommend", "mcne", "--user", CURATOR, "--behavior", "watch", "-k", 3, "--json"))
+    assert (printed["user_id"], printed["behavior"]) == (CURATOR, "watch")
+    assert [(item["item_id"], item["score"]) for item in printed["items"]] == wanted
     lines = ok("recommend", "mcne", "--user", CURATOR, "--behavior", "watch", "-k", 3).splitlines()
     assert lines[0] == f"watch for user {CURATOR}"
     assert [line.split() for line in lines[2:]] == [
@@ -145,10 +143,10 @@ def test_names_are_shown_as_they_are(ok: Ok) -> None:
 def test_similar_on_a_behavior_and_in_the_whole_vector(trained: Path, ok: Ok) -> None:
     embeddings = mcne.load(trained / "mcne")
     for behavior, args in (("watch", ["--behavior", "watch"]), (None, [])):
-        found = json.loads(ok("similar", "mcne", "--user", CURATOR, *args, "-k", 4, "--json"))
-        assert (found["user_id"], found["behavior"]) == (CURATOR, behavior)
+        printed = json.loads(ok("similar", "mcne", "--user", CURATOR, *args, "-k", 4, "--json"))
+        assert (printed["user_id"], printed["behavior"]) == (CURATOR, behavior)
         wanted = list(embeddings.similar_users(CURATOR, behavior, k=4))
-        assert [(user["user_id"], user["score"]) for user in found["users"]] == wanted
+        assert [(user["user_id"], user["score"]) for user in printed["users"]] == wanted
     assert ok("similar", "mcne", "--user", CURATOR).startswith(f"similar to user {CURATOR} on the whole vector\n")
     assert ok("similar", "mcne", "--user", CURATOR, "--behavior", "watch").count("\n") == 12
 
@@ -192,20 +190,20 @@ def friends(trained: Path) -> tuple[str, str]:
 
 def test_explain_as_json_is_the_explanation(trained: Path, ok: Ok) -> None:
     user, other = friends(trained)
-    found = json.loads(ok("explain", "mcne", "--user", user, "--other", other, "--json"))
-    assert found == json.loads(json.dumps(mcne.load(trained / "mcne").explain(user, other).to_json()))
+    printed = json.loads(ok("explain", "mcne", "--user", user, "--other", other, "--json"))
+    assert printed == json.loads(json.dumps(mcne.load(trained / "mcne").explain(user, other).to_json()))
 
 
 def test_explain_for_a_person(trained: Path, ok: Ok) -> None:
     user, other = friends(trained)
     lines = ok("explain", "mcne", "--user", user, "--other", other).splitlines()
     assert lines[0] == f"users {user} and {other} are linked"
-    found = mcne.load(trained / "mcne").explain(user, other)
+    explanation = mcne.load(trained / "mcne").explain(user, other)
     at = next(k for k, line in enumerate(lines) if line.startswith(f"{other} → {user}"))
-    assert lines[at].split()[3:] == ["1", *(f"{weight:.3f}" for weight in found.messages[0].attention[0])]
-    assert lines[at + 1].split() == ["2", *(f"{weight:.3f}" for weight in found.messages[0].attention[1])]
+    assert lines[at].split()[3:] == ["1", *(f"{weight:.3f}" for weight in explanation.messages[0].attention[0])]
+    assert lines[at + 1].split() == ["2", *(f"{weight:.3f}" for weight in explanation.messages[0].attention[1])]
     watch = next(line for line in lines if line.startswith("watch")).split()
-    assert watch[2] == f"{found.behaviors[2].likeness.cosine:.3f}"
+    assert watch[2] == f"{explanation.behaviors[2].likeness.cosine:.3f}"
 
 
 @pytest.mark.parametrize(("method", "says"), [("bpr", "passes no messages"), ("mcne-a", "weighs all behaviors alike")])
@@ -317,10 +315,10 @@ def test_a_dataset_is_no_run(run: Run, trained: Path) -> None:
 
 
 def test_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = json.loads(run("doctor", "--json").out)
-    assert (found["mcne"], found["torch"]["version"]) == (mcne.__version__, torch.__version__)
-    assert found["cores"] >= 1
-    assert found["packages"]["numpy"] == np.__version__
+    printed = json.loads(run("doctor", "--json").out)
+    assert (printed["mcne"], printed["torch"]["version"]) == (mcne.__version__, torch.__version__)
+    assert printed["cores"] >= 1
+    assert printed["packages"]["numpy"] == np.__version__
     shown = run("doctor")
     assert (shown.code, shown.err) == (0, "")
     assert f"numpy {np.__version__}" in shown.out

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Run
-from tests.small_training import saved, train_small
+from tests.small_training import saved, small_network, train_small
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import page as report_page
 
 
@@ -27,7 +26,7 @@ def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of moments, ``root/bpr``, on ``root/network``."""
     root = tmp_path_factory.mktemp("trained")
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, items_per_behavior=150, seed=0))
+    dataset = small_network(items_per_behavior=150)
     split = saved(dataset, root / "network")
     train_small(
         "bpr",
@@ -44,8 +43,8 @@ def test_a_page_and_its_figures_for_print(run: Run, trained: Path, tmp_path: Pat
     out, directory = tmp_path / "report.html", tmp_path / "figures"
     result = run("report", trained / "bpr", "--out", out, "--figures", directory)
     assert (result.code, result.err) == (0, ""), result
-    said, wrote = result.out.splitlines()
-    assert said == f"wrote 2 figures, each as PNG and SVG, in {directory}"
+    figures_line, wrote = result.out.splitlines()
+    assert figures_line == f"wrote 2 figures, each as PNG and SVG, in {directory}"
     assert wrote.startswith(f"wrote {out} (")
     assert sorted(path.name for path in directory.iterdir()) == [
         "curves.png",
@@ -58,7 +57,7 @@ def test_a_page_and_its_figures_for_print(run: Run, trained: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("option", "place", "said"),
+    ("option", "place", "message"),
     [
         ("--out", "taken", "is there already, and nothing is ever replaced; choose another --out"),
         ("--out", "nowhere/report.html", "is not there; make it first"),
@@ -67,14 +66,14 @@ def test_a_page_and_its_figures_for_print(run: Run, trained: Path, tmp_path: Pat
     ],
 )
 def test_places_that_are_taken_or_nowhere(
-    option: str, place: str, said: str, run: Run, trained: Path, tmp_path: Path
+    option: str, place: str, message: str, run: Run, trained: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").write_text("mine")
     options = {"--out": tmp_path / "report.html"} | {option: tmp_path / place}
     result = run("report", trained / "bpr", *(part for pair in options.items() for part in pair))
     assert result.code == 2
     assert result.err.startswith(f"error: {tmp_path / place}: ")
-    assert said in result.err
+    assert message in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
     assert (tmp_path / "taken").read_text() == "mine"
 
@@ -103,7 +102,7 @@ def begun(path: Path, **kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "code", "said"),
+    ("make", "code", "message"),
     [
         (lambda path: None, 4, "is not there; name the directory of a run or of a comparison"),
         (lambda path: path.mkdir(), 4, "neither a run (run.json) nor a comparison (table.json)"),
@@ -116,13 +115,13 @@ def begun(path: Path, **kind: str) -> None:
     ],
 )
 def test_what_is_neither_run_nor_comparison(
-    make: Callable[[Path], object], code: int, said: str, run: Run, tmp_path: Path
+    make: Callable[[Path], object], code: int, message: str, run: Run, tmp_path: Path
 ) -> None:
     make(tmp_path / "it")
     result = run("report", tmp_path / "it", "--out", tmp_path / "report.html")
     assert result.code == code
     assert result.err.startswith(f"error: {tmp_path / 'it'}: ")
-    assert said in result.err
+    assert message in result.err
     assert not (tmp_path / "report.html").exists()
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Result, Run
-from tests.small_training import train_small
+from tests.small_training import small_network, train_small
 
 from mcne import training
-from mcne.data.synthetic import SyntheticConfig, generate
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 512, "epochs": 1}
 
@@ -21,7 +20,7 @@ SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, 
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset and a run each of mcne and bpr on it."""
     path = tmp_path_factory.mktemp("place")
-    dataset = generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0]
+    dataset = small_network()
     dataset.save(path / "data")
     for method, settings in (("mcne", SMALL), ("bpr", {"epochs": 1, "width": 8})):
         train_small(method, dataset, path / method, settings=settings)
@@ -50,11 +49,11 @@ def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: P
     assert "Adamic–Adar" in shown.out
     assert "structure.md" in shown.out
     again = run(*command, "--json")
-    found = json.loads(again.out)
-    assert found == json.loads((out / "structure.json").read_text())
+    printed = json.loads(again.out)
+    assert printed == json.loads((out / "structure.json").read_text())
     assert "wrote" in again.err
     drawn = run("plot", "structure", out, "--out", tmp_path / "figure.png", "--json")
-    assert (drawn.code, json.loads(drawn.out)) == (0, found)
+    assert (drawn.code, json.loads(drawn.out)) == (0, printed)
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     fails(run("plot", "structure", out, "--out", tmp_path / "figure.png"), 2, "nothing is ever replaced")
     fails(run("plot", "structure", place, "--out", tmp_path / "other.png"), 4, "no structure.json")
@@ -62,7 +61,7 @@ def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("given", "code", "message"),
     [
         (("--methods", "linee"), 2, "unknown method 'linee'; did you mean 'line'?"),
         (("--methods", "nfm"), 2, "nfm has no vectors of users"),
@@ -73,8 +72,8 @@ def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: P
         (("--methods", "line", "--set", "width"), 2, "a setting like"),
     ],
 )
-def test_mistakes(given: tuple[str, ...], code: int, said: str, run: Run, place: Path, tmp_path: Path) -> None:
-    fails(run("structure", "--data", place / "data", "--out", tmp_path / "out", *given), code, said)
+def test_mistakes(given: tuple[str, ...], code: int, message: str, run: Run, place: Path, tmp_path: Path) -> None:
+    fails(run("structure", "--data", place / "data", "--out", tmp_path / "out", *given), code, message)
     assert not (tmp_path / "out").exists()
 
 
@@ -110,15 +109,15 @@ def test_a_user_and_a_link(run: Run, place: Path, tmp_path: Path) -> None:
     assert "hears, mean" in shown.out
     link = ("plot", "attention", place / "mcne", "--user", 1, "--other", neighbor)
     shown = run(*link, "--theme", "dark", "--out", tmp_path / "link.png", "--json")
-    found = json.loads(shown.out)
-    assert (found["of"], [each["receiver_id"] for each in found["messages"]]) == ("link", [1, neighbor])
+    printed = json.loads(shown.out)
+    assert (printed["of"], [each["receiver_id"] for each in printed["messages"]]) == ("link", [1, neighbor])
     explained = json.loads(run("explain", place / "mcne", "--user", 1, "--other", neighbor, "--json").out)
-    assert found["messages"] == explained["messages"]
+    assert printed["messages"] == explained["messages"]
     assert {path.name for path in tmp_path.iterdir()} == {"user.png", "user.json", "link.png", "link.json"}
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "code", "said"),
+    ("method", "given", "code", "message"),
     [
         ("bpr", (), 2, "'bpr' passes no messages that weigh behaviors; train mcne"),
         ("mcne", ("--other", "2"), 2, "--user is needed too"),
@@ -129,9 +128,9 @@ def test_a_user_and_a_link(run: Run, place: Path, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_about_attention(
-    method: str, given: tuple[str, ...], code: int, said: str, run: Run, place: Path, tmp_path: Path
+    method: str, given: tuple[str, ...], code: int, message: str, run: Run, place: Path, tmp_path: Path
 ) -> None:
-    fails(run("plot", "attention", place / method, "--out", tmp_path / "figure.png", *given), code, said)
+    fails(run("plot", "attention", place / method, "--out", tmp_path / "figure.png", *given), code, message)
     assert list(tmp_path.iterdir()) == []
 
 

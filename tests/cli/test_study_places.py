@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Result, Run
+from tests.small_training import small_network
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.report import page as report_page
+
+pytestmark = pytest.mark.usefixtures("no_flushing")
 
 COMPARED = """
 repetitions = 1
@@ -37,15 +38,10 @@ KINDS = {"compare": "a comparison", "compare-transfer": "a transfer study", "swe
 Study = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=3, items_per_behavior=100, seed=0))[0].save(path)
+    small_network(behaviors=3, items_per_behavior=100).save(path)
     return path
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.in_process import Run
-
-from mcne.data.synthetic import SyntheticConfig, generate
+from tests.small_training import small_network
 
 SMALL = ("--set", "widths=[8,8,8]", "--set", "neighbor_samples=[3,2]", "--set", "epochs=1", "--set", "batch_size=512")
 
@@ -17,12 +16,13 @@ SMALL = ("--set", "widths=[8,8,8]", "--set", "neighbor_samples=[3,2]", "--set", 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].save(path)
+    small_network().save(path)
     return path
 
 
 def test_a_sweep_from_data_to_a_figure(run: Run, data: Path, tmp_path: Path) -> None:
-    out, options = tmp_path / "out", ("--set", "final_width=4,8", "--repetitions", 1, "--device", "cpu")
+    out = tmp_path / "out"
+    options = ("--set", "final_width=4,8", "--repetitions", 1, "--device", "cpu")
     first = run("sweep", "mcne", "--data", data, "--out", out, *SMALL, *options)
     assert first.code == 0, first.err
     lines = first.out.splitlines()
@@ -46,7 +46,7 @@ def test_a_sweep_from_data_to_a_figure(run: Run, data: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("what", "options", "said"),
+    ("what", "options", "message"),
     [
         ("mcne", ("--set", "final_width=50,0"), "0 is out of range; a whole number of 1 or more is needed"),
         ("mcne", ("--set", "final_widht=50,60"), "did you mean 'final_width'?"),
@@ -58,11 +58,11 @@ def test_a_sweep_from_data_to_a_figure(run: Run, data: Path, tmp_path: Path) -> 
     ],
 )
 def test_mistakes_leave_nothing_behind(
-    what: str, options: tuple[str, ...], said: str, run: Run, data: Path, tmp_path: Path
+    what: str, options: tuple[str, ...], message: str, run: Run, data: Path, tmp_path: Path
 ) -> None:
     left = run("sweep", what, "--data", data, "--out", tmp_path / "out", *options)
     assert left.code == 2
-    assert said in left.err
+    assert message in left.err
     assert "Traceback" not in left.err
     assert not (tmp_path / "out").exists()
 
@@ -86,9 +86,9 @@ def test_variants_of_a_comparison_side_by_side(run: Run, data: Path, tmp_path: P
     assert told.code == 0, told.err
     assert "compared, mean over behaviors NDCG@5: popularity, again less popularity +0.00" in told.out
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    (found,) = json.loads(run("plot", "ablation", place, "--out", tmp_path / "b.png", *rows, "--json").out)
-    assert (found["name"], found["reference"], found["rivals"]) == ("compared", "popularity", 2)
-    assert {each["row"] for each in found["found"]} == {"popularity, again", "itemknn", "popularity"}
+    (variant,) = json.loads(run("plot", "ablation", place, "--out", tmp_path / "b.png", *rows, "--json").out)
+    assert (variant["name"], variant["reference"], variant["rivals"]) == ("compared", "popularity", 2)
+    assert {each["row"] for each in variant["found"]} == {"popularity, again", "itemknn", "popularity"}
     twice = run("plot", "ablation", place, place, "--out", tmp_path / "c.png", *rows)
     assert (twice.code, "is there twice" in twice.err) == (2, True)
     wrong = run("plot", "ablation", place, "--out", tmp_path / "c.png")

@@ -181,9 +181,9 @@ def test_settings_of_a_file_and_of_the_command_line(train: Run, tmp_path: Path) 
     args = ("neighbor_samples=[3,3]", "learning_rate=0.1", "learning_rate=0.01")
     result = train("mcne", "--config", tmp_path / "s.toml", *(part for arg in args for part in ("--set", arg)))
     assert result.code == 0, result
-    said = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (said["config"]["learning_rate"], said["config"]["l2"], said["config"]["widths"]) == (0.01, 1.0, [8, 8, 8])
-    assert (said["schedule"]["epochs"], said["seed"]) == (1, 0)
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (kept["config"]["learning_rate"], kept["config"]["l2"], kept["config"]["widths"]) == (0.01, 1.0, [8, 8, 8])
+    assert (kept["schedule"]["epochs"], kept["seed"]) == (1, 0)
 
 
 def test_a_random_split_is_made_on_demand(train: Run, data: Path, tmp_path: Path) -> None:
@@ -343,7 +343,8 @@ def test_of_two_first_starts_one_wins(train: Run, tmp_path: Path, monkeypatch: p
     assert train("mcne", *TINY_ARGS).code == 0
     alone = kept_in(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
-    made, others = TrainingData.of, ["--seed"]
+    made = TrainingData.of
+    others = ["--seed"]
     seconds: list[Result] = []
 
     def of(*parts: Any) -> TrainingData:
@@ -491,7 +492,8 @@ def test_a_signal_leaves_a_checkpoint_and_resume_equals_never_stopped(
 
 
 def test_a_full_disk_keeps_the_previous_checkpoint(train: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage, free = shutil.disk_usage(tmp_path), iter([10**12] * 3)
+    usage = shutil.disk_usage(tmp_path)
+    free = iter([10**12] * 3)
     args = [*TINY_ARGS, "--set", "checkpoint_seconds=0"]
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=next(free, 10)))
@@ -592,7 +594,8 @@ def test_live_progress_shows_everything_within_80_columns(monkeypatch: pytest.Mo
 
 
 def test_live_speed_leaves_out_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, compiling = iter((1000.0, 1009.5, 1010.0)), CompileClock()
+    now = iter((1000.0, 1009.5, 1010.0))
+    compiling = CompileClock()
     monkeypatch.setattr("mcne.cli.progress.time", SimpleNamespace(perf_counter=lambda: next(now)))
     monkeypatch.setattr("mcne.cli.progress.CLOCK", compiling)
     monkeypatch.setattr("mcne.kernels.compilation.time", SimpleNamespace(perf_counter=lambda: 1009.0))
@@ -680,8 +683,8 @@ def test_another_machine_is_told(train: Run, tmp_path: Path) -> None:
     assert train("bpr", *("--set", "epochs=1")).code == 0
     path = tmp_path / "run"
     (path / "result.json").unlink()
-    said = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps(said | {"machine": said["machine"] | {"device": "cuda"}}))
+    kept = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(kept | {"machine": kept["machine"] | {"device": "cuda"}}))
     resumed = train("bpr", *("--set", "epochs=1"), "--resume")
     assert "started on device cuda" in resumed.out
     assert "last bits may differ" in resumed.out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -15,12 +14,9 @@ from tests.small_training import train_small
 
 from mcne.data.dataset import SocialDataset
 
+pytestmark = pytest.mark.usefixtures("no_flushing")
+
 MCNE = {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 4, "batch_size": 64, "epochs": 1}
-
-
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def network(behaviors: tuple[str, ...], *, first_user: int = 0) -> SocialDataset:
@@ -82,12 +78,12 @@ def test_the_new_run_is_like_any_other(bring: Run, run: Run, place: Path) -> Non
     assert (shown.code, shown.err) == (0, "")
     assert "mcne-transfer on small, test part of random-0" in shown.out
     for behavior in ("read", "watch", "play"):
-        found = json.loads(run("recommend", place / "new", "--user", 3, "--behavior", behavior, "--json").out)
-        assert all(item["item_id"].startswith(behavior) for item in found["items"])
-        assert len(found["items"]) == 10
+        recommended = json.loads(run("recommend", place / "new", "--user", 3, "--behavior", behavior, "--json").out)
+        assert all(item["item_id"].startswith(behavior) for item in recommended["items"])
+        assert len(recommended["items"]) == 10
         if behavior != "play":
             old = run("recommend", place / "mcne", "--user", 3, "--behavior", behavior, "--json").out
-            assert json.loads(old) == found
+            assert json.loads(old) == recommended
     assert run("similar", place / "new", "--user", 3, "--behavior", "play").code == 0
     explained = run("explain", place / "new", "--user", 3, "--other", 4)
     assert explained.code == 0
@@ -117,7 +113,7 @@ def test_controls_and_resume(bring: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("given", "code", "message"),
     [
         ({"base": "bpr"}, 2, "'bpr' has no layers that masks could be put on"),
         ({"base": "nothing"}, 4, "no such directory"),
@@ -128,18 +124,18 @@ def test_controls_and_resume(bring: Run) -> None:
         ({"data": "half"}, 4, "30 of the 60 users of play, with 180 of its 360 interactions, are not known"),
     ],
 )
-def test_mistakes(given: dict[str, str], code: int, said: str, bring: Run, place: Path) -> None:
+def test_mistakes(given: dict[str, str], code: int, message: str, bring: Run, place: Path) -> None:
     network(("play",), first_user=1000).save(place / "strangers")
     network(("play",), first_user=30).save(place / "half")
     result = bring(**given)
     assert result.code == code
-    assert said in result.err
+    assert message in result.err
     assert "Traceback" not in result.err
     assert not (place / "new").exists()
 
 
 def test_more_mistakes(bring: Run, place: Path) -> None:
-    for args, said in (
+    for args, message in (
         (("--set", "widths=[3]"), "unknown setting 'widths'"),
         (("--set", "neighbor_samples=[3,3]"), "the trained network has 1 layers"),
         (("--split", "mine"), "unknown split 'mine'"),
@@ -148,7 +144,7 @@ def test_more_mistakes(bring: Run, place: Path) -> None:
     ):
         result = bring(*args)
         assert result.code == 2
-        assert said in result.err
+        assert message in result.err
         assert not (place / "new").exists()
     (place / "mcne" / "result.json").unlink()
     unfinished = bring()
@@ -157,9 +153,9 @@ def test_more_mistakes(bring: Run, place: Path) -> None:
     (place / "new").mkdir()
     (place / "new" / "mine").write_text("kept")
     shutil.copytree(place / "mcne" / "embeddings", place / "vectors")
-    there = bring(base="vectors")
-    assert there.code == 2
-    assert "is not empty and is not a run" in there.err
+    occupied = bring(base="vectors")
+    assert occupied.code == 2
+    assert "is not empty and is not a run" in occupied.err
     assert [path.name for path in (place / "new").iterdir()] == ["mine"]
 
 

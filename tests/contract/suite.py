@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.small_training import small_network
 from torch import Tensor
 
 from mcne.data.behavior import Attribute, Behavior
@@ -23,7 +24,6 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph, undirected
 from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, random_split, supplied_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
 from mcne.models.contract import Embedder, Learner, Method, TrainingData
@@ -97,7 +97,7 @@ def attributes(n_users: int) -> dict[str, Attribute]:
 @cache
 def network() -> Network:
     """500 users with two behaviors, some of them without records."""
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=3))
+    dataset = small_network(seed=3)
     dataset = with_parts(dataset, attributes=attributes(500))
     return dataset, random_split(dataset, seed=0)
 
@@ -336,7 +336,8 @@ class EmbedderContract:
     def test_a_scorer_taken_for_evaluation_agrees_with_the_artifact(self, case: Case) -> None:
         method = case.embedder(training_data())
         advance(method, 3)
-        scorer, embeddings = method.scorer(), method.embeddings(network()[0], {})
+        scorer = method.scorer()
+        embeddings = method.embeddings(network()[0], {})
         users = np.arange(500)
         for k, n_items in enumerate(training_data().n_items):
             items = np.random.default_rng(k).integers(0, n_items, (500, 20))
@@ -414,8 +415,8 @@ class LearnerContract:
         asked, other = case.learner(training_data()), case.learner(training_data())
         for at in range(3):
             before = content(asked.learned()) | content(asked.memory())
-            said = [asked.loss(asked.prepare(0, at)).total.item() for _ in range(3)]
-            assert said[0] == said[1] == said[2]
+            totals = [asked.loss(asked.prepare(0, at)).total.item() for _ in range(3)]
+            assert totals[0] == totals[1] == totals[2]
             assert content(asked.learned()) | content(asked.memory()) == before
             advance(asked, 1, first=at)
             advance(other, 1, first=at)

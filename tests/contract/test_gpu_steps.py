@@ -39,7 +39,8 @@ def steps(case: Case, device: torch.device) -> dict[str, Tensor] | None:
     """The losses of three steps, and then the tables and their moments; none if a method has no tables, or draws its
     steps on the GPU. What is no table is seen in the losses: gradients of 0, as before a normalization, are noise
     that Adam makes large."""
-    data, made = dataset(), entry(case.method)
+    data = dataset()
+    made = entry(case.method)
     few = {name: value for name, value in FEW.items() if name in made.config.__dataclass_fields__}
     (config,) = parse([made.config], {**case.settings, **few})
     method = made.make(TrainingData.of(data, random_split(data, seed=0)), config, seed=0, device=device)
@@ -58,11 +59,11 @@ def steps(case: Case, device: torch.device) -> dict[str, Tensor] | None:
 def test_the_kernels_for_gpus_teach_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(backend, "is_gpu", lambda _: True)
-        there = steps(case, GPU)
-    if there is None:
+        on_gpu = steps(case, GPU)
+    if on_gpu is None:
         pytest.skip("it has no tables, or its steps are compared in test_mcne_on_gpu.py")
-    here = steps(case, CPU)
-    assert here is not None
-    assert here.keys() == there.keys()
-    for name, value in here.items():
-        torch.testing.assert_close(there[name], value, rtol=1e-3, atol=5e-5, msg=name)
+    on_cpu = steps(case, CPU)
+    assert on_cpu is not None
+    assert on_cpu.keys() == on_gpu.keys()
+    for name, value in on_cpu.items():
+        torch.testing.assert_close(on_gpu[name], value, rtol=1e-3, atol=5e-5, msg=name)

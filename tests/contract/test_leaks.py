@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.contract.cases import CASES
-from tests.contract.suite import CPU, Network, network, with_parts
+from tests.contract.suite import Network, network, with_parts
+from tests.small_training import train_small
 
 from mcne import training
 from mcne.data.behavior import Behavior
@@ -45,13 +46,11 @@ def networks() -> tuple[Network, Network]:
 def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple[bytes, list[bytes]]:
     """What a run recorded on its way, and all its scores."""
     dataset, split = one
-    given = FIRST_CASES[method].settings
-    learns = {"epochs": 3, "patience": 1}
-    run = training.Training(method, dataset, split, settings={**given, **learns}, seed=1, device=CPU, mode=mode).run(
-        path
-    )
+    settings = {**FIRST_CASES[method].settings, "epochs": 3, "patience": 1}
+    run = train_small(method, dataset, path, split=split, settings=settings, seed=1, mode=mode)
     recorded = b"".join(each.read_bytes() for each in sorted(path.rglob("metrics.jsonl")))
-    scorer, users = run.scorer(dataset, split), np.arange(dataset.n_users)
+    scorer = run.scorer(dataset, split)
+    users = np.arange(dataset.n_users)
     return recorded, [scorer.scores(k, users).tobytes() for k in range(len(dataset.behaviors))]
 
 
@@ -59,14 +58,14 @@ def trained(method: str, one: Network, path: Path, mode: training.Mode) -> tuple
 def test_other_test_pairs_change_nothing(method: str, tmp_path: Path) -> None:
     one, other = networks()
     assert one[1].fingerprint != other[1].fingerprint
-    found = [trained(method, each, tmp_path / str(at), "joint") for at, each in enumerate((one, other))]
-    assert b"validation" in found[0][0]
-    assert found[0] == found[1]
+    outputs = [trained(method, each, tmp_path / str(at), "joint") for at, each in enumerate((one, other))]
+    assert b"validation" in outputs[0][0]
+    assert outputs[0] == outputs[1]
 
 
 def test_nor_where_behaviors_are_trained_alone(tmp_path: Path) -> None:
-    found = [trained("bpr", each, tmp_path / str(at), "separate") for at, each in enumerate(networks())]
-    assert found[0] == found[1]
+    outputs = [trained("bpr", each, tmp_path / str(at), "separate") for at, each in enumerate(networks())]
+    assert outputs[0] == outputs[1]
 
 
 def test_other_validation_pairs_would_be_noticed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ that is learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.models.contract import Learner, TrainingData
 from mcne.models.registry import METHODS
 from mcne.models.settings import parse
+
+pytestmark = pytest.mark.usefixtures("restored_threads")
 
 STEPS = 3
 WITH_LAPACK = "ease"
@@ -36,13 +38,6 @@ NARROW = {
     "importance": ("pinsage", {"widths": [16, 16, 16]}),
     "pooled features": ("nfm", {"width": 8, "layers": [16, 8]}),
 }
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -68,21 +63,21 @@ def learned(
     return kept | {"scores": scores.tobytes()}, losses
 
 
-def differing(found: Sequence[dict[str, bytes]]) -> set[str]:
-    return {key for key in found[0] if len({each[key] for each in found}) > 1}
+def differing(outputs: Sequence[dict[str, bytes]]) -> set[str]:
+    return {key for key in outputs[0] if len({each[key] for each in outputs}) > 1}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in METHODS if name != WITH_LAPACK])
 def test_threads_change_no_byte(name: str, ciao: SocialDataset) -> None:
     data = TrainingData.of(ciao, random_split(ciao, seed=0))
-    found, losses = zip(*(learned(name, {}, data, threads=count) for count in (1, 2, 3, 12)), strict=True)
+    outputs, losses = zip(*(learned(name, {}, data, threads=count) for count in (1, 2, 3, 12)), strict=True)
     np.testing.assert_allclose(losses, np.broadcast_to(losses[0], np.shape(losses)), rtol=1e-6)
-    assert differing(found) == set()
+    assert differing(outputs) == set()
 
 
 @pytest.mark.parametrize(("name", "settings"), NARROW.values(), ids=NARROW)
 def test_nor_of_narrow_layers_and_small_steps(name: str, settings: dict[str, Any], synthetic: TrainingData) -> None:
     settings = {"batch_size": 512} | settings
-    found, _ = zip(*(learned(name, settings, synthetic, threads=count) for count in (1, 2, 3, 5, 32)), strict=True)
-    assert differing(found) == set()
+    outputs, _ = zip(*(learned(name, settings, synthetic, threads=count) for count in (1, 2, 3, 5, 32)), strict=True)
+    assert differing(outputs) == set()

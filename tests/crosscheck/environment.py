@@ -52,8 +52,8 @@ def _compare(names: list[str]) -> int:
 def _compare_apart(script: Path, names: list[str], directory: Path, others: Callable[[Path], Found]) -> int:
     python = python_with(script.with_name("requirements.txt"), directory / "ours")
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = others(directory) | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
-    return subprocess.run([python, script, "--here", *names], check=False, env=alone | found).returncode
+    environment = others(directory) | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    return subprocess.run([python, script, "--here", *names], check=False, env=alone | environment).returncode
 
 
 def python_with(requirements: Path, directory: Path) -> Path:

@@ -18,8 +18,10 @@ from recbole.data import create_dataset, data_preparation
 from recbole.data.interaction import Interaction
 from recbole.utils import get_model, get_trainer, init_seed
 
-directory, asked = Path(sys.argv[1]), json.loads(sys.argv[2])
-settings, (n_users, n_items) = asked["settings"], asked["shape"]
+directory = Path(sys.argv[1])
+asked = json.loads(sys.argv[2])
+settings = asked["settings"]
+n_users, n_items = asked["shape"]
 del sys.argv[1:]  # RecBole would read them as settings
 torch.set_num_threads(1)
 config = Config(

@@ -96,7 +96,8 @@ class Recipe:
 def follow_recipe(
     records: Records, trust: Trust, main: list[int], extra: list[int], wanted: UserFilter, *, keep_loops: bool
 ) -> Recipe:
-    found, chosen = Recipe(), [*main, *extra]
+    recipe = Recipe()
+    chosen = [*main, *extra]
     # 1. the chosen categories, repeated (user, item) rows of a category collapsed to one
     pairs = {c: {(u, i) for u, i, category in records if category == c} for c in chosen}
     # 2. both directions, repeats dropped, loops as asked
@@ -115,9 +116,9 @@ def follow_recipe(
     # 4. the graph of those kept; then those without a link go
     alone = {u for u in kept if wanted.drop_isolated and not any(a == u and b in kept for a, b in links)}
     kept -= alone
-    found.users = kept
-    found.links = {(a, b) for a, b in links if a in kept and b in kept}
-    found.pairs = {c: {(u, i) for u, i in pairs[c] if u in kept} for c in chosen}
+    recipe.users = kept
+    recipe.links = {(a, b) for a, b in links if a in kept and b in kept}
+    recipe.pairs = {c: {(u, i) for u, i in pairs[c] if u in kept} for c in chosen}
 
     reasons = {
         "known from an extra behavior alone": len(strangers),
@@ -126,9 +127,9 @@ def follow_recipe(
         "no link to a user that stays": len(alone),
     }
     once = {frozenset(link) for link in links}
-    once_kept = {frozenset(link) for link in found.links}
-    found.ledgers["users"] = Ledger("users", len(universe), len(kept), dropped=reasons)
-    found.ledgers["links"] = Ledger(
+    once_kept = {frozenset(link) for link in recipe.links}
+    recipe.ledgers["users"] = Ledger("users", len(universe), len(kept), dropped=reasons)
+    recipe.ledgers["links"] = Ledger(
         "links",
         len(trust),
         len(once_kept),
@@ -141,24 +142,24 @@ def follow_recipe(
     rest = sum(category not in chosen for *_, category in records)
     if rest:
         what = "interactions of other behaviors"
-        found.ledgers[what] = Ledger(what, rest, 0, dropped={"behavior not chosen": rest})
+        recipe.ledgers[what] = Ledger(what, rest, 0, dropped={"behavior not chosen": rest})
     for c in chosen:
         read = sum(category == c for *_, category in records)
-        found.ledgers[f"{NAMES[c]} interactions"] = Ledger(
+        recipe.ledgers[f"{NAMES[c]} interactions"] = Ledger(
             f"{NAMES[c]} interactions",
             read,
-            len(found.pairs[c]),
+            len(recipe.pairs[c]),
             merged={"repeat of the same user and item": read - len(pairs[c])},
-            dropped={"of a user that is dropped": len(pairs[c]) - len(found.pairs[c])},
+            dropped={"of a user that is dropped": len(pairs[c]) - len(recipe.pairs[c])},
         )
-        items, items_kept = ({item for _, item in some} for some in (pairs[c], found.pairs[c]))
-        found.ledgers[f"{NAMES[c]} items"] = Ledger(
+        items, items_kept = ({item for _, item in some} for some in (pairs[c], recipe.pairs[c]))
+        recipe.ledgers[f"{NAMES[c]} items"] = Ledger(
             f"{NAMES[c]} items",
             len(items),
             len(items_kept),
             dropped={"touched by no user that stays": len(items) - len(items_kept)},
         )
-    return found
+    return recipe
 
 
 def check(dataset: SocialDataset, expected: Recipe) -> None:
@@ -416,7 +417,8 @@ def test_attributes_follow_their_users() -> None:
 
 def test_attributes_of_users_that_are_dropped_leave_no_trace() -> None:
     """Whether a dropped user was ever listed cannot be seen, so the same users give the same fingerprint."""
-    records, trust = two_records(1, 2), [(1, 2)]
+    records = two_records(1, 2)
+    trust = [(1, 2)]
     wanted = UserFilter(min_records=1)
     with_nine = build(records, trust, users=listed_users([1, 2, 9], [1, 2, 9], [2, 0, 1]), user_filter=wanted)
     assert town_of(with_nine) == {1: "Paris", 2: "Lyon"}
@@ -490,7 +492,8 @@ def test_couples_of_whom_hardly_any_share_an_item_tell_nothing(sharing: int) -> 
 
 
 def test_text_ids_take_the_same_way() -> None:
-    records, trust = two_records(1, 2, 3), [(1, 2), (2, 3), (3, 1), (3, 4)]
+    records = two_records(1, 2, 3)
+    trust = [(1, 2), (2, 3), (3, 1), (3, 4)]
     integers = build(records, trust, user_filter=PAPER_FILTER)
     rows = raw(records)
     user, item = (pa.array([f"u{number}" for number in column]) for column in (rows.user, rows.item))

@@ -63,7 +63,8 @@ def by_loops(links: Pairs, records: Pairs) -> Likeness:
     friends = sum(cosines) / len(cosines)
     ends = [end for link in counted for end in link]
     met = [cosine(a, b) for a, b in itertools.product(ends, ends) if a != b]
-    error, sharing = None, sum(value > 0 for value in cosines)
+    error = None
+    sharing = sum(value > 0 for value in cosines)
     if len(counted) > 1 and sharing:
         off = [value - friends for value in cosines]
         independent = sum(value**2 for value in off) * len(off) / (len(off) - 1)
@@ -74,12 +75,12 @@ def by_loops(links: Pairs, records: Pairs) -> Likeness:
     return Likeness(len(counted), len(counted), sharing, friends, sum(met) / len(met), error)
 
 
-def check(found: Likeness, expected: Likeness) -> None:
-    assert (found.links, found.compared, found.sharing) == (expected.links, expected.compared, expected.sharing)
+def check(actual: Likeness, expected: Likeness) -> None:
+    assert (actual.links, actual.compared, actual.sharing) == (expected.links, expected.compared, expected.sharing)
     for value, wanted in (
-        (found.friends, expected.friends),
-        (found.chance, expected.chance),
-        (found.standard_error, expected.standard_error),
+        (actual.friends, expected.friends),
+        (actual.chance, expected.chance),
+        (actual.standard_error, expected.standard_error),
     ):
         assert value == (None if wanted is None else pytest.approx(wanted, rel=1e-9, abs=1e-9))
 
@@ -88,26 +89,26 @@ def test_by_hand() -> None:
     """0 has items {0, 1}, 1 has {0}, 2 has {0, 2}; 3 is a friend without records, 4 is linked to itself alone."""
     graph = graph_of(6, [(0, 1), (0, 2), (0, 3), (4, 4)])
     books = behavior_of([(0, 0), (0, 1), (1, 0), (2, 0), (2, 2), (4, 0), (5, 1), (5, 2)])
-    found = likeness(graph, books)
+    alike = likeness(graph, books)
     root = math.sqrt(0.5)
-    assert (found.links, found.compared) == (2, 2)
-    assert found.friends == pytest.approx((root + 0.5) / 2)
+    assert (alike.links, alike.compared) == (2, 2)
+    assert alike.friends == pytest.approx((root + 0.5) / 2)
     # ends 0, 1, 0, 2: of their 16 pairs 6 are of a user and itself, 4 of 0 and 1, 4 of 0 and 2, 2 of 1 and 2
-    assert found.chance == pytest.approx((4 * root + 4 * 0.5 + 2 * root) / 10)
-    assert found.standard_error == pytest.approx((root - 0.5) / 2)
-    assert found.ratio == pytest.approx(not_none(found.friends) / not_none(found.chance))
-    assert found.ratio_error == pytest.approx(not_none(found.standard_error) / not_none(found.chance))
-    assert found.is_hardly_above_chance is None  # two links tell nothing
+    assert alike.chance == pytest.approx((4 * root + 4 * 0.5 + 2 * root) / 10)
+    assert alike.standard_error == pytest.approx((root - 0.5) / 2)
+    assert alike.ratio == pytest.approx(not_none(alike.friends) / not_none(alike.chance))
+    assert alike.ratio_error == pytest.approx(not_none(alike.standard_error) / not_none(alike.chance))
+    assert alike.is_hardly_above_chance is None  # two links tell nothing
 
 
 def test_links_of_one_user_are_not_independent() -> None:
     """Three friends of 0 are just like it, three of 4 have nothing of it: six links tell hardly more than two."""
     links = [(0, 1), (0, 2), (0, 3), (4, 5), (4, 6), (4, 7)]
     records = [(user, 0 if user < 4 else user) for user in range(8)]
-    found = likeness(graph_of(8, links), behavior_of(records))
-    assert found.friends == 0.5
-    assert found.standard_error == pytest.approx(math.sqrt(2 * 1.5**2) / 6)  # each three are off by 1.5 together
-    check(found, by_loops(links, records))
+    alike = likeness(graph_of(8, links), behavior_of(records))
+    assert alike.friends == 0.5
+    assert alike.standard_error == pytest.approx(math.sqrt(2 * 1.5**2) / 6)  # each three are off by 1.5 together
+    check(alike, by_loops(links, records))
 
 
 records_and_links = st.tuples(
@@ -121,10 +122,10 @@ records_and_links = st.tuples(
 def test_any_network(network: tuple[Pairs, Pairs]) -> None:
     """Links to oneself, users without records, users without links and repeats are common here."""
     records, links = network
-    found = likeness(graph_of(9, links), behavior_of(records))
-    check(found, by_loops(links, records))
-    if found.chance == 0:  # exactly, or a ratio would be made of rounding errors
-        assert (found.friends, found.ratio, found.ratio_error, found.is_hardly_above_chance) == (0, None, None, None)
+    alike = likeness(graph_of(9, links), behavior_of(records))
+    check(alike, by_loops(links, records))
+    if alike.chance == 0:  # exactly, or a ratio would be made of rounding errors
+        assert (alike.friends, alike.ratio, alike.ratio_error, alike.is_hardly_above_chance) == (0, None, None, None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -164,9 +165,9 @@ def _some(behavior: Behavior, n_items: int) -> tuple[NDArray[np.int32], NDArray[
 
 @pytest.mark.parametrize("links", [[], [(0, 0)], [(0, 2)], [(2, 3)]], ids=["none", "to oneself", "one cold", "both"])
 def test_without_links_that_count(links: Pairs) -> None:
-    found = likeness(graph_of(4, links), behavior_of([(0, 0), (1, 0)]))
-    assert found == Likeness(0, 0, 0, None, None, None)
-    assert (found.ratio, found.ratio_error, found.is_hardly_above_chance) == (None, None, None)
+    alike = likeness(graph_of(4, links), behavior_of([(0, 0), (1, 0)]))
+    assert alike == Likeness(0, 0, 0, None, None, None)
+    assert (alike.ratio, alike.ratio_error, alike.is_hardly_above_chance) == (None, None, None)
 
 
 def test_one_link_has_no_error_and_users_with_nothing_in_common_no_ratio() -> None:
@@ -210,9 +211,9 @@ def test_drawn_links_tell_what_all_links_tell(planted: SocialDataset) -> None:
 
 def test_planted_friends_are_alike(planted: SocialDataset) -> None:
     for behavior in planted.behaviors:
-        found = likeness(planted.graph, behavior)
-        assert not_none(found.ratio) > 2.5
-        assert found.is_hardly_above_chance is False
+        alike = likeness(planted.graph, behavior)
+        assert not_none(alike.ratio) > 2.5
+        assert alike.is_hardly_above_chance is False
 
 
 def test_friends_of_other_users_are_not(planted: SocialDataset) -> None:
@@ -221,10 +222,10 @@ def test_friends_of_other_users_are_not(planted: SocialDataset) -> None:
     for seed in range(8):
         strangers = renumbered(planted.graph, np.random.default_rng(seed).permutation(planted.n_users))
         for behavior in planted.behaviors:
-            found = likeness(strangers, behavior)
-            ratios.append(not_none(found.ratio))
-            above_chance = not_none(found.friends) - not_none(found.chance)
-            surprises.append(above_chance / not_none(found.standard_error))
+            alike = likeness(strangers, behavior)
+            ratios.append(not_none(alike.ratio))
+            above_chance = not_none(alike.friends) - not_none(alike.chance)
+            surprises.append(above_chance / not_none(alike.standard_error))
     assert np.mean(ratios) == pytest.approx(1, abs=0.05)
     assert np.abs(surprises).max() < 3.5
     assert np.mean(np.array(surprises) > 2) < 0.1

@@ -49,12 +49,12 @@ def toy() -> tuple[SocialDataset, Split]:
 
 def test_the_network() -> None:
     dataset, _ = toy()
-    found = describe(dataset)
-    assert (found["name"], found["fingerprint"]) == ("toy", dataset.fingerprint)
-    assert (found["users"], found["links"], found["self_links"], found["weighted"]) == (10, 7, 1, False)
-    assert (found["users_without_links"], found["users_without_records"]) == (5, 4)
-    assert found["attributes"] == ["age"]
-    assert found["degree"] == {  # degrees 3, 1, 1, 1, 1 and five times 0
+    summary = describe(dataset)
+    assert (summary["name"], summary["fingerprint"]) == ("toy", dataset.fingerprint)
+    assert (summary["users"], summary["links"], summary["self_links"], summary["weighted"]) == (10, 7, 1, False)
+    assert (summary["users_without_links"], summary["users_without_records"]) == (5, 4)
+    assert summary["attributes"] == ["age"]
+    assert summary["degree"] == {  # degrees 3, 1, 1, 1, 1 and five times 0
         "min": 0,
         "median": 0.5,
         "mean": pytest.approx(0.7),
@@ -129,8 +129,8 @@ def test_the_overlap_of_users() -> None:
 def test_the_splits() -> None:
     """Books tests items 1 and 2, which nobody trains on, for users 0 and 2 and twice for 5, who has no training."""
     dataset, split = toy()
-    found = {"mine": describe_split(dataset, split)}
-    assert found == {
+    summary = {"mine": describe_split(dataset, split)}
+    assert summary == {
         "mine": {
             "fingerprint": split.fingerprint,
             "settings": {"kind": "supplied", "seed": 7},
@@ -148,23 +148,23 @@ def test_the_splits() -> None:
 
 def test_a_description_is_plain_data() -> None:
     dataset, split = toy()
-    found = describe(dataset) | {"splits": {"mine": describe_split(dataset, split)}}
-    assert json.loads(json.dumps(found)) == found
+    summary = describe(dataset) | {"splits": {"mine": describe_split(dataset, split)}}
+    assert json.loads(json.dumps(summary)) == summary
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=60))
 def test_a_distribution_equals_its_definition(counts: list[int]) -> None:
-    found = distribution(np.array(counts))
+    numbers = distribution(np.array(counts))
     ordered = sorted(counts)
     middle = len(counts) // 2
-    assert (found["min"], found["max"]) == (ordered[0], ordered[-1])
-    assert found["median"] == (ordered[middle] + ordered[~middle]) / 2
-    assert found["mean"] == pytest.approx(sum(counts) / len(counts))
-    assert sum(bin_["count"] for bin_ in found["histogram"]) == len(counts)
-    for bin_ in found["histogram"]:
+    assert (numbers["min"], numbers["max"]) == (ordered[0], ordered[-1])
+    assert numbers["median"] == (ordered[middle] + ordered[~middle]) / 2
+    assert numbers["mean"] == pytest.approx(sum(counts) / len(counts))
+    assert sum(bin_["count"] for bin_ in numbers["histogram"]) == len(counts)
+    for bin_ in numbers["histogram"]:
         assert bin_["count"] == sum(bin_["from"] <= count <= bin_["to"] for count in counts)
-    edges = [(bin_["from"], bin_["to"]) for bin_ in found["histogram"]]
+    edges = [(bin_["from"], bin_["to"]) for bin_ in numbers["histogram"]]
     assert all(first[1] + 1 == second[0] for first, second in itertools.pairwise(edges))
     assert set(edges) <= {(0, 0), (1, 1), *((2**k, 2 ** (k + 1) - 1) for k in range(1, 13))}
 
@@ -223,30 +223,30 @@ def page(description: dict[str, Any], width: int) -> str:
 def large_description(n_behaviors: int) -> dict[str, Any]:
     """The toy's description at the size of a real one, every number of it another."""
     dataset, split = toy()
-    found = describe(dataset) | {"splits": {"random-0": describe_split(dataset, split)}}
-    found |= {"users": 4_321_000, "links": 121_408_000}
+    summary = describe(dataset) | {"splits": {"random-0": describe_split(dataset, split)}}
+    summary |= {"users": 4_321_000, "links": 121_408_000}
     names = LONG_NAMES[:n_behaviors]
-    found["behaviors"] = [
-        found["behaviors"][0] | {"name": name, "items": 1_234_000 + k, "interactions": 123_456_700 + k}
+    summary["behaviors"] = [
+        summary["behaviors"][0] | {"name": name, "items": 1_234_000 + k, "interactions": 123_456_700 + k}
         for k, name in enumerate(names)
     ]
-    found["overlap"] = [
+    summary["overlap"] = [
         {"behaviors": [names[a], names[b]], "users": 3_000_000 + 100 * a + b, "share": 0.5}
         for a in range(n_behaviors)
         for b in range(a + 1, n_behaviors)
     ]
-    split_row = found["splits"]["random-0"]["behaviors"][0]
-    found["splits"]["random-0"]["behaviors"] = [
+    split_row = summary["splits"]["random-0"]["behaviors"][0]
+    summary["splits"]["random-0"]["behaviors"] = [
         split_row | {"name": name, "train": 86_420_000 + k, "test_users": 1_000_000 + k} for k, name in enumerate(names)
     ]
-    return found
+    return summary
 
 
 @pytest.mark.parametrize("n_behaviors", [1, 3, 12])
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_nothing_is_cut_off(n_behaviors: int, width: int) -> None:
-    found = large_description(n_behaviors)
-    shown = page(found, width)
+    summary = large_description(n_behaviors)
+    shown = page(summary, width)
     assert "…" not in shown
     assert all(cell_len(line) <= width for line in shown.split("\n"))
     for k, name in enumerate(LONG_NAMES[:n_behaviors]):
@@ -255,7 +255,7 @@ def test_nothing_is_cut_off(n_behaviors: int, width: int) -> None:
         assert f"{123_456_700 + k:,}" in shown
         assert f"{86_420_000 + k:,}" in shown
         assert f"{1_000_000 + k:,}" in shown
-    for pair in found["overlap"]:
+    for pair in summary["overlap"]:
         assert shown.count(f"{pair['users']:,} (50%)") == 1
     for head in ("items", "interactions", "density", "timed", "train", "validation"):
         assert head in shown
@@ -304,13 +304,13 @@ def test_numbers_stand_below_their_heads() -> None:
 
 def test_a_matrix_in_blocks_keeps_its_rows_and_columns() -> None:
     """Every count of the overlap stands in the line of one behavior and below the head of the other."""
-    found = large_description(6)
+    summary = large_description(6)
     names = [f"B{k}" for k in range(6)]
-    for k, behavior in enumerate(found["behaviors"]):
+    for k, behavior in enumerate(summary["behaviors"]):
         behavior["name"] = names[k]
-    for pair in found["overlap"]:
+    for pair in summary["overlap"]:
         pair["behaviors"] = [names[LONG_NAMES.index(name)] for name in pair["behaviors"]]
-    shown = page(found, 60)
+    shown = page(summary, 60)
     lines = shown[shown.index("Users with both") : shown.index("Split random-0")].split("\n")[1:]
     heads: list[tuple[str, int]] = []
     seen = 0
@@ -318,7 +318,7 @@ def test_a_matrix_in_blocks_keeps_its_rows_and_columns() -> None:
         words = line.split()
         if line.startswith(" ") and words:
             heads = [(word, line.index(word) + len(word)) for word in words]
-        for pair in found["overlap"]:
+        for pair in summary["overlap"]:
             cell = f"{pair['users']:,} (50%)"
             if cell in line:
                 seen += 1
@@ -328,21 +328,21 @@ def test_a_matrix_in_blocks_keeps_its_rows_and_columns() -> None:
 
 
 def test_without_links_nothing_is_said_of_friends() -> None:
-    found = large_description(2)
-    for behavior in found["behaviors"]:
+    summary = large_description(2)
+    for behavior in summary["behaviors"]:
         behavior["likeness"] = describe(toy()[0])["behaviors"][2]["likeness"]
-    assert "Friends" not in page(found, 80)
+    assert "Friends" not in page(summary, 80)
 
 
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "[/]", "a [cd]", ":smile:", " ", "x" * 100])
 def test_names_are_shown_as_they_are(name: str) -> None:
-    found = large_description(3)
-    for where in (found["behaviors"][1], found["splits"]["random-0"]["behaviors"][1]):
+    summary = large_description(3)
+    for where in (summary["behaviors"][1], summary["splits"]["random-0"]["behaviors"][1]):
         where["name"] = name
-    for pair in found["overlap"]:
+    for pair in summary["overlap"]:
         pair["behaviors"] = [name if other == LONG_NAMES[1] else other for other in pair["behaviors"]]
-    found |= {"name": name, "attributes": [name], "splits": {name: found["splits"]["random-0"]}}
-    shown = page(found, 120)
+    summary |= {"name": name, "attributes": [name], "splits": {name: summary["splits"]["random-0"]}}
+    shown = page(summary, 120)
     assert "…" not in shown
     if len(name) < 40:
         assert shown.count(name) >= 6  # title, attribute, behavior, overlap, split's title and line

@@ -157,7 +157,8 @@ def test_a_colon_in_the_name_of_an_attribute(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_without_links_there_is_no_file_of_links(file_format: str, tmp_path: Path) -> None:
     """A table without rows would be refused by whoever reads it."""
-    plain, nobody = toy(*TEXT), np.zeros(0, np.int32)
+    plain = toy(*TEXT)
+    nobody = np.zeros(0, np.int32)
     dataset = SocialDataset("toy", plain.users, undirected(5, nobody, nobody)[0], plain.behaviors)
     assert read_again(dataset, tmp_path / "out", file_format).fingerprint == dataset.fingerprint
     assert len(list((tmp_path / "out").iterdir())) == 2

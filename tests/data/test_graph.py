@@ -32,8 +32,8 @@ def slow_graph(n: int, pairs: Pairs, weights: list[float]) -> tuple[Neighbors, i
     """Neighbors with the largest weight of each link, and how many pairs repeat an earlier one as it stands."""
     neighbors: Neighbors = [{} for _ in range(n)]
     for (a, b), weight in zip(pairs, weights, strict=True):
-        for here, there in ((a, b), (b, a)):
-            neighbors[here][there] = max(weight, neighbors[here].get(there, weight))
+        for user, other in ((a, b), (b, a)):
+            neighbors[user][other] = max(weight, neighbors[user].get(other, weight))
     return neighbors, sum(pair in pairs[:k] for k, pair in enumerate(pairs))
 
 

@@ -132,13 +132,13 @@ def test_text_that_spells_no_known_integer_in_the_one_way_is_unknown(raw: int | 
     | st.text("-+0129 .", max_size=4)
 )
 def test_text_is_an_integer_where_python_would_write_it_so_in_64_bits(text: str) -> None:
-    found = pc.match_substring_regex(pa.array([text]), CANONICAL_INTEGER)[0].as_py()
+    is_match = pc.match_substring_regex(pa.array([text]), CANONICAL_INTEGER)[0].as_py()
     try:
         number = int(text)
     except ValueError:
-        assert not found
+        assert not is_match
     else:
-        assert found == (str(number) == text and abs(number) < 2**63)
+        assert is_match == (str(number) == text and abs(number) < 2**63)
 
 
 def test_integers_are_never_found_by_rounding() -> None:

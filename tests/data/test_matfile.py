@@ -80,11 +80,12 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("study", ["ciao", "epinions"])
 @pytest.mark.parametrize("file", ["rating", "rating_with_timestamp", "trustnetwork"])
 def test_real_files_equal_scipys_reading(study: str, file: str, raw_data: Path) -> None:
-    path, key = raw_data / study / f"{file}.mat", file.removesuffix("_with_timestamp")
-    found, expected = read_matrix(path, key), loadmat(path)[key]
-    assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected)
-    assert len(found) > 100_000
+    path = raw_data / study / f"{file}.mat"
+    key = file.removesuffix("_with_timestamp")
+    table, expected = read_matrix(path, key), loadmat(path)[key]
+    assert table.dtype == expected.dtype
+    assert np.array_equal(table, expected)
+    assert len(table) > 100_000
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -93,10 +94,10 @@ def test_real_files_equal_scipys_reading(study: str, file: str, raw_data: Path) 
 def test_generated_files_equal_scipys_reading(name: str, dtype: str, compressed: bool, path: Path) -> None:
     table = TABLE.astype(dtype)
     savemat(path, {name: table}, do_compression=compressed)
-    found = read_matrix(path, name)
-    assert found.dtype == table.dtype
-    assert np.array_equal(found, table)
-    assert np.array_equal(found, loadmat(path)[name])
+    read = read_matrix(path, name)
+    assert read.dtype == table.dtype
+    assert np.array_equal(read, table)
+    assert np.array_equal(read, loadmat(path)[name])
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -117,9 +118,9 @@ def test_files_made_by_hand_in_both_byte_orders(
 def test_doubles_stored_as_smaller_numbers_come_as_stored(order: str, path: Path) -> None:
     for stored in ("u1", "i1", "u2", "i4", "f4"):  # MATLAB stores doubles in the smallest type that holds them
         path.write_bytes(header(order) + element("rating", TABLE, order=order, stored=stored))
-        found = read_matrix(path, "rating")
-        assert found.dtype == np.dtype(stored) == loadmat(path)["rating"].dtype.newbyteorder("=")
-        assert np.array_equal(found, TABLE)
+        read = read_matrix(path, "rating")
+        assert read.dtype == np.dtype(stored) == loadmat(path)["rating"].dtype.newbyteorder("=")
+        assert np.array_equal(read, TABLE)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -297,18 +298,20 @@ def test_truncations_of_a_real_file_are_refused(compressed: bool, raw_data: Path
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_flipped_bytes_give_a_table_or_a_refusal(compressed: bool, tmp_path: Path, path: Path) -> None:
-    whole, chance, refusals = file_of(tmp_path, compressed), random.Random(4), []
+    whole = file_of(tmp_path, compressed)
+    chance = random.Random(4)
+    refusals = []
     for at in [*range(116, len(whole)), *chance.choices(range(len(whole)), k=200)]:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ chance.randrange(1, 256)]) + whole[at + 1 :])
         try:
-            found = read_matrix(path, "rating")
+            table = read_matrix(path, "rating")
         except DataError as error:
             refusals.append(str(error))
         else:
-            assert found.shape == TABLE.shape
-            assert found.dtype.kind in "iuf"
+            assert table.shape == TABLE.shape
+            assert table.dtype.kind in "iuf"
     assert len(refusals) > 50
-    assert all(f"{path}: " in said for said in refusals)
+    assert all(f"{path}: " in refusal for refusal in refusals)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -369,7 +372,8 @@ def test_the_limit_is_where_it_says(path: Path) -> None:
 
 def bomb(size: int) -> bytes:
     """A matrix of ``size`` zeros, packed a thousand to one without ever holding them."""
-    start, small = zeros("rating", 0), zlib.compressobj(9)
+    start = zeros("rating", 0)
+    small = zlib.compressobj(9)
     data = small.compress(start)
     for _ in range(size >> 20):
         data += small.compress(bytes(1 << 20))
@@ -401,7 +405,8 @@ def test_many_small_bombs_do_not_either(path: Path) -> None:
 
 def test_plain_elements_do_not_open_the_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # spend the limit to the last byte and one more: what is left must not turn into "no limit"
-    first, plain = zeros("first", 5000), element("plain", TABLE)
+    first = zeros("first", 5000)
+    plain = element("plain", TABLE)
     for spent in (len(first), len(first) + len(plain) - 1, len(first) + len(plain)):
         monkeypatch.setattr(matfile, "MAX_EXPANDED", spent)
         path.write_bytes(header() + packed(first) + plain + bomb(32 << 20))

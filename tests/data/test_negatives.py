@@ -96,7 +96,8 @@ def test_the_ends_of_the_random_numbers_draw_nothing_of_weight_0(word: int) -> N
         def bits(self, shape: int | tuple[int, ...]) -> np.ndarray:
             return np.full(shape, word, dtype=np.uint64)
 
-    weights, nobody = [0, 3, 1, 2, 5, 1, 0, 0], np.zeros(0, np.int32)
+    weights = [0, 3, 1, 2, 5, 1, 0, 0]
+    nobody = np.zeros(0, np.int32)
     drawn = draw_negatives(
         np.array([0], np.int32), nobody, nobody, weights=np.array(weights), stream=Extreme(0, "x"), count=2
     )
@@ -135,15 +136,16 @@ def test_another_stream_draws_other_items(other: dict[str, Any]) -> None:
 def chances(weights: list[int], seen: set[int], count: int) -> dict[tuple[int, ...], float]:
     """Every ordered outcome of drawing one by one, in proportion to the weights of what is left, exactly."""
     left = [item for item, weight in enumerate(weights) if weight and item not in seen]
-    found = {}
+    by_order = {}
     for order in itertools.permutations(left, count):
-        rest, chance = sum(weights[item] for item in left), 1.0
+        rest = sum(weights[item] for item in left)
+        chance = 1.0
         for item in order:
             chance *= weights[item] / rest
             rest -= weights[item]
-        found[order] = chance
-    assert sum(found.values()) == pytest.approx(1)
-    return found
+        by_order[order] = chance
+    assert sum(by_order.values()) == pytest.approx(1)
+    return by_order
 
 
 def p_value(drawn: np.ndarray, expected: dict[tuple[int, ...], float]) -> float:
@@ -198,7 +200,8 @@ def test_each_way_of_drawing_has_the_exact_chances(case: str, rounds: int, monke
 
 def test_rows_too_short_for_rounds_have_the_exact_chances_too() -> None:
     """Four items for two draws come from the list at once; users side by side with other histories do not matter."""
-    weights, n_users = [1, 2, 3, 4, 10], 16_000
+    weights = [1, 2, 3, 4, 10]
+    n_users = 16_000
     users = list(range(n_users))
     seen = {(user, 3) for user in users[::2]}
     drawn = draw(users, seen, weights, count=2).items

@@ -320,8 +320,8 @@ def test_temporal_splits(dataset: SocialDataset, ratios: tuple[float, float, flo
                     assert times[part == here].max() <= times[part == later].min()
         moments = {t for t in times.tolist() if len(set(part[times == t].tolist())) > 1}
         torn[behavior.name] = sum(np.count_nonzero(times == t) for t in moments)
-    said = {note.split(":")[0]: note for note in split.notes if "moment" in note}
-    assert said == {
+    by_behavior = {note.split(":")[0]: note for note in split.notes if "moment" in note}
+    assert by_behavior == {
         name: f"{name}: {count} interactions share the moment of a cut and were placed by chance"
         for name, count in torn.items()
         if count
@@ -593,5 +593,5 @@ def test_many_that_need_one_split_at_once_get_the_same(tmp_path: Path) -> None:
         return split_of(tmp_path / "data", data, "random-3")
 
     with ThreadPoolExecutor(8) as pool:
-        found = {split.fingerprint for split in pool.map(ask, range(16))}
-    assert found == {random_split(data, seed=3).fingerprint}
+        fingerprints = {split.fingerprint for split in pool.map(ask, range(16))}
+    assert fingerprints == {random_split(data, seed=3).fingerprint}

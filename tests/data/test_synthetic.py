@@ -155,7 +155,8 @@ def test_ranks_follow_their_law() -> None:
 
 
 def naive_probabilities(planted: Planted, k: int, user: int) -> NDArray[np.float64]:
-    catalog, mine = planted.catalogs[k], planted.levels[user, planted.factors[k]]
+    catalog = planted.catalogs[k]
+    mine = planted.levels[user, planted.factors[k]]
     chances = np.zeros(len(catalog))
     tests: list[Callable[[Any], bool]] = [
         lambda levels: bool(levels[0] == mine[0] and levels[1] == mine[1]),
@@ -181,13 +182,14 @@ def test_probabilities_equal_a_naive_loop(network: tuple[SocialDataset, Planted]
 
 
 def test_draws_follow_the_probabilities(network: tuple[SocialDataset, Planted]) -> None:
-    planted, draws = network[1], 200_000
+    planted = network[1]
+    draws = 200_000
     taste = np.full(draws, planted.tastes(1)[0])
     kinds, ranks = Stream(0, "kinds"), Stream(0, "ranks")
     items = synthetic._draw_items(planted.catalogs[1].pools(), taste, 6, kinds=kinds, ranks=ranks)
     chances = planted.probabilities(1, np.array([0]))[0]
-    found = np.bincount(items, minlength=len(chances))
-    assert np.all(np.abs(found - draws * chances) < SIGMAS * np.sqrt(draws * chances))
+    counts = np.bincount(items, minlength=len(chances))
+    assert np.all(np.abs(counts - draws * chances) < SIGMAS * np.sqrt(draws * chances))
 
 
 def test_records_match_tastes_as_planted(network: tuple[SocialDataset, Planted]) -> None:
@@ -201,9 +203,9 @@ def test_records_match_tastes_as_planted(network: tuple[SocialDataset, Planted])
         fit = np.all(planted.catalogs[k].levels[None] == levels[:, None], axis=2)  # [users, items]
         catalog_row = np.asarray(behavior.items.arrow())[behavior.item] - 1
         for which in (np.ones_like(fit), fit):
-            found = np.count_nonzero(which[behavior.user, catalog_row])
+            matching = np.count_nonzero(which[behavior.user, catalog_row])
             variance = np.sum((expected * (1 - expected))[which])
-            assert abs(found - expected[which].sum()) < SIGMAS * np.sqrt(variance)
+            assert abs(matching - expected[which].sum()) < SIGMAS * np.sqrt(variance)
 
 
 def test_cold_users_are_as_many_as_planned() -> None:
@@ -263,8 +265,8 @@ def test_the_seed_decides_attributes_and_attributes_nothing_else(
 
 def test_bytes_of_attributes_are_pinned() -> None:
     attributes = generate(replace(SMALL, attributes=4))[0].attributes
-    found = {name: attribute.values[:3].tolist() for name, attribute in attributes.items()}
-    assert found == {
+    first_values = {name: attribute.values[:3].tolist() for name, attribute in attributes.items()}
+    assert first_values == {
         "trait_1": [1.843, 0.226, 0.407],
         "trait_2": [1.174, -0.699, -1.023],
         "trait_3": [2.197, -0.699, -0.405],
@@ -295,12 +297,12 @@ def test_attributes_tell_of_their_factor_and_every_fourth_of_none() -> None:
 
 def test_numbers_of_levels_are_standard_normal() -> None:
     dataset, planted = generate(replace(SMALL, users=20_000, attributes=100))
-    found = []
+    means = []
     for n, attribute in enumerate(dataset.attributes.values()):
         if n % 4 != 3:
             levels = planted.levels[:, (n - n // 4) % 6]
-            found.append(np.bincount(levels, attribute.values) / np.bincount(levels))
-    numbers = np.concatenate(found)
+            means.append(np.bincount(levels, attribute.values) / np.bincount(levels))
+    numbers = np.concatenate(means)
     assert len(numbers) == 75 * 6
     assert abs(numbers.mean()) < SIGMAS / np.sqrt(len(numbers))
     assert abs(numbers.var() - 1) < SIGMAS * np.sqrt(2 / len(numbers))
@@ -360,9 +362,9 @@ def test_friends_share_tastes_as_planted(homophily: float, monkeypatch: pytest.M
     assert not np.any(source == target)
     stubs = np.bincount(source, minlength=600)
     for k in range(4):
-        found = np.count_nonzero(planted.tastes(k)[source] == planted.tastes(k)[target])
+        alike = np.count_nonzero(planted.tastes(k)[source] == planted.tastes(k)[target])
         chances = tie_chances(planted, stubs, homophily, k)[source]
-        assert abs(found - chances.sum()) < SIGMAS * np.sqrt(np.sum(chances * (1 - chances)))
+        assert abs(alike - chances.sum()) < SIGMAS * np.sqrt(np.sum(chances * (1 - chances)))
     if homophily == 1:
         shared = np.stack([planted.tastes(k)[source] == planted.tastes(k)[target] for k in range(4)])
         assert shared.any(axis=0).all()
@@ -434,22 +436,24 @@ def test_the_largest_number_of_behaviors_works() -> None:
 
 def recall(score: Callable[[int, NDArray[Any]], NDArray[Any]], dataset: SocialDataset, split: Any, k: int) -> float:
     """Recall@5 of the sampled protocol, user by user."""
-    negatives, behavior = split.negatives["test"]["uniform"][k], dataset.behaviors[k]
+    negatives = split.negatives["test"]["uniform"][k]
+    behavior = dataset.behaviors[k]
     test_user, test_item = split.of(behavior, k, TEST)
-    found = []
+    recalls = []
     for user, items in zip(negatives.users, negatives.items, strict=True):
         wanted = test_item[test_user == user]
         candidates = np.concatenate([wanted, items[items >= 0]])
         chance = Stream(0, "ties", k, int(user)).uniform(len(candidates))
         best = candidates[np.lexsort((chance, -score(int(user), candidates)))[:5]]
-        found.append(np.isin(best, wanted).sum() / len(wanted))
-    return float(np.mean(found))
+        recalls.append(np.isin(best, wanted).sum() / len(wanted))
+    return float(np.mean(recalls))
 
 
 def test_each_kind_of_knowledge_ranks_better_than_the_one_before(network: tuple[SocialDataset, Planted]) -> None:
     dataset, planted = network
     split = random_split(dataset, seed=0)
-    graph, everyone = dataset.graph, np.arange(600)
+    graph = dataset.graph
+    everyone = np.arange(600)
     links = sparse.csr_array((np.ones(graph.n_links), graph.indices, graph.indptr), (600, 600))
     recalls = []
     for k, behavior in enumerate(dataset.behaviors):

@@ -387,36 +387,36 @@ def times_of(interactions: Any) -> np.ndarray:
 def test_whole_timestamps_are_integers_however_they_are_written(tmp_path: Path) -> None:
     expected = [86_400, 0, 2**40]
     for kind in (pa.int64(), pa.uint64(), pa.float64()):
-        found = times(pa.array(expected, kind))
-        assert (found.dtype, found.tolist()) == (np.dtype(np.int64), expected)
+        values = times(pa.array(expected, kind))
+        assert (values.dtype, values.tolist()) == (np.dtype(np.int64), expected)
     file = tmp_path / "i.csv"
     for written in ("86400,0,1099511627776", "86400.0,0,1.099511627776e12"):
         rows = [f"{user},1,a,{time}" for user, time in enumerate(written.split(","))]
         file.write_text("\n".join(["user_id,item_id,behavior,timestamp", *rows, ""]))
-        found = times_of(file)
-        assert (found.dtype, found.tolist()) == (np.dtype(np.int64), expected)
+        values = times_of(file)
+        assert (values.dtype, values.tolist()) == (np.dtype(np.int64), expected)
 
 
 def test_timestamps_with_fractions() -> None:
-    found = times([1.5, 2, -3.25])
-    assert (found.dtype, found.tolist()) == (np.dtype(np.float64), [1.5, 2, -3.25])
+    values = times([1.5, 2, -3.25])
+    assert (values.dtype, values.tolist()) == (np.dtype(np.float64), [1.5, 2, -3.25])
     assert times([1e300, 2.0]).tolist() == [1e300, 2]  # whole, but beyond any integer
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_moments_are_seconds_since_1970(unit: str) -> None:
     moments = [datetime.datetime(1970, 1, 1), datetime.datetime(2019, 8, 4, 9, 30), datetime.datetime(1969, 12, 31)]
-    found = times(pa.array(moments, pa.timestamp(unit)))
-    assert (found.dtype, found.tolist()) == (np.dtype(np.int64), [0, 1_564_911_000, -86_400])
+    values = times(pa.array(moments, pa.timestamp(unit)))
+    assert (values.dtype, values.tolist()) == (np.dtype(np.int64), [0, 1_564_911_000, -86_400])
     frame = pd.DataFrame({"user_id": [1, 2, 3], "item_id": 1, "behavior": "a"})
     frame["timestamp"] = pd.Series(moments).dt.as_unit(unit)
-    assert times_of(frame).tolist() == found.tolist()
+    assert times_of(frame).tolist() == values.tolist()
 
 
 def test_moments_with_fractions_of_a_second() -> None:
     assert times([datetime.datetime(1970, 1, 1, 0, 0, 1, 250_000)] * 2).tolist() == [1.25, 1.25]
-    found = times(pa.array([1_500_000_001, 2_000_000_000], pa.timestamp("ns")))
-    assert found.tolist() == pytest.approx([1.500000001, 2], abs=1e-6)
+    values = times(pa.array([1_500_000_001, 2_000_000_000], pa.timestamp("ns")))
+    assert values.tolist() == pytest.approx([1.500000001, 2], abs=1e-6)
 
 
 def test_moments_of_a_time_zone_are_moments() -> None:
@@ -505,26 +505,26 @@ def attribute(values: Any, users: Any = None) -> Any:
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_()])
 def test_numeric_attributes(kind: pa.DataType) -> None:
-    found = attribute(pa.array([1, None, 0]).cast(kind))
-    assert found.categories is None
-    assert np.array_equal(found.values, [np.nan, 0, 1], equal_nan=True)
+    made = attribute(pa.array([1, None, 0]).cast(kind))
+    assert made.categories is None
+    assert np.array_equal(made.values, [np.nan, 0, 1], equal_nan=True)
 
 
 def test_attributes_too_large_for_a_float_are_rounded_in_typed_tables_and_names_in_text(tmp_path: Path) -> None:
     users = pa.table({"user_id": [30, 10, 20], "x": [2**60 + 1, 0, -(2**62) + 1]})
     assert attribute(None, users).values.tolist() == [0, -(2.0**62), 2.0**60]
     files = as_files({"users": users}, tmp_path, pa_csv.write_csv, ".csv")
-    found = attribute(None, files["users"])
-    assert sorted(found.categories) == sorted(map(str, users["x"].to_pylist()))
+    read = attribute(None, files["users"])
+    assert sorted(read.categories) == sorted(map(str, users["x"].to_pylist()))
 
 
 @pytest.mark.parametrize("odd", ["01234", "+07", "0x10", "9007199254740993"])
 def test_text_that_a_number_would_change_stays_text(odd: str, tmp_path: Path) -> None:
     path = tmp_path / "users.csv"
     path.write_text(f"user_id,x\n30,1234\n10,{odd}\n20,\n")
-    found = attribute(None, path)
-    assert sorted(found.categories) == sorted(["1234", odd])
-    assert found.values.tolist().count(-1) == 1
+    read = attribute(None, path)
+    assert sorted(read.categories) == sorted(["1234", odd])
+    assert read.values.tolist().count(-1) == 1
 
 
 def test_spaces_around_values_are_left_out_and_noted(tmp_path: Path) -> None:
@@ -560,15 +560,15 @@ def test_coded_numbers_are_numbers() -> None:
 
 
 def test_text_attributes_are_categories() -> None:
-    found = attribute(pa.array(["b", "", "a"]))
-    assert (list(found.categories), found.values.tolist()) == (["a", "b"], [-1, 0, 1])
+    made = attribute(pa.array(["b", "", "a"]))
+    assert (list(made.categories), made.values.tolist()) == (["a", "b"], [-1, 0, 1])
     digits = attribute(pa.array(["2", None, "10"]))
     assert (list(digits.categories), digits.values.tolist()) == (["10", "2"], [-1, 0, 1])  # typed text stays text
 
 
 def test_text_attributes_that_nobody_has() -> None:
-    found = attribute(pa.array(["", None, ""]))
-    assert (list(found.categories), found.values.tolist()) == ([], [-1, -1, -1])
+    made = attribute(pa.array(["", None, ""]))
+    assert (list(made.categories), made.values.tolist()) == ([], [-1, -1, -1])
 
 
 def test_attributes_of_a_text_file(tmp_path: Path) -> None:

@@ -90,7 +90,8 @@ def test_repr_names_method_and_behaviors(tiny: ConditionalEmbeddings) -> None:
 
 
 def test_everything_is_read_only(tiny: ConditionalEmbeddings) -> None:
-    space, trunk = tiny.spaces[1], tiny.trunk
+    space = tiny.spaces[1]
+    trunk = tiny.trunk
     assert trunk is not None
     assert trunk.attention is not None
     attention = trunk.attention[0]
@@ -256,8 +257,10 @@ def test_numpy_alone_can_read_it(tiny: ConditionalEmbeddings, tmp_path: Path) ->
     tiny.save(tmp_path / "e")
     names = json.loads((tmp_path / "e" / "manifest.json").read_bytes())["meta"]["behaviors"]
     array = {path.stem: np.load(path, allow_pickle=False) for path in (tmp_path / "e").glob("*.npy")}
-    user, c = array["users"].tolist().index(30), names.index("Travel")
-    ends, text = array[f"behavior.{c}.items.offsets"], array[f"behavior.{c}.items.utf8"].tobytes()
+    user = array["users"].tolist().index(30)
+    c = names.index("Travel")
+    ends = array[f"behavior.{c}.items.offsets"]
+    text = array[f"behavior.{c}.items.utf8"].tobytes()
     items = [text[start:end].decode() for start, end in itertools.pairwise(ends)]
     masked = array["vectors"][user] * array[f"behavior.{c}.mask"]
     score = masked @ array[f"behavior.{c}.item_vectors"][items.index("x")] + array[f"behavior.{c}.item_bias"][0]

@@ -30,9 +30,9 @@ def test_numbers_are_standardized_and_unknowns_are_features() -> None:
 
 def test_vectors_add_up() -> None:
     profile = Profile.of(Encoding.of(ATTRIBUTES), WEIGHTS, ATTRIBUTES)
-    found = profile.vectors(ATTRIBUTES, 4)
-    np.testing.assert_allclose(found, [[-10 / SPREAD, 10], [10, 1], [10 / SPREAD + 5, 5], [0, 10]], rtol=1e-6)
-    np.testing.assert_allclose(profile.center, found.mean(axis=0), rtol=1e-6)
+    vectors = profile.vectors(ATTRIBUTES, 4)
+    np.testing.assert_allclose(vectors, [[-10 / SPREAD, 10], [10, 1], [10 / SPREAD + 5, 5], [0, 10]], rtol=1e-6)
+    np.testing.assert_allclose(profile.center, vectors.mean(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("values", [[5.0, 5.0], [np.nan, np.nan], [np.nan, 5.0]])

@@ -105,8 +105,8 @@ def test_queries_equal_sorting_everything(random_embeddings: Any, seed: int, who
         scores = exact(masked, space.item_vectors) + (0 if space.item_bias is None else space.item_bias)
         scores = scores.astype(np.float32)
         for filter_seen in (True, False):
-            found = embeddings.recommend(users, space.name, k=k, filter_seen=filter_seen)
-            for user, ranking in enumerate(found):
+            rankings = embeddings.recommend(users, space.name, k=k, filter_seen=filter_seen)
+            for user, ranking in enumerate(rankings):
                 seen = space.seen(user) if filter_seen else []
                 assert pairs(ranking) == brute(space.items, scores[user], k, seen)
         likes = exact(masked, masked).astype(np.float32)
@@ -149,21 +149,22 @@ def test_an_answer_does_not_depend_on_who_else_is_asked_about(random_embeddings:
 def test_scores_closer_than_float32_rounding_keep_their_order() -> None:
     """Large terms that cancel: in float32 the order would be that of the rounding errors."""
     random = np.random.default_rng(0)
-    direction, rows = random.normal(size=64), 1000 * random.normal(size=(500, 64))
+    direction = random.normal(size=64)
+    rows = 1000 * random.normal(size=(500, 64))
     rows -= np.outer(rows @ direction / (direction @ direction), direction)
     query, table = direction.astype(np.float32), rows.astype(np.float32)
     truth = exact(query[None], table)[0].astype(np.float32)
     assert set(np.argsort(-(table @ query))[:20]) != set(np.argsort(-truth)[:20])
-    found = VectorTable(Ids(np.arange(500)), table).search(query[None], k=20, excluded=[np.zeros(0, int)])[0]
-    assert pairs(found) == brute(Ids(np.arange(500)), truth, 20)
+    ranking = VectorTable(Ids(np.arange(500)), table).search(query[None], k=20, excluded=[np.zeros(0, int)])[0]
+    assert pairs(ranking) == brute(Ids(np.arange(500)), truth, 20)
 
 
 def test_equal_vectors_tie_by_row_also_by_cosine() -> None:
     vectors = np.tile(np.random.default_rng(0).normal(size=37).astype(np.float32), (1003, 1))
     scale = inverse_norms(vectors, np.ones(37, bool))
     for table in (VectorTable(Ids(np.arange(1003)), vectors), VectorTable(Ids(np.arange(1003)), vectors, scale)):
-        found = table.search(vectors[:3], k=4, excluded=[np.array([row]) for row in range(3)])
-        assert [ranking.ids for ranking in found] == [(1, 2, 3, 4), (0, 2, 3, 4), (0, 1, 3, 4)]
+        rankings = table.search(vectors[:3], k=4, excluded=[np.array([row]) for row in range(3)])
+        assert [ranking.ids for ranking in rankings] == [(1, 2, 3, 4), (0, 2, 3, 4), (0, 1, 3, 4)]
 
 
 def test_tiny_and_zero_vectors_have_a_cosine() -> None:

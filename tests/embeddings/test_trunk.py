@@ -61,7 +61,8 @@ def test_weights_by_hand(tiny: ConditionalEmbeddings) -> None:
 def test_weights_are_those_of_the_kernel(message: MessageKind, layer: int) -> None:
     trunk = random_trunk(layer, message)
     sender, receiver = (ends.ravel() for ends in np.mgrid[:5, :5])
-    attention, masks = trunk.attention, torch.from_numpy(trunk.masks[layer].astype(np.float32))
+    attention = trunk.attention
+    masks = torch.from_numpy(trunk.masks[layer].astype(np.float32))
     assert attention is not None
     conditional = torch.tensor(trunk.levels[layer])[:, None, :] * masks  # [users, B, d]
     halves = torch.tensor(attention[layer].project).chunk(2, dim=1)
@@ -139,7 +140,8 @@ VARIANTS: list[dict[str, Any]] = [
     "settings", [{}, {"message": "literal"}, {"weighted_neighbors": True}, {"last_activation": False}]
 )
 def test_levels_are_those_of_the_network(kind: type[MCNE], settings: dict[str, Any]) -> None:
-    graph, n_users = random_graph(0), 12
+    graph = random_graph(0)
+    n_users = 12
     user = np.arange(n_users, dtype=np.int32)
     behaviors = tuple(Behavior(name, Ids(user), user, user) for name in ("Books", "Music", "Travel"))
     dataset = SocialDataset("small", Ids(user), graph, behaviors)
@@ -151,10 +153,10 @@ def test_levels_are_those_of_the_network(kind: type[MCNE], settings: dict[str, A
             value.mul_(60)  # drawn so small that attention would be even
     made = method.embeddings(dataset, {"method": "mcne"})
     assert made.trunk is not None
-    found = levels(made.trunk, graph)
-    assert [each.dtype for each in found] == [np.float32] * 3
+    computed = levels(made.trunk, graph)
+    assert [each.dtype for each in computed] == [np.float32] * 3
     assert np.abs(made.vectors).max() > 0.1
-    for level, expected in zip(found, [*made.trunk.levels, made.vectors], strict=True):
+    for level, expected in zip(computed, [*made.trunk.levels, made.vectors], strict=True):
         np.testing.assert_allclose(level, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -170,8 +172,8 @@ def test_levels_are_those_of_a_loop(settings: dict[str, Any], left_out: str) -> 
     if message is not None:
         message[0, made.graph.sources() == 3] = True  # who hears nobody any more
     without = Without(behavior, message)
-    found = levels(made.trunk, made.graph, without=without)
-    for level, expected in zip(found, naive_levels(made.trunk, made.graph, without), strict=True):
+    computed = levels(made.trunk, made.graph, without=without)
+    for level, expected in zip(computed, naive_levels(made.trunk, made.graph, without), strict=True):
         np.testing.assert_allclose(level, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -209,17 +211,18 @@ def test_without_a_behavior_that_is_everything_the_others_are_weighed_by_their_s
     sure = replace(trunk, attention=loud)
     assert np.median(link_weights(sure, graph, 0).max(axis=1)) == 1  # in single precision the others are nothing
     most = np.stack([link_weights(sure, graph, layer).argmax(axis=1) for layer in (0, 1)])
-    found = levels(sure, graph, without=Without(behavior=most))[1]
+    level = levels(sure, graph, without=Without(behavior=most))[1]
     expected = naive_levels(sure, graph, Without(behavior=most))[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
-    assert not np.allclose(found, levels(sure, graph)[1])
+    np.testing.assert_allclose(level, expected, rtol=1e-3, atol=1e-4)
+    assert not np.allclose(level, levels(sure, graph)[1])
 
 
 def naive_levels(trunk: Trunk, graph: Graph, without: Without) -> list[np.ndarray]:
     """Eq. 3–6 user by user and link by link, in double precision."""
     found = [trunk.levels[0].astype(np.float64)]
     for layer, combine in enumerate(trunk.combine):
-        below, rows = found[-1], []
+        below = vectors[-1]
+        rows = []
         for receiver in range(graph.n_users):
             heard, total = np.zeros(below.shape[1]), 0.0
             for link in range(graph.indptr[receiver], graph.indptr[receiver + 1]):
@@ -234,8 +237,8 @@ def naive_levels(trunk: Trunk, graph: Graph, without: Without) -> list[np.ndarra
             received = combine.astype(np.float64) @ np.concatenate([heard, below[receiver]])
             is_active = trunk.last_activation or layer + 1 < trunk.n_layers
             rows.append(np.maximum(received, 0) if is_active else received)
-        found.append(np.stack(rows))
-    return found
+        vectors.append(np.stack(rows))
+    return vectors
 
 
 def naive_message(trunk: Trunk, layer: int, sender: np.ndarray, receiver: np.ndarray, left: int) -> np.ndarray:

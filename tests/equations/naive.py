@@ -136,7 +136,8 @@ class Model:
 
     def attention(self, k: int, j: Tensor, i: Tensor) -> list[Tensor]:
         """Eq. 4–5 on the link over which ``i`` hears ``j``; the sender comes first (reading 1)."""
-        mask, layer = self.masks[k], self.layers[k]
+        mask = self.masks[k]
+        layer = self.layers[k]
         if layer.project is None or layer.score is None:
             return [torch.tensor(1.0 / len(mask))] * len(mask)
         sender, receiver = (i, j) if self.message == "literal" else (j, i)

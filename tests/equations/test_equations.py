@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -42,16 +42,10 @@ from mcne.models.ranking import Triples
 from mcne.models.tables import normal_table, to_device, to_numpy
 from mcne.randomness import Stream
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 KINDS: tuple[MessageKind, ...] = ("neighbor", "literal")
 VARIANTS = {"mcne": (True, True), "mcne-a": (False, True), "mcne-f": (False, False)}  # attention, learned masks
-
-
-@pytest.fixture(autouse=True)
-def _double_precision() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def normal(seed: int, *shape: int) -> Tensor:
@@ -85,7 +79,8 @@ def test_threshold_by_hand() -> None:
 
 def test_threshold_passes_the_gradient_of_the_binary_value_unchanged() -> None:
     values = [[-0.2, 0.0, 0.3, -1.0], [-3.0, 2.0, -1e-9, 1.0]]  # also beyond [−1, 1]
-    mask, upstream = mask_of(values), normal(0, 2, 4)
+    mask = mask_of(values)
+    upstream = normal(0, 2, 4)
     torch.autograd.backward((mask() * upstream).sum())
     assert torch.equal(not_none(mask.real.grad), upstream)
     real = torch.tensor(values, requires_grad=True)
@@ -236,7 +231,8 @@ def test_message_by_hand() -> None:
     ],
 )
 def test_receiving_by_hand(settings: dict[str, Any], expected: list[list[float]]) -> None:
-    network, vectors = hand_network(**settings), torch.tensor(VECTORS)
+    network = hand_network(**settings)
+    vectors = torch.tensor(VECTORS)
     close(infer(network, vectors, NEIGHBORS)[1], expected)
     close(torch.stack(naive.model_of(network).levels(list(vectors), [naive.everyone(NEIGHBORS)])[1]), expected)
     hop = TensorHop(torch.tensor([3, 1, 0]), torch.tensor([[2, 0], [0, 0], [1, 2]]), torch.tensor([False, True, True]))
@@ -355,7 +351,8 @@ def test_the_comparison_above_is_about_something() -> None:
 
 def test_isolated_users_are_their_own_vectors_alone() -> None:
     """Whatever stands where their neighbors would: no value, no gradient."""
-    network, vectors = make_network(3, (4, 3)), normal(1, 5, 4).requires_grad_()
+    network = make_network(3, (4, 3))
+    vectors = normal(1, 5, 4).requires_grad_()
     hop = TensorHop(torch.tensor([0, 2]), torch.tensor([[1, 3], [4, 4]]), torch.tensor([False, False]))
     out = network(vectors, [hop])
     W = network.message_layers()[0].combine
@@ -366,7 +363,8 @@ def test_isolated_users_are_their_own_vectors_alone() -> None:
 
 
 def test_nobody_receives() -> None:
-    network, vectors = make_network(3, (4, 3)), normal(1, 5, 4).requires_grad_()
+    network = make_network(3, (4, 3))
+    vectors = normal(1, 5, 4).requires_grad_()
     hop = TensorHop(torch.zeros(0, dtype=torch.int64), torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0) > 0)
     out = network(vectors, [hop])
     assert out.shape == (0, 3)
@@ -399,7 +397,8 @@ def test_inference_is_the_naive_model_over_all_neighbors(
     monkeypatch.setattr("mcne.models.inference.USERS_AT_ONCE", edges_at_once)
     attention, learned_masks = VARIANTS[variant]
     network = make_network(3, (5, 4, 6), attention=attention, learned_masks=learned_masks, message=message)
-    neighbors, vectors = neighbor_lists(random_graph(0, 12, 12)), normal(2, 12, 5)
+    neighbors = neighbor_lists(random_graph(0, 12, 12))
+    vectors = normal(2, 12, 5)
     assert {len(heard) for heard in neighbors} >= {0, 1, 2, 3}
     expected = naive.model_of(network).levels(list(vectors), [naive.everyone(neighbors)] * 2)
     levels = infer(network, vectors, neighbors)
@@ -414,7 +413,8 @@ def test_inference_is_the_naive_model_over_all_neighbors(
 def test_a_sample_that_holds_every_neighbor_equally_often_is_inference(message: MessageKind, variant: str) -> None:
     attention, learned_masks = VARIANTS[variant]
     network = make_network(4, (5, 4, 3), attention=attention, learned_masks=learned_masks, message=message)
-    neighbors, vectors = neighbor_lists(random_graph(3, 9, 10)), normal(5, 9, 5)
+    neighbors = neighbor_lists(random_graph(3, 9, 10))
+    vectors = normal(5, 9, 5)
     size = math.lcm(*(len(heard) for heard in neighbors if heard))
     sender = torch.tensor([heard * (size // len(heard)) if heard else [0] * size for heard in neighbors])
     hop = TensorHop(torch.arange(9), sender, torch.tensor([len(heard) > 0 for heard in neighbors]))
@@ -422,7 +422,8 @@ def test_a_sample_that_holds_every_neighbor_equally_often_is_inference(message: 
 
 
 def test_inference_without_any_link() -> None:
-    network, vectors = make_network(3, (4, 3)), normal(1, 5, 4)
+    network = make_network(3, (4, 3))
+    vectors = normal(1, 5, 4)
     close(infer(network, vectors, [[]] * 5)[1], torch.relu(vectors @ network.message_layers()[0].combine[:, 4:].T))
 
 
@@ -449,7 +450,8 @@ def test_fixed_masks_without_attention_pass_the_mean_on_in_equal_parts() -> None
     network = make_network(4, (6, 5), attention=False, learned_masks=False)
     assert [name for name, _ in network.named_parameters()] == ["layers.0.combine"]
     close(network.binary_masks()[0], naive.fixed_mask(4, 6))
-    vectors, sender = normal(0, 7, 6), torch.tensor([[1, 2, 2], [6, 0, 5]])
+    vectors = normal(0, 7, 6)
+    sender = torch.tensor([[1, 2, 2], [6, 0, 5]])
     out = network(vectors, [TensorHop(torch.tensor([0, 3]), sender, torch.tensor([True, True]))])
     inputs = torch.cat([vectors[sender].mean(dim=1) / 4, vectors[[0, 3]]], dim=1)
     close(out, torch.relu(inputs @ network.message_layers()[0].combine.T))
@@ -464,11 +466,12 @@ def test_fixed_masks_without_attention_are_graphsage_with_the_mean_in_value_and_
     for hop, combine in zip(hops, combines, strict=True):
         mean = plain[hop.sender].mean(dim=1) * hop.has_neighbors[:, None] / 4
         plain = torch.relu(torch.cat([mean, plain[hop.receiver]], dim=1) @ combine.T)
-    out, weights = network(initial, hops), normal(1, *plain.shape)
+    out = network(initial, hops)
+    weights = normal(1, *plain.shape)
     close(out, plain)
     assert out.max() > 0
-    found, wanted = (torch.autograd.grad((each * weights).sum(), [initial, *combines]) for each in (out, plain))
-    for mine, theirs in zip(found, wanted, strict=True):
+    gradients, wanted = (torch.autograd.grad((each * weights).sum(), [initial, *combines]) for each in (out, plain))
+    for mine, theirs in zip(gradients, wanted, strict=True):
         assert theirs.abs().max() > 0
         close(mine, theirs)
 

@@ -67,7 +67,8 @@ def random_triples(seed: int, n_users: int, n_items: int, share: float) -> Tripl
     touched = random.random((n_users, n_items)) < chance
     part = random.choice(3, size=touched.shape, p=(0.5, 0.2, 0.3))
     owner = random.integers(0, n_users, n_items)
-    touched[owner, np.arange(n_items)], part[owner, np.arange(n_items)] = True, TRAIN
+    touched[owner, np.arange(n_items)] = True
+    part[owner, np.arange(n_items)] = TRAIN
     return [(int(u), int(i), int(part[u, i])) for u, i in np.argwhere(touched)]
 
 
@@ -90,7 +91,8 @@ def tables(dataset: SocialDataset, seed: int, levels: int | None) -> list[np.nda
 
 def naive_ranks(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, part: str, protocol: str) -> Any:
     """Per user the places of its items, by sorting lists; ties by shuffling each group with the stream's numbers."""
-    behavior, scored = dataset.behaviors[k], PARTS.index(part)
+    behavior = dataset.behaviors[k]
+    scored = PARTS.index(part)
     rows = list(zip(behavior.user.tolist(), behavior.item.tolist(), split.parts[k].tolist(), strict=True))
     chance = iter(Stream(5, "ties", part, protocol, behavior.name).uniform(len(rows)).tolist())
     result: dict[int, list[int]] = {}
@@ -477,13 +479,13 @@ def test_coverage_equals_a_loop_over_users(busy: Any, part: Any, at_once: int, m
     got = coverage(Table(*scores), dataset, split, part=part, cutoffs=(1, 3, 25))
     for k, behavior in enumerate(dataset.behaviors):
         for cutoff in (1, 3, 25):
-            found: set[int] = set()
+            covered: set[int] = set()
             for user in range(dataset.n_users):
                 mine = behavior.user == user
                 known = set(behavior.item[mine & (split.parts[k] < PARTS.index(part))].tolist())
                 rest = [item for item in np.argsort(-scores[k][user]).tolist() if item not in known]
-                found |= set(rest[:cutoff])
-            assert got[behavior.name][f"coverage@{cutoff}"] == len(found) / behavior.n_items
+                covered |= set(rest[:cutoff])
+            assert got[behavior.name][f"coverage@{cutoff}"] == len(covered) / behavior.n_items
 
 
 def test_coverage_breaks_ties_by_chance_and_by_the_seed_alone(busy: Any, monkeypatch: pytest.MonkeyPatch) -> None:

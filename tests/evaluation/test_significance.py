@@ -75,15 +75,15 @@ def by_hand(one: UserScores, other: UserScores, resamples: int, seed: int) -> li
     for name, each in one.behaviors.items():
         difference = (each.scores - other.behaviors[name].scores).tolist()
         records[name] = dict(zip(each.users.tolist(), zip(each.weights.tolist(), difference, strict=True), strict=True))
-    found = []
+    resampled = []
     for drawn in Stream(seed, "bootstrap").integers(len(users), (resamples, len(users))).tolist():
         means = {}
         for name, mine in records.items():
             inside = [mine[users[row]] for row in drawn if users[row] in mine]
             if inside:
                 means[name] = sum(w * d for w, d in inside) / sum(w for w, _ in inside)
-        found.append(means | {"": sum(means.values()) / len(means)})
-    return found
+        resampled.append(means | {"": sum(means.values()) / len(means)})
+    return resampled
 
 
 @pytest.mark.parametrize("at_once", [1 << 20, 100, 1])
@@ -119,15 +119,15 @@ def test_a_null_difference_is_rarely_found() -> None:
 
 
 def test_a_planted_difference_is_found() -> None:
-    found = [
+    comparisons = [
         compare(one, {"x": other}, resamples=400)["x"].overall
         for one, other in (random_pair(seed, 200, effect=0.5) for seed in range(20))
     ]
     # differences have mean 0.5 and deviation √2
-    assert all(each.p < 0.05 and each.low > 0 for each in found)
-    assert np.mean([each.effect_size for each in found]) == pytest.approx(0.5 / 2**0.5, abs=0.04)
-    assert np.mean([each.low < 0.5 < each.high for each in found]) >= 0.85
-    assert all(each.better > each.worse for each in found)
+    assert all(each.p < 0.05 and each.low > 0 for each in comparisons)
+    assert np.mean([each.effect_size for each in comparisons]) == pytest.approx(0.5 / 2**0.5, abs=0.04)
+    assert np.mean([each.low < 0.5 < each.high for each in comparisons]) >= 0.85
+    assert all(each.better > each.worse for each in comparisons)
 
 
 def test_behaviors_that_repeat_each_other_add_no_certainty() -> None:
@@ -164,12 +164,12 @@ def test_the_same_method_twice() -> None:
 
 def test_turned_around() -> None:
     one, other = random_pair(2, 60, effect=0.2)
-    for there, back in zip(
+    for forth, back in zip(
         *(compare(a, {"x": b}, resamples=500)["x"].behaviors.values() for a, b in ((one, other), (other, one))),
         strict=True,
     ):
-        assert (there.difference, there.low, there.high) == pytest.approx((-back.difference, -back.high, -back.low))
-        assert (there.better, there.worse, there.p) == (back.worse, back.better, back.p)
+        assert (forth.difference, forth.low, forth.high) == pytest.approx((-back.difference, -back.high, -back.low))
+        assert (forth.better, forth.worse, forth.p) == (back.worse, back.better, back.p)
 
 
 def test_rivals_do_not_disturb_each_other_but_share_a_family() -> None:

@@ -88,7 +88,7 @@ def by_hand(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, par
     records = [sum(i == item and p == TRAIN for _, i, p in rows) for item in range(behavior.n_items)]
     warm = sorted((count for count in records if count), reverse=True)
     head = warm[math.ceil(len(warm) / 10) - 1]
-    found = {}
+    recalls = {}
     for user in range(dataset.n_users):
         trained = any(u == user and p == TRAIN for u, _, p in rows)
         known = {i for u, i, p in rows if u == user and p < PARTS.index(part)}
@@ -102,8 +102,8 @@ def by_hand(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, par
         }[name]
         own = [i for u, i, p in rows if u == user and p == PARTS.index(part) and mine(i)]
         if own:
-            found[user] = sum(i in ranked[:5] for i in own) / len(own)
-    return found
+            recalls[user] = sum(i in ranked[:5] for i in own) / len(own)
+    return recalls
 
 
 @pytest.mark.parametrize("part", ["validation", "test"])

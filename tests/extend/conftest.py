@@ -6,26 +6,22 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.extend.later_behavior import NEW, TINY, RandomBase
+from tests.extend.later_behavior import NEW, TINY, RandomBase, Whole, three_behaviors
 from tests.small_training import train_small
 
 from mcne import training
-from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.trunk import MessageKind, Trunk
 from mcne.extend.transfer import without
 
 
 @pytest.fixture(scope="session")
-def whole() -> tuple[SocialDataset, Split]:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=3, seed=3))
-    return dataset, random_split(dataset, seed=0)
+def whole() -> Whole:
+    return three_behaviors()
 
 
 @pytest.fixture(scope="session")
-def base_run(whole: tuple[SocialDataset, Split], tmp_path_factory: pytest.TempPathFactory) -> training.Run:
+def base_run(whole: Whole, tmp_path_factory: pytest.TempPathFactory) -> training.Run:
     dataset, split = without(*whole, behavior=NEW)
     return train_small(
         "mcne",

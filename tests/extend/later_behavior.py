@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.small_training import small_network
+
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split
+from mcne.data.split import Split, random_split
 from mcne.embeddings import ConditionalEmbeddings
 
 Whole = tuple[SocialDataset, Split]
@@ -22,6 +24,12 @@ TINY: dict[str, Any] = {
     "learning_rate": 0.05,
     "epochs": 2,
 }
+
+
+def three_behaviors() -> Whole:
+    """A small network, :data:`NEW` among its behaviors, and its split."""
+    dataset = small_network(behaviors=3, seed=3)
+    return dataset, random_split(dataset, seed=0)
 
 
 def files_of(path: Path) -> dict[str, bytes]:

@@ -59,9 +59,9 @@ def test_a_behavior_is_added_and_nothing_changes(model: mcne.MCNE) -> None:
     assert before.vectors.tobytes() == model.embeddings.vectors.tobytes()
     assert len(model.recommend(3, "play", k=5)) == 5
     assert len(model.similar_users(55, "play", k=5)) == 5  # who has no record of it
-    found = model.evaluate().summary()["behaviors"]
-    assert {name: found[name] for name in measured} == measured
-    assert found["play"]["users"] > 0
+    evaluated = model.evaluate().summary()["behaviors"]
+    assert {name: evaluated[name] for name in measured} == measured
+    assert evaluated["play"]["users"] > 0
     model.add_behavior("cook", pa.table(records(40, seed=8)), progress=False)
     assert model.embeddings.behavior_names[-2:] == ["play", "cook"]
     assert "play, cook" in repr(model)
@@ -78,14 +78,14 @@ def test_the_same_seed_gives_the_same_bytes_with_or_without_a_directory(model: m
 def test_mistakes_leave_the_model_as_it_was(model: mcne.MCNE) -> None:
     before = model.embeddings
     table = pa.table(records(50, seed=7))
-    for kind, said, name, given in (
+    for kind, message, name, given in (
         (UsageError, "'read' is there already", "read", table),
         (UsageError, "the new behavior's name: ''", "", table),
         (UsageError, "cannot all be 'play'", "play", table.append_column("behavior", pa.array(["x"] * 300))),
         (DataError, "none of the 50 users of play is known", "play", _moved(table, 1000)),
         (DataError, "of the 60 users of play, with 120 of its 360", "play", _moved(pa.table(records(60, seed=7)), 20)),
     ):
-        with pytest.raises(kind, match=said):
+        with pytest.raises(kind, match=message):
             model.add_behavior(name, given, progress=False)
     assert model.embeddings is before
     with pytest.raises(UsageError, match="not trained yet"):

@@ -125,10 +125,10 @@ def test_new_users_can_be_asked(both: ConditionalEmbeddings) -> None:
     assert 80 in both.recommend(5, "Books", k=9, filter_seen=False).ids
     assert len(both.similar_users(99, "Travel", k=20)) == both.n_users - 1
     assert 5 in both.similar_users(0, k=20).ids
-    said = both.explain(5, 4)
-    assert said.linked
-    assert [message.sender_id for message in said.messages] == [4, 5]
-    assert all(sum(weights) == pytest.approx(1) for message in said.messages for weights in message.attention)
+    explanation = both.explain(5, 4)
+    assert explanation.linked
+    assert [message.sender_id for message in explanation.messages] == [4, 5]
+    assert all(sum(weights) == pytest.approx(1) for message in explanation.messages for weights in message.attention)
     assert not both.explain(-1, 4).linked
 
 
@@ -166,10 +166,10 @@ def test_the_command_keeps_what_can_be_asked(tmp_path: Path) -> None:
     old.save(tmp_path / "old")
     (tmp_path / "links.csv").write_text("source_id,target_id\nsomebody,u04\n")
     command = ["embed-users", str(tmp_path / "old"), "--links", str(tmp_path / "links.csv"), "--out"]
-    said = CliRunner().invoke(app, [*command, str(tmp_path / "new")])
-    assert said.exit_code == 0, said.output
+    result = CliRunner().invoke(app, [*command, str(tmp_path / "new")])
+    assert result.exit_code == 0, result.output
     new = mcne.load(tmp_path / "new")
-    assert said.stdout.splitlines() == ["1 new users beside 14", f"saved {tmp_path / 'new'} {new.fingerprint}"]
+    assert result.stdout.splitlines() == ["1 new users beside 14", f"saved {tmp_path / 'new'} {new.fingerprint}"]
     assert new.fingerprint == embed_users(old, links=tmp_path / "links.csv").fingerprint
     asked = CliRunner().invoke(app, ["recommend", str(tmp_path / "new"), "--user", "somebody", "--behavior", "Books"])
     assert asked.exit_code == 0, asked.output
@@ -185,7 +185,8 @@ def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     new = embed_users(old, attributes=FACTS, links=LINKS)
     assert_old_bytes(old, new)
     assert new.trunk is not None
-    weights, age = profile.weights, profile.encoding.columns[0]
+    weights = profile.weights
+    age = profile.encoding.columns[0]
     hefei, no_city, no_age = weights[3], weights[5], weights[1]
     special = (70 - age.mean) / age.spread * weights[0] + hefei - profile.center
     start = new.trunk.levels[0]

@@ -59,13 +59,13 @@ def test_the_loss_is_that_of_a_naive_loop(bias: bool) -> None:
         made = dataclasses.replace(made, spaces=spaces)
     last = network(made).levels(start())[-1]
     counts = np.bincount(np.concatenate([user for user, _ in HISTORY]), minlength=3)
-    found = [
+    losses = [
         float(new_users._ranking_loss(last, new_users._records(space, *own, counts)))
         for space, own in zip(made.spaces, HISTORY, strict=True)
     ]
     expected = naive_loss(made, last.numpy(), HISTORY)
     assert expected[1] == 0 < min(expected[0], expected[2])
-    assert sum(found) == pytest.approx(sum(expected), rel=1e-5)
+    assert sum(losses) == pytest.approx(sum(expected), rel=1e-5)
 
 
 def test_own_items_rank_better_and_nobody_else_moves() -> None:

@@ -41,9 +41,9 @@ def trunk_and_last(form: str) -> tuple[Trunk, np.ndarray, Friends]:
 @pytest.mark.parametrize("form", FORMS)
 def test_with_the_links_and_the_start_of_an_old_user_a_new_one_gets_its_vectors(form: str) -> None:
     trunk, last, friends = trunk_and_last(form)
-    found = FrozenNetwork(trunk, friends).levels(torch.from_numpy(np.array(trunk.levels[0])))
-    assert len(found) == trunk.n_layers + 1
-    for level, expected in zip(found, (*trunk.levels, last), strict=True):
+    levels = FrozenNetwork(trunk, friends).levels(torch.from_numpy(np.array(trunk.levels[0])))
+    assert len(levels) == trunk.n_layers + 1
+    for level, expected in zip(levels, (*trunk.levels, last), strict=True):
         assert np.abs(expected).max() > 0.05
         np.testing.assert_allclose(level.numpy(), expected, rtol=1e-4, atol=1e-6)
 
@@ -55,8 +55,8 @@ def naive_levels(trunk: Trunk, start: Tensor, friends: list[tuple[int, float]]) 
         masks = [torch.tensor(row, dtype=torch.float32) for row in trunk.masks[k].astype(np.float32)]
         heard = torch.zeros_like(own[k])
         for friend, share in friends:
-            there = torch.tensor(np.array(trunk.levels[k][friend]))
-            sender, receiver = (own[k], there) if trunk.message == "literal" else (there, own[k])
+            theirs = torch.tensor(np.array(trunk.levels[k][friend]))
+            sender, receiver = (own[k], theirs) if trunk.message == "literal" else (theirs, own[k])
             weights = [torch.tensor(1 / len(masks))] * len(masks)
             if trunk.attention is not None:
                 project, score = (

@@ -34,9 +34,9 @@ def test_users_are_matched_by_their_ids(base: ConditionalEmbeddings) -> None:
     assert own.users == base.users
     assert pairs(own) == set(zip(users, items, strict=True)) == pairs(data)
     for part in (TRAIN, TEST):
-        found = {(own.users[int(u)], int(i)) for u, i in zip(*parts.of(own.behaviors[0], 0, part), strict=True)}
-        there = {(data.users[int(u)], int(i)) for u, i in zip(*split.of(data.behaviors[0], 0, part), strict=True)}
-        assert found == there
+        matched = {(own.users[int(u)], int(i)) for u, i in zip(*parts.of(own.behaviors[0], 0, part), strict=True)}
+        expected = {(data.users[int(u)], int(i)) for u, i in zip(*split.of(data.behaviors[0], 0, part), strict=True)}
+        assert matched == expected
     for kind in ("uniform", "popular"):
         moved, drawn = parts.negatives["test"][kind][0], split.negatives["test"][kind][0]
         assert own.users.take(moved.users) == data.users.take(drawn.users)
@@ -56,22 +56,22 @@ def test_ids_that_sort_otherwise_as_text(base: ConditionalEmbeddings) -> None:
 
 def test_unknown_users_are_refused_with_counts(base: ConditionalEmbeddings) -> None:
     some = table([1, 2, 9001, 9002, 9001] * 8, list(range(40)))
-    said = r"2 of the 4 users of new, with 24 of its 40 interactions, are not known, the first: 9001, 9002; .*leave"
-    with pytest.raises(DataError, match=said):
+    message = r"2 of the 4 users of new, with 24 of its 40 interactions, are not known, the first: 9001, 9002; .*leave"
+    with pytest.raises(DataError, match=message):
         aligned(base, some, random_split(some, seed=0), behavior="new")
     none = table(["x", "y"] * 20, list(range(40)))
-    said = (
+    message = (
         r"none of the 2 users of new is known \(text ids, from 'x' to 'y'; known are 500 integer ids, from 1 to 500\)"
     )
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         aligned(base, none, random_split(none, seed=0), behavior="new")
 
 
 def test_the_ids_named_are_those_of_the_behavior(base: ConditionalEmbeddings) -> None:
     columns = {"user_id": [1, 2, 9001, 9005], "item_id": [1, 2, 3, 4], "behavior": ["old", "old", "new", "new"]}
     data = SocialDataset.from_frames(pa.table(columns), behaviors=("old", "new"), name="both")
-    said = r"none of the 2 users of new is known \(integer ids, from 9001 to 9005; known are 500 .*, from 1 to 500\)"
-    with pytest.raises(DataError, match=said):
+    message = r"none of the 2 users of new is known \(integer ids, from 9001 to 9005; known are 500 .*, from 1 to 500\)"
+    with pytest.raises(DataError, match=message):
         aligned(base, data, random_split(data, seed=0), behavior="new")
 
 

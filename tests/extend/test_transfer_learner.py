@@ -60,8 +60,8 @@ def test_every_user_hears_neighbors_under_the_new_mask(
     base = random_base(message, weighted=weighted, last_activation=last_activation)
     learner = made(base, whole)
     expected = naive_levels(base, masks_of(learner))
-    for found, level in zip(learner.levels(), expected, strict=True):
-        np.testing.assert_allclose(found.numpy(), level, rtol=1e-4, atol=1e-4)
+    for computed, level in zip(learner.levels(), expected, strict=True):
+        np.testing.assert_allclose(computed.numpy(), level, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
@@ -70,7 +70,8 @@ def test_the_loss_of_a_step(message: MessageKind, random_base: RandomBase, whole
     learner = made(base, whole, l2=0.1)
     batch = learner.prepare(0, 0)
     assert isinstance(batch, Batch)
-    trunk, masks = base.trunk, masks_of(learner)
+    trunk = base.trunk
+    masks = masks_of(learner)
     assert trunk is not None
     assert trunk.combine is not None
     vectors = trunk.levels[0][batch.users.numpy()].astype(float)
@@ -92,9 +93,9 @@ def test_the_loss_of_a_step(message: MessageKind, random_base: RandomBase, whole
         liked, others = items[triples.items[positive]], [items[triples.items[negative]] for negative in negatives]
         losses += [np.log1p(np.exp(users[user] @ (other - liked))) for other in others]
         squares.append(users[user] @ users[user] + liked @ liked + np.mean([other @ other for other in others]))
-    found = learner.loss(batch)
-    assert float(found.per_behavior) == pytest.approx(np.mean(losses), rel=1e-4)
-    assert found.total.item() == pytest.approx(np.mean(losses) + 0.1 * np.mean(squares), rel=1e-4)
+    loss = learner.loss(batch)
+    assert float(loss.per_behavior) == pytest.approx(np.mean(losses), rel=1e-4)
+    assert loss.total.item() == pytest.approx(np.mean(losses) + 0.1 * np.mean(squares), rel=1e-4)
 
 
 def test_gradients_reach_masks_and_scored_items_and_nothing_else(base: ConditionalEmbeddings, whole: Whole) -> None:
@@ -118,7 +119,8 @@ def test_the_gradient_of_a_mask_is_that_of_its_binary_value(random_base: RandomB
     torch.autograd.backward(learner.loss(batch).total)
     last = learner.learned_masks()["masks.2"]
     assert last.grad is not None
-    binary, step = (last.detach() >= 0).float(), 1e-2
+    binary = (last.detach() >= 0).float()
+    step = 1e-2
     for at in range(3):
         totals = []
         for sign in (1, -1):

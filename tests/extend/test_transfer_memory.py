@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tests.extend.later_behavior import NEW, Whole, files_of
+from tests.small_training import transfer_small
 
 from mcne import training
 from mcne.embeddings import ConditionalEmbeddings
@@ -24,25 +24,18 @@ class Noted(Reporter):
     """Remembers what was said of memory."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def say(self, line: str) -> None:
         if line.startswith("memory: "):
-            self.said.append(line)
+            self.lines.append(line)
 
 
 def bring(base: ConditionalEmbeddings, whole: Whole, path: Path, reporter: Reporter, **given: Any) -> training.Run:
-    added = training.Training(
-        TRANSFER,
-        *whole,
-        settings={"epochs": 1, **given},
-        seed=2,
-        device=torch.device("cpu"),
-        places={"split": "random-0"},
-        reporter=reporter,
-        reports_memory=True,
+    settings = {"epochs": 1, **given}
+    return transfer_small(
+        base, *whole, path, behavior=NEW, settings=settings, seed=2, reporter=reporter, reports_memory=True
     )
-    return transfer(base, added, path, behavior=NEW)
 
 
 def needed(
@@ -59,26 +52,27 @@ def test_every_training_tells_its_memory(
 ) -> None:
     noted = Noted()
     bring(base, whole, tmp_path / "run", noted, control=control)
-    assert len(noted.said) == trainings
-    assert "tables and their moments" in noted.said[0]
+    assert len(noted.lines) == trainings
+    assert "tables and their moments" in noted.lines[0]
 
 
 def test_the_vectors_of_users_and_the_new_items_are_counted(base: ConditionalEmbeddings, whole: Whole) -> None:
-    found, items = needed(base, whole, samples=(3, 2), widths=(8, 6, 5)), whole[0].behavior(NEW).n_items
-    assert (found.held, found.levels) == (4 * 500 * 8, 4 * 500 * (6 + 5))
-    assert found.tables == 3 * found.best == 3 * 4 * items * 5
+    estimated = needed(base, whole, samples=(3, 2), widths=(8, 6, 5))
+    items = whole[0].behavior(NEW).n_items
+    assert (estimated.held, estimated.levels) == (4 * 500 * 8, 4 * 500 * (6 + 5))
+    assert estimated.tables == 3 * estimated.best == 3 * 4 * items * 5
     at_once = needed(base, whole, samples=(), widths=(5,))
     assert (at_once.held, at_once.levels) == (4 * 500 * 5, 0)
-    assert at_once.step < found.step < needed(base, whole, samples=(9, 9), widths=(8, 6, 5)).step
-    assert found.step < needed(base, whole, samples=(3, 2), widths=(8, 6, 5), batch_size=500).step
+    assert at_once.step < estimated.step < needed(base, whole, samples=(9, 9), widths=(8, 6, 5)).step
+    assert estimated.step < needed(base, whole, samples=(3, 2), widths=(8, 6, 5), batch_size=500).step
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_made(
     base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resources, "available_memory", lambda: 3 << 20)
-    said = r"mcne-transfer needs about .* of memory and may use 3\.0 MiB .*set smaller batch_size or neighbor_samples,"
-    with pytest.raises(UsageError, match=said):
+    match = r"mcne-transfer needs about .* of memory and may use 3\.0 MiB .*set smaller batch_size or neighbor_samples,"
+    with pytest.raises(UsageError, match=match):
         bring(base, whole, tmp_path / "deep" / "run", Reporter())
     assert not (tmp_path / "deep").exists()
 
@@ -92,5 +86,5 @@ def test_the_same_bytes_with_tables_in_files(
     monkeypatch.setattr(tables, "LARGE", 1)
     noted = Noted()
     filed = bring(base, whole, tmp_path / "filed", noted)
-    assert "tables are in files" in noted.said[0]
+    assert "tables are in files" in noted.lines[0]
     assert files_of(filed.path / "embeddings") == files_of(plain.path / "embeddings")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.extend.later_behavior import NEW, RandomBase, Whole
+from tests.models.mcne_parts import hops_on_host
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.extend.learner import Transfer, TransferConfig
@@ -68,20 +68,21 @@ def test_a_step_on_the_gpu_is_a_plain_step(
     there.device_sampler.is_small = is_small  # small networks have rows for all users
     monkeypatch.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = made(base, whole, CPU, control)
-    assert (there.is_capturable, plain.is_capturable) == (True, False)
+    assert (on_gpu.is_capturable, plain.is_capturable) == (True, False)
     for step in range(1 if is_small else 2):  # interpreted, rows for all take long
         monkeypatch.setattr(backend, "is_gpu", lambda _: True)
-        turn = there.prepare(0, step)
+        turn = on_gpu.prepare(0, step)
         assert isinstance(turn, torch.Tensor)
-        batch, ours = on_host(there, turn), there.loss(turn)
-        there.update(ours)
+        batch = on_host(on_gpu, turn)
+        ours = on_gpu.loss(turn)
+        on_gpu.update(ours)
         monkeypatch.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
         wanted = plain.loss(batch)
         plain.update(wanted)
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-4, atol=1e-5)
     for name, value in plain.learned().items():
-        torch.testing.assert_close(there.learned()[name].cpu(), value, rtol=1e-3, atol=1e-3, msg=name)
-    assert there.vitals() == pytest.approx(plain.vitals())
+        torch.testing.assert_close(on_gpu.learned()[name].cpu(), value, rtol=1e-3, atol=1e-3, msg=name)
+    assert on_gpu.vitals() == pytest.approx(plain.vitals())
 
 
 def test_whole_vectors_are_drawn_on_the_host(

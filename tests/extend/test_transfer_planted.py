@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from tests.small_training import train_small
+from tests.small_training import train_small, transfer_small
 
 from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
@@ -16,20 +15,9 @@ from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import transfer, without
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
-from mcne.training import Training
-from mcne.training.run import TRANSFER
 
 NEW = "Food"  # it shares a planted factor with Travel
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Sums over several threads may differ in the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.slow
@@ -39,18 +27,19 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     # factor for a transfer to be above popularity. On other seeds random masks come close to learned ones.
     config = SyntheticConfig(users=1000, seed=0, levels=4, items_per_behavior=300, records_per_user=20)
     dataset, _ = generate(config)
-    split, at = random_split(dataset, seed=0), dataset.behavior_names.index(NEW)
+    split = random_split(dataset, seed=0)
+    at = dataset.behavior_names.index(NEW)
     before, before_split = without(dataset, split, behavior=NEW)
     settings = {**SETTINGS["mcne"], "epochs": 25}
     base = train_small("mcne", before, tmp_path / "base", split=before_split, settings=settings).embeddings
     one = dataset.only(at)
-    parts, found = split.only(at, one), {}
+    parts = split.only(at, one)
+    ndcg = {}
     for control in ("none", "random-masks"):
         settings = {"epochs": 40, "control": control}
-        added = Training(TRANSFER, dataset, split, settings=settings, device=CPU, places={"split": "random-0"})
-        run = transfer(base, added, tmp_path / control, behavior=NEW)
-        found[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
+        run = transfer_small(base, dataset, split, tmp_path / control, behavior=NEW, settings=settings)
+        ndcg[control] = evaluate(run.scorer(one, parts), one, parts).mean(NEW, "ndcg@5") or 0.0
     counted = Popularity(TrainingData.of(one, parts), PopularityConfig(), seed=0, device=CPU)
     popular = evaluate(counted.scorer(), one, parts).mean(NEW, "ndcg@5") or 0.0
-    assert found["none"] > 1.3 * popular
-    assert found["none"] > found["random-masks"]
+    assert ndcg["none"] > 1.3 * popular
+    assert ndcg["none"] > ndcg["random-masks"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from tests.extend.later_behavior import NEW, Whole, files_of
+from tests.small_training import transfer_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -26,25 +26,14 @@ from mcne.extend.transfer import ParameterCounts, settings_of, transfer
 from mcne.training.journal import METRICS, Position, Reporter
 from mcne.training.run import TRANSFER
 
-
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files outlive this process without being flushed to the disk, which takes most of the time here."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_flushing")
 
 
 def bring(
     base: ConditionalEmbeddings, whole: Whole, path: Path, *, behavior: str = NEW, resume: bool = False, **given: Any
 ) -> training.Run:
-    added = training.Training(
-        TRANSFER,
-        *whole,
-        settings={"epochs": 2, **given},
-        seed=2,
-        device=torch.device("cpu"),
-        places={"split": "random-0"},
-    )
-    return transfer(base, added, path, behavior=behavior, resume=resume)
+    settings = {"epochs": 2, **given}
+    return transfer_small(base, *whole, path, behavior=behavior, settings=settings, seed=2, resume=resume)
 
 
 def plain(rankings: list[Ranking]) -> list[list[tuple[Any, float]]]:
@@ -61,12 +50,13 @@ def test_what_was_there_stays_byte_for_byte(base_run: training.Run, whole: Whole
         f"behavior.2.{part}.npy"
         for part in ("item_vectors", "items", "mask", "seen.indptr", "seen.items", "user_vectors")
     ]
-    found, users = made.embeddings, [int(user) for user in base.users][::50]
+    extended = made.embeddings
+    users = [int(user) for user in base.users][::50]
     for name in base.behavior_names:
-        assert plain(found.recommend(users, name)) == plain(base.recommend(users, name))
-        assert plain(found.similar_users(users, name)) == plain(base.similar_users(users, name))
-    assert plain(found.similar_users(users)) == plain(base.similar_users(users))
-    assert [space.user_vectors is None for space in found.spaces] == [True, True, False]
+        assert plain(extended.recommend(users, name)) == plain(base.recommend(users, name))
+        assert plain(extended.similar_users(users, name)) == plain(base.similar_users(users, name))
+    assert plain(extended.similar_users(users)) == plain(base.similar_users(users))
+    assert [space.user_vectors is None for space in extended.spaces] == [True, True, False]
 
 
 def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
@@ -77,13 +67,14 @@ def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
     assert opened.fingerprint == made.fingerprint
     dataset, split = opened.data()
     assert dataset.behavior_names == [NEW]
-    found = evaluate(opened.scorer(dataset, split), dataset, split)
-    at, one = whole[0].behavior_names.index(NEW), whole[0].only(whole[0].behavior_names.index(NEW))
+    evaluation = evaluate(opened.scorer(dataset, split), dataset, split)
+    at = whole[0].behavior_names.index(NEW)
+    one = whole[0].only(at)
     scores = opened.embeddings.scores(2, np.arange(5))
     by_hand = opened.embeddings.user_vectors(NEW)[:5] @ opened.embeddings.space(NEW).item_vectors.T
     np.testing.assert_allclose(scores, by_hand, rtol=1e-5, atol=1e-7)
     again = evaluate(opened.scorer(one, whole[1].only(at, one)), one, whole[1].only(at, one))
-    assert found.summary() == again.summary()
+    assert evaluation.summary() == again.summary()
     assert opened.spec.method == "mcne-transfer"
     explained = opened.embeddings.explain(*list(base.users)[:2])
     assert [on.behavior for on in explained.behaviors] == [*base.behavior_names, NEW]
@@ -91,7 +82,8 @@ def test_the_new_run_answers_and_is_measured_on_the_new_behavior(
 
 def test_what_was_trained_is_counted(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     made = bring(base, whole, tmp_path / "run")
-    counted, items = ParameterCounts.of(made), whole[0].behavior(NEW).n_items * 5
+    counted = ParameterCounts.of(made)
+    items = whole[0].behavior(NEW).n_items * 5
     assert (counted.masks, counted.items) == (8 + 6 + 5, items)
     assert made.result["parameters"] == counted.masks + counted.items
     assert f"trained {items + 19:,} numbers: 19 of masks and {items:,} of new items" in str(counted)
@@ -100,10 +92,10 @@ def test_what_was_trained_is_counted(base: ConditionalEmbeddings, whole: Whole, 
 
 
 def test_the_masks_of_every_level_are_told(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
-    found = bring(base, whole, tmp_path / "run").embeddings
-    masks = found.provenance["added"][NEW]["masks"]
+    extended = bring(base, whole, tmp_path / "run").embeddings
+    masks = extended.provenance["added"][NEW]["masks"]
     assert [len(mask) for mask in masks] == [8, 6, 5]
-    assert [bit == "1" for bit in masks[-1]] == found.space(NEW).mask.tolist()
+    assert [bit == "1" for bit in masks[-1]] == extended.space(NEW).mask.tolist()
 
 
 def test_masks_only_learns_items_first(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
@@ -161,9 +153,9 @@ def test_resumed_equals_uninterrupted(
 
 
 def refused(
-    base: ConditionalEmbeddings, whole: Whole, path: Path, kind: type[Exception], said: str, **given: Any
+    base: ConditionalEmbeddings, whole: Whole, path: Path, kind: type[Exception], message: str, **given: Any
 ) -> None:
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         bring(base, whole, path, **given)
     assert not path.exists()
 
@@ -204,5 +196,5 @@ def test_nothing_is_ever_replaced(base: ConditionalEmbeddings, whole: Whole, tmp
     bring(base, whole, tmp_path / "run", resume=True)
     assert files_of(made.path / "embeddings") == before
     assert (tmp_path / "kept").read_text() == "mine"
-    said: Mapping[str, Any] = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert said["config"]["base"] == base.fingerprint
+    description: Mapping[str, Any] = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert description["config"]["base"] == base.fingerprint

@@ -70,10 +70,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_told(case: str, old: ConditionalEmbeddings) -> None:
-    given, said = WRONG[case]
+    given, message = WRONG[case]
     with pytest.raises(MCNEError) as error:
         embed_users(old, **given)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert error.value.exit_code in (2, 4)
 
 
@@ -86,10 +86,10 @@ WRONG_FACTS: dict[str, tuple[dict[str, list[Any]], str]] = {
 
 @pytest.mark.parametrize("case", WRONG_FACTS)
 def test_what_is_wrong_in_attributes_is_told(case: str) -> None:
-    columns, said = WRONG_FACTS[case]
+    columns, message = WRONG_FACTS[case]
     with pytest.raises(MCNEError) as error:
         embed_users(embeddings(MCNEPlus, dataset(attributes=True)), attributes=pa.table({"user_id": [5]} | columns))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_who_is_told_twice() -> None:

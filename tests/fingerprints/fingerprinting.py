@@ -126,11 +126,8 @@ def one_thread() -> Iterator[None]:
 
 def options(settings: Mapping[str, Any]) -> list[str]:
     """Settings as options of a command."""
-    return [f"--set={name}={_said(value)}" for name, value in settings.items()]
-
-
-def _said(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
+    return [f"--set={name}={text}" for name, text in texts.items()]
 
 
 # the machine
@@ -174,8 +171,8 @@ def of_array(values: NDArray[Any]) -> Print:
     """An array's fingerprint."""
     values = np.ascontiguousarray(values)
     form = f"{values.dtype} {'x'.join(map(str, values.shape))}"
-    found: Print = {"form": form, "exact": digest(form.encode() + values.tobytes())}
-    return found | ({"numbers": of_numbers(values)} if values.dtype.kind in "fiub" else {})
+    prints: Print = {"form": form, "exact": digest(form.encode() + values.tobytes())}
+    return prints | ({"numbers": of_numbers(values)} if values.dtype.kind in "fiub" else {})
 
 
 def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> Print:
@@ -184,32 +181,32 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> Print:
     Except for masks, which are learned, and of bytes, as are letters.
     """
     whole, small = hashlib.sha256(), hashlib.sha256()
-    found: Print = {}
+    prints: Print = {}
     for name in sorted(arrays):
         values = np.ascontiguousarray(arrays[name])
         about = f"{name} {values.dtype} {values.shape}".encode()
         if values.dtype.kind == "f":
-            found[name] = of_array(values)
+            prints[name] = of_array(values)
         elif values.dtype.itemsize == 1:
             whole.update(about)
             small.update(about + values.tobytes())
         else:
             whole.update(about + values.tobytes())
     both = {"form": whole.hexdigest()[:16], "exact": small.hexdigest()[:16]}
-    return found | {"whole numbers and words": both}
+    return prints | {"whole numbers and words": both}
 
 
 def of_json(value: Any, *, floats_exact: bool) -> Print:
     """A document's fingerprint; the exact part leaves numbers with a fraction out unless told otherwise."""
     kept = without_volatile(value)
     numbers = list(_numbers(kept))
-    said = _map(kept, lambda number: number if floats_exact or isinstance(number, int) else "#", lambda text: text)
+    exact = _map(kept, lambda number: number if floats_exact or isinstance(number, int) else "#", lambda text: text)
     form = _map(kept, lambda _number: "#", lambda text: DIGEST.sub("#", text))
-    found: Print = {"form": digest(_canonical(form)), "exact": digest(_canonical(said))}
+    prints: Print = {"form": digest(_canonical(form)), "exact": digest(_canonical(exact))}
     for kind, name in ((int, "counts"), (float, "numbers")):
         values = [number for number in numbers if isinstance(number, kind)]
-        found |= {name: of_numbers(np.array(values, dtype=np.float64))} if values else {}
-    return found
+        prints |= {name: of_numbers(np.array(values, dtype=np.float64))} if values else {}
+    return prints
 
 
 def of_text(text: str) -> Print:
@@ -222,8 +219,8 @@ def of_directory(path: Path, *, leave_out: Sequence[str] = ()) -> Print:
     """Every file in a directory by its name there, in which digests are counted through in place of being told."""
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.name not in leave_out)
     names = [str(file.relative_to(path)) for file in files]
-    found: Print = {"files": {"form": digest(_canonical(sorted(DIGEST.sub("#", name) for name in names)))}}
-    found["files"]["exact"] = digest(_canonical(names))
+    prints: Print = {"files": {"form": digest(_canonical(sorted(DIGEST.sub("#", name) for name in names)))}}
+    prints["files"]["exact"] = digest(_canonical(names))
     grouped: dict[Path, dict[str, NDArray[Any]]] = {}
     documents: dict[str, list[Any]] = {}
     for file, name in zip(files, names, strict=True):
@@ -238,14 +235,14 @@ def of_directory(path: Path, *, leave_out: Sequence[str] = ()) -> Print:
             lines = file.read_text().splitlines()
             documents.setdefault(DIGEST.sub("#", name), []).append([json.loads(line) for line in lines])
         elif file.suffix == ".parquet":
-            found |= {f"{name}: {column}": each for column, each in _of_table(pq.read_table(file)).items()}
+            prints |= {f"{name}: {column}": each for column, each in _of_table(pq.read_table(file)).items()}
         else:
-            found[name] = of_text(file.read_text(encoding="utf-8"))
+            prints[name] = of_text(file.read_text(encoding="utf-8"))
     for name, values in documents.items():
-        found[name] = of_json(values if len(values) > 1 else values[0], floats_exact=False)
+        prints[name] = of_json(values if len(values) > 1 else values[0], floats_exact=False)
     for directory, arrays in grouped.items():
-        found |= {f"{directory.relative_to(path)}/{name}": each for name, each in of_arrays(arrays).items()}
-    return {place: found[place] for place in sorted(found)}
+        prints |= {f"{directory.relative_to(path)}/{name}": each for name, each in of_arrays(arrays).items()}
+    return {place: prints[place] for place in sorted(prints)}
 
 
 def _of_table(table: pa.Table) -> Print:
@@ -256,9 +253,9 @@ def _of_table(table: pa.Table) -> Print:
         plain[name] = np.array([str(value) for value in values] if is_text else values)
     words = {name: values for name, values in plain.items() if values.dtype.kind not in "fiub"}
     whole = [values.reshape(-1) for values in plain.values() if values.dtype.kind in "iub"]
-    found = {"words": of_arrays(words)["whole numbers and words"], "form": {"form": " ".join(table.column_names)}}
-    found |= {"whole numbers": of_array(np.concatenate(whole).astype(np.int64))} if whole else {}
-    return found | {name: of_array(values) for name, values in plain.items() if values.dtype.kind == "f"}
+    prints = {"words": of_arrays(words)["whole numbers and words"], "form": {"form": " ".join(table.column_names)}}
+    prints |= {"whole numbers": of_array(np.concatenate(whole).astype(np.int64))} if whole else {}
+    return prints | {name: of_array(values) for name, values in plain.items() if values.dtype.kind == "f"}
 
 
 def without_volatile(value: Any) -> Any:
@@ -306,7 +303,7 @@ def _canonical(value: Any) -> bytes:
 
 
 def differences(
-    found: Print,
+    actual: Print,
     kept: Print,
     *,
     same_kind: bool,
@@ -318,31 +315,31 @@ def differences(
 
     On a machine of another kind bounds are ``loose``: of arrays, and of documents, of which whole numbers may be any.
     """
-    said = []
-    for name in sorted({*found, *kept}):
+    messages = []
+    for name in sorted({*actual, *kept}):
         place = f"{at}{name}"
-        if name not in kept or name not in found:
-            said.append(f"{place}: {'new' if name in found else 'gone'}")
+        if name not in kept or name not in actual:
+            messages.append(f"{place}: {'new' if name in actual else 'gone'}")
         elif isinstance(kept[name], dict):
             below = f"{place} > "
-            said += differences(found[name], kept[name], same_kind=same_kind, near=near, loose=loose, at=below)
+            messages += differences(actual[name], kept[name], same_kind=same_kind, near=near, loose=loose, at=below)
         elif name in ("numbers", "counts"):
             bound = near
             if loose is not None and not same_kind:
                 bound = loose[0] if kept["form"].startswith("float") else loose[1] if name == "numbers" else math.inf
-            said += [f"{place}: {found[name]}, kept {kept[name]}"] * (not is_near(found[name], kept[name], bound))
-        elif (name != "exact" or same_kind) and found[name] != kept[name]:
-            said.append(f"{place}: {found[name]}, kept {kept[name]}")
-    return said
+            messages += [f"{place}: {actual[name]}, kept {kept[name]}"] * (not is_near(actual[name], kept[name], bound))
+        elif (name != "exact" or same_kind) and actual[name] != kept[name]:
+            messages.append(f"{place}: {actual[name]}, kept {kept[name]}")
+    return messages
 
 
-def is_near(found: Sequence[float], kept: Sequence[float], near: float) -> bool:
+def is_near(actual: Sequence[float], kept: Sequence[float], near: float) -> bool:
     """Whether there are as many and sums are near, as seen from the length of the vector: those of both signs cancel
     out."""
-    if found[0] != kept[0] or math.isinf(near):
-        return found[0] == kept[0]
+    if actual[0] != kept[0] or math.isinf(near):
+        return actual[0] == kept[0]
     length, floor = math.sqrt(kept[2]), ABSOLUTE if near >= RELATIVE else 0.0
-    pairs = zip(found[1:], kept[1:], (length, 2 * kept[2], length), strict=True)
+    pairs = zip(actual[1:], kept[1:], (length, 2 * kept[2], length), strict=True)
     return all(abs(one - other) <= near * scale + floor for one, other, scale in pairs)
 
 

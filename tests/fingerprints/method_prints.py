@@ -41,8 +41,8 @@ def cases() -> dict[str, tuple[str, Mapping[str, Any], bool]]:
         from tests.contract.cases import CASES
     finally:
         sys.path.remove(contract)
-    found = {name: (case.method, case.settings, False) for name, case in CASES.items()}
-    return found | {f"{name}, separate": (*found[name][:2], True) for name in SEPARATELY}
+    by_name = {name: (case.method, case.settings, False) for name, case in CASES.items()}
+    return by_name | {f"{name}, separate": (*by_name[name][:2], True) for name in SEPARATELY}
 
 
 def loose(case: str) -> Loose:
@@ -75,20 +75,20 @@ def print_of(case: str, network: Path, run: Path, *, seed: int = SEED) -> Print:
     trained = ["--data", network, "--out", run, "--device", "cpu", "--seed", seed]
     chosen = options({**settings, **({} if method in CLOSED else {"epochs": EPOCHS})})
     mcne("train", method, *trained, *chosen, *(["--separate"] if is_separate else []))
-    found: Print = {}
+    prints: Print = {}
     for kind in ("embeddings", "learned"):
         if (run / kind).is_dir():
             arrays = {file.stem: np.load(file, allow_pickle=False) for file in (run / kind).glob("*.npy")}
-            found |= {f"{kind}/{name}": each for name, each in of_arrays(arrays).items()}
+            prints |= {f"{kind}/{name}": each for name, each in of_arrays(arrays).items()}
     about = {str(file.relative_to(run)): json.loads(file.read_text()) for file in sorted(run.rglob("*.json"))}
-    found["about"] = of_json(about, floats_exact=True)
+    prints["about"] = of_json(about, floats_exact=True)
     lines = {str(file.relative_to(run)): file.read_text().splitlines() for file in sorted(run.rglob("metrics.jsonl"))}
-    found["metrics"] = of_json({n: [json.loads(one) for one in each] for n, each in lines.items()}, floats_exact=True)
+    prints["metrics"] = of_json({n: [json.loads(one) for one in each] for n, each in lines.items()}, floats_exact=True)
     measured = {each: _asked("evaluate", run, "--protocol", each) for each in ("sampled", "full", "popular")}
-    found["evaluation"] = of_json(measured, floats_exact=True)
+    prints["evaluation"] = of_json(measured, floats_exact=True)
     if (run / "embeddings").is_dir():
-        found["answers"] = of_json(answers(run, "Books"), floats_exact=True)
-    return found
+        prints["answers"] = of_json(answers(run, "Books"), floats_exact=True)
+    return prints
 
 
 def answers(run: Path, behavior: str, *, user: int = 1, other: int = 2) -> dict[str, Any]:
@@ -99,13 +99,13 @@ def answers(run: Path, behavior: str, *, user: int = 1, other: int = 2) -> dict[
         "similar in all": ("similar", run, "--user", user, "-k", 5),
         "explain": ("explain", run, "--user", user, "--other", other),
     }
-    found = {}
+    printed = {}
     for name, args in asked.items():
         try:
-            found[name] = _asked(*args)
+            printed[name] = _asked(*args)
         except CommandError as error:
-            found[name] = str(error).replace(str(run), "RUN")
-    return found
+            printed[name] = str(error).replace(str(run), "RUN")
+    return printed
 
 
 def _asked(*args: object) -> Any:

@@ -14,7 +14,8 @@ from tests.fingerprints.fingerprinting import HERE, Print, mcne, of_directory, o
 from tests.fingerprints.method_prints import answers
 from tests.fingerprints.study_prints import BEHAVIORS, write_tables
 
-FOLDER, KEPT = HERE / "written_by_0_1", "written_by_0_1.json"
+FOLDER = HERE / "written_by_0_1"
+KEPT = "written_by_0_1.json"
 WRITTEN_IN = Path("/tmp/written_by_0_1")
 """Where they were made: runs keep the whole path of their dataset."""
 
@@ -95,26 +96,26 @@ def copied(place: Path) -> Path:
 def read_back(place: Path, out: Path) -> Print:
     """What the command line reads in a copy of the files; it writes to ``out``, and to none of them."""
     out.mkdir()
-    found: Print = {}
+    prints: Print = {}
     for name in ("earlier", "later"):
-        found[f"describe {name}"] = _json("data", "describe", place / name, "--json")
+        prints[f"describe {name}"] = _json("data", "describe", place / name, "--json")
         mcne("data", "export", place / name, "--out", out / name, "--format", "csv")
-        found[f"export {name}"] = of_directory(out / name)
+        prints[f"export {name}"] = of_directory(out / name)
     for name in ("run", "without-vectors", "transferred"):
         for protocol in ("sampled", "full", "popular"):
-            found[f"evaluate {name}, {protocol}"] = _json("evaluate", place / name, "--protocol", protocol, "--json")
+            prints[f"evaluate {name}, {protocol}"] = _json("evaluate", place / name, "--protocol", protocol, "--json")
     for name in ("run", "transferred", "embeddings"):
-        found[f"ask {name}"] = of_json(answers(place / name, BEHAVIORS[0]), floats_exact=False)
+        prints[f"ask {name}"] = of_json(answers(place / name, BEHAVIORS[0]), floats_exact=False)
         for file_format in ("npz", "word2vec", "parquet"):
             mcne("export", place / name, "--out", out / f"{name}-{file_format}", "--format", file_format)
-            found[f"export {name}, {file_format}"] = of_directory(out / f"{name}-{file_format}")
+            prints[f"export {name}, {file_format}"] = of_directory(out / f"{name}-{file_format}")
     asked = ("--user", 90, "--behavior", BEHAVIORS[0], "--json")
-    found["recommend to a new user"] = _json("recommend", place / "embeddings", *asked)
+    prints["recommend to a new user"] = _json("recommend", place / "embeddings", *asked)
     drawn = {"sweep": ("sweep", place / "sweep"), "map": ("map", place / "map.json")}
     drawn |= {"attention": ("attention", place / "attention.json"), "curves": ("curves", place / "run")}
     for name, args in drawn.items():
-        found[f"plot {name}"] = _json("plot", *args, "--out", out / f"{name}.png", "--json")
-    return found
+        prints[f"plot {name}"] = _json("plot", *args, "--out", out / f"{name}.png", "--json")
+    return prints
 
 
 def _json(*args: object) -> Print:

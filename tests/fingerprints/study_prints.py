@@ -112,18 +112,18 @@ def make_ground(path: Path) -> Path:
 
 def datasets(ground: Path, out: Path) -> Print:
     """Datasets made of tables, splits, and what is told of them; exported again."""
-    found = {
+    prints = {
         "all": of_directory(ground / "all", leave_out=[]),
         "base": of_directory(ground / "base", leave_out=[TIMES]),
     }
-    found["described"] = _json(mcne("data", "describe", ground / "all", "--json"))
+    prints["described"] = _json(mcne("data", "describe", ground / "all", "--json"))
     for file_format in ("parquet", "csv", "recbole"):
         mcne("data", "export", ground / "all", "--out", out / file_format, "--format", file_format)
-        found[file_format] = of_directory(out / file_format)
+        prints[file_format] = of_directory(out / file_format)
     given = ("--interactions", out / "csv" / "interactions.csv", "--links", out / "csv" / "links.csv")
     mcne("data", "prepare", "files", *given, "--out", out / "again", "--min-links", 5, "--drop-isolated")
     mcne("data", "split", out / "again", "--ratios", "60,20,20", "--seed", 4, "--name", "mine")
-    return found | {"again": of_directory(out / "again")}
+    return prints | {"again": of_directory(out / "again")}
 
 
 def comparison(ground: Path, out: Path) -> Print:
@@ -132,33 +132,33 @@ def comparison(ground: Path, out: Path) -> Print:
     (out / "plan.toml").write_text(COMPARISON)
     given = ("--data", ground / "all", "--device", "cpu")
     mcne("compare", out / "plan.toml", *given, "--out", out / "study")
-    found = {"study": of_directory(out / "study")}
+    prints = {"study": of_directory(out / "study")}
     drawn = ("--rows", "mcne-a,mcne", "--out", out / "ablation.svg")
-    found["ablation"] = _json(mcne("plot", "ablation", out / "study", *drawn, "--json"))
+    prints["ablation"] = _json(mcne("plot", "ablation", out / "study", *drawn, "--json"))
     mcne("report", out / "study", "--data", ground / "all", "--out", out / "report.html", "--no-map")
-    return found | {"report": _page(out / "report.html", out, ground)}
+    return prints | {"report": _page(out / "report.html", out, ground)}
 
 
 def sweep(ground: Path, out: Path) -> Print:
     """A sweep of two settings, and its figure."""
     values = ("--set", "final_width=4,6", "--set", "l2=0.001,0.1")
     asked = (*options(MCNE), *values, "--repetitions", 2, "--device", "cpu", "--json")
-    found = {"printed": _json(mcne("sweep", "mcne", "--data", ground / "all", "--out", out / "study", *asked))}
-    found["study"] = of_directory(out / "study")
-    found["drawn"] = _json(mcne("plot", "sweep", out / "study", "--out", out / "sweep.svg", "--json"))
-    return found
+    prints = {"printed": _json(mcne("sweep", "mcne", "--data", ground / "all", "--out", out / "study", *asked))}
+    prints["study"] = of_directory(out / "study")
+    prints["drawn"] = _json(mcne("plot", "sweep", out / "study", "--out", out / "sweep.svg", "--json"))
+    return prints
 
 
 def transfer(ground: Path, out: Path) -> Print:
     """A behavior brought to a trained network, with and without a control."""
-    found: Print = {}
+    prints: Print = {}
     for control in ("none", "masks-only", "random-masks", "open-masks", "whole-vector"):
         run = out / control
         given = ("--data", ground / "all", "--behavior", "play", "--out", run, "--device", "cpu", "--seed", SEED)
         mcne("transfer", ground / "base", *given, *options({"epochs": 2}), "--control", control)
-        found[control] = of_directory(run, leave_out=[TIMES])
-        found[control]["evaluation"] = _json(mcne("evaluate", run, "--json"))
-    return found
+        prints[control] = of_directory(run, leave_out=[TIMES])
+        prints[control]["evaluation"] = _json(mcne("evaluate", run, "--json"))
+    return prints
 
 
 def transfer_study(ground: Path, out: Path) -> Print:
@@ -175,28 +175,29 @@ def structure(ground: Path, out: Path) -> Print:
     asked = ("--methods", "mcne,bpr,line", "--repetitions", 2, "--device", "cpu", "--set", "epochs=2")
     settings = (*(f"--set=mcne.{each.removeprefix('--set=')}" for each in options(MCNE)), "--set", "width=4")
     printed = mcne("structure", "--data", ground / "earlier", "--out", out / "study", *asked, *settings, "--json")
-    found = {"printed": _json(printed), "study": of_directory(out / "study", leave_out=[TIMES])}
-    found["drawn"] = _json(mcne("plot", "structure", out / "study", "--out", out / "structure.svg", "--json"))
-    return found
+    prints = {"printed": _json(printed), "study": of_directory(out / "study", leave_out=[TIMES])}
+    prints["drawn"] = _json(mcne("plot", "structure", out / "study", "--out", out / "structure.svg", "--json"))
+    return prints
 
 
 def new_users(ground: Path, out: Path) -> Print:
     """Users held out of training, and users brought into a trained network."""
     asked = ("--seeds", 2, "--in-training", "--device", "cpu", "--method", "mcne-plus", *options(MCNE), "--json")
-    found = {"printed": _json(mcne("compare-new-users", "--data", ground / "earlier", "--out", out / "study", *asked))}
-    found["study"] = of_directory(out / "study", leave_out=[TIMES])
+    prints = {"printed": _json(mcne("compare-new-users", "--data", ground / "earlier", "--out", out / "study", *asked))}
+    prints["study"] = of_directory(out / "study", leave_out=[TIMES])
     (out / "links.csv").write_text("source_id,target_id\n900,3\n900,4\n901,17\n")
     (out / "history.csv").write_text("user_id,item_id,behavior\n900,read-1,read\n902,watch-5,watch\n902,read-6,read\n")
     given = ("--links", out / "links.csv", "--history", out / "history.csv", "--out", out / "more")
     mcne("embed-users", ground / "base", *given)
-    found["more"] = of_directory(out / "more")
+    prints["more"] = of_directory(out / "more")
     asked = ("--user", 900, "--behavior", "read", "-k", 5, "--json")
-    return found | {"recommended": _json(mcne("recommend", out / "more", *asked))}
+    return prints | {"recommended": _json(mcne("recommend", out / "more", *asked))}
 
 
 def figures(ground: Path, out: Path) -> Print:
     """The numbers of figures of a run, its page, and vectors for other programs."""
-    run, found = ground / "base", {}
+    run = ground / "base"
+    prints = {}
     out.mkdir()
     asked = {
         "masks": ("masks", run),
@@ -207,15 +208,15 @@ def figures(ground: Path, out: Path) -> Print:
         "attention of a user": ("attention", run, "--user", 1),
     }
     for name, args in asked.items():
-        found[name] = _json(mcne("plot", *args, "--out", out / f"{name.replace(' ', '-')}.svg", "--json"))
+        prints[name] = _json(mcne("plot", *args, "--out", out / f"{name.replace(' ', '-')}.svg", "--json"))
     for kept in sorted(out.glob("*.json")):
-        found[kept.name] = of_json(json.loads(kept.read_text()), floats_exact=False)
+        prints[kept.name] = of_json(json.loads(kept.read_text()), floats_exact=False)
     mcne("report", run, "--out", out / "report.html", "--map", out / "map.json")
-    found["report"] = _page(out / "report.html", out, ground)
+    prints["report"] = _page(out / "report.html", out, ground)
     for file_format in ("npz", "word2vec", "parquet"):
         mcne("export", run, "--out", out / file_format, "--format", file_format)
-        found[file_format] = of_directory(out / file_format)
-    return found
+        prints[file_format] = of_directory(out / file_format)
+    return prints
 
 
 STUDIES: dict[str, Study] = {

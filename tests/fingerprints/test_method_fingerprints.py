@@ -23,8 +23,8 @@ SAME_KIND = RECORDED["machine"] == machine_kind()
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("networks")
-    found = make_network(path)
-    assert differences(found, RECORDED["network"], same_kind=SAME_KIND, loose=None) == []
+    prints = make_network(path)
+    assert differences(prints, RECORDED["network"], same_kind=SAME_KIND, loose=None) == []
     return path / "data"
 
 
@@ -40,12 +40,12 @@ def test_every_method_is_covered() -> None:
 @pytest.mark.parametrize("case", [case for case in cases() if case in RECORDED])
 def test_a_method_gives_what_it_gave(case: str, network: Path, tmp_path: Path) -> None:
     with one_thread():
-        found = print_of(case, network, tmp_path / "run")
-    assert differences(found, RECORDED[case], same_kind=SAME_KIND, loose=loose(case)) == []
+        prints = print_of(case, network, tmp_path / "run")
+    assert differences(prints, RECORDED[case], same_kind=SAME_KIND, loose=loose(case)) == []
 
 
 def test_another_seed_is_noticed(network: Path, tmp_path: Path) -> None:
     with one_thread():
-        found = print_of("bpr", network, tmp_path / "run", seed=8)
-    said = differences(found, RECORDED["bpr"], same_kind=False)
-    assert any(line.startswith("embeddings/vectors > numbers") for line in said), said
+        prints = print_of("bpr", network, tmp_path / "run", seed=8)
+    messages = differences(prints, RECORDED["bpr"], same_kind=False)
+    assert any(line.startswith("embeddings/vectors > numbers") for line in messages), messages

@@ -43,16 +43,16 @@ def contents(path: Path) -> dict[str, bytes]:
 def test_everything_is_read_as_before(place: Path, tmp_path: Path) -> None:
     before = contents(place)
     with one_thread():
-        found = read_back(place, tmp_path / "out")
-    assert differences(found, RECORDED, same_kind=SAME_KIND, near=NEAR, loose=None) == []
+        prints = read_back(place, tmp_path / "out")
+    assert differences(prints, RECORDED, same_kind=SAME_KIND, near=NEAR, loose=None) == []
     assert contents(place) == before
 
 
 def trained(run: Path) -> Print:
     arrays = {file.stem: np.load(file, allow_pickle=False) for file in (run / "embeddings").glob("*.npy")}
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    said = {"metrics": lines, "result": json.loads((run / "result.json").read_text())}
-    return of_arrays(arrays) | {"said": of_json(said, floats_exact=True)}
+    documents = {"metrics": lines, "result": json.loads((run / "result.json").read_text())}
+    return of_arrays(arrays) | {"documents": of_json(documents, floats_exact=True)}
 
 
 def test_an_interrupted_run_goes_on(place: Path) -> None:
@@ -60,11 +60,11 @@ def test_an_interrupted_run_goes_on(place: Path) -> None:
     with one_thread():
         told = resume(place)
     assert "resumed after step" in told
-    found, whole = place / "interrupted", FOLDER / "run"
-    assert differences(trained(found), trained(whole), same_kind=SAME_KIND) == []
+    resumed, whole = place / "interrupted", FOLDER / "run"
+    assert differences(trained(resumed), trained(whole), same_kind=SAME_KIND) == []
     if SAME_KIND:
         for name in ("metrics.jsonl", "result.json", *(f"embeddings/{n}" for n in contents(whole / "embeddings"))):
-            assert (found / name).read_bytes() == (whole / name).read_bytes(), name
+            assert (resumed / name).read_bytes() == (whole / name).read_bytes(), name
 
 
 def test_a_finished_run_stays_finished(place: Path) -> None:
@@ -83,7 +83,8 @@ def results(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["finished", "unfinished"])
 def test_a_comparison_goes_on(name: str, place: Path) -> None:
-    whole, before = FOLDER / "finished", cells(place / name)
+    whole = FOLDER / "finished"
+    before = cells(place / name)
     assert (before == cells(whole)) == (name == "finished")
     kept = {cell: (place / name / "cells" / cell / "cell.json").read_bytes() for cell in before}
     with one_thread():
@@ -95,7 +96,7 @@ def test_a_comparison_goes_on(name: str, place: Path) -> None:
         (results(place / name), results(whole)),
         *((json.loads((each / "table.json").read_text()) for each in (place / name, whole)),),
     ):
-        said = (of_json(each, floats_exact=False) for each in (ours, theirs))
-        assert differences(*said, same_kind=SAME_KIND, near=NEAR) == []
+        prints = (of_json(each, floats_exact=False) for each in (ours, theirs))
+        assert differences(*prints, same_kind=SAME_KIND, near=NEAR) == []
     if SAME_KIND:
         assert (place / name / "table.md").read_text() == (whole / "table.md").read_text()

@@ -39,6 +39,6 @@ def test_every_study_is_recorded() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_gives_what_it_gave(name: str, ground: Path, tmp_path: Path) -> None:
     with one_thread():
-        found = STUDIES[name](ground, tmp_path / "out")
+        prints = STUDIES[name](ground, tmp_path / "out")
     near = ON_THE_SAME_KIND if SAME_KIND else RELATIVE
-    assert differences(found, RECORDED[name], same_kind=SAME_KIND, near=near) == []
+    assert differences(prints, RECORDED[name], same_kind=SAME_KIND, near=near) == []

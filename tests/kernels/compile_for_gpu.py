@@ -84,7 +84,8 @@ def compile_for_gpu(kernel: Any, sizes: dict[str, Any]) -> None:
     signature = {each: "constexpr" if each in sizes else type_of(name, each) for each in arguments}
     constant: dict[tuple[int, ...], Any] = {(at,): sizes[each] for at, each in enumerate(arguments) if each in sizes}
     if "sizes" in signature:  # of the tables that move as a whole, the first of which has a single number
-        signature["sizes"], constant[(arguments.index("sizes"), 0)] = ("constexpr", "i32"), 1
+        signature["sizes"] = ("constexpr", "i32")
+        constant[(arguments.index("sizes"), 0)] = 1
     triton.compile(ASTSource(kernel, signature, constexprs=constant), target=GPUTarget("cuda", 90, 32))
 
 

@@ -24,11 +24,8 @@ from mcne.sampling.neighbors import Hop, Neighborhood
 
 
 @pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
+def two_threads(restored_threads: None) -> None:
     torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -88,12 +85,12 @@ def test_a_fork_has_threads_of_its_own() -> None:
 
 
 @pytest.fixture
-def nothing_said(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def nothing_warned(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(backend, "_warned", set())
     return monkeypatch
 
 
-@pytest.mark.usefixtures("nothing_said")
+@pytest.mark.usefixtures("nothing_warned")
 def test_threads_that_find_out_together_warn_once() -> None:
     with pytest.warns(UserWarning, match="slow, says") as caught, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: warn_once("disk", f"slow, says {number}"), range(100)))
@@ -106,9 +103,9 @@ def hop(samples: int) -> Hop:
     return Hop(np.zeros(1, np.int64), np.zeros((1, samples), np.int64), np.ones(1, np.bool_))
 
 
-def test_more_samples_than_kernels_hold_are_said_once(nothing_said: pytest.MonkeyPatch) -> None:
+def test_more_samples_than_kernels_hold_are_said_once(nothing_warned: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton", reason="Triton is made for Linux alone")
-    nothing_said.setattr(backend, "is_gpu", lambda _: True)
+    nothing_warned.setattr(backend, "is_gpu", lambda _: True)
     around = Neighborhood(np.zeros(1, np.int64), (hop(64), hop(65), hop(200)))
     with pytest.warns(UserWarning, match="do not hold 65 sampled neighbors in rows of 256 numbers") as caught:
         hops = hops_of(around, torch.device("cpu"), widest=256)
@@ -178,5 +175,5 @@ def test_triton_tells_of_what_it_compiles(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITH_TRITON], env=environment, capture_output=True, text=True, check=True
     )
-    compiled, found, taken = map(float, done.stdout.split())
-    assert 0 < compiled == found < taken
+    compiled, reported, taken = map(float, done.stdout.split())
+    assert 0 < compiled == reported < taken

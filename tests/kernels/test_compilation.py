@@ -128,10 +128,10 @@ def test_nothing_that_compiles_is_imported_for_the_clock() -> None:
 
 
 def total(values: np.ndarray) -> float:
-    found = 0.0
+    subtotal = 0.0
     for value in values:
-        found += value
-    return found
+        subtotal += value
+    return subtotal
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,13 +70,6 @@ def plainly_aggregate_all(
     return messages
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def layer_inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -> Inputs:
     """Vectors, masks and weights of a layer, and a hop; a user may be a receiver twice."""
     senders, receivers, width, _, _, depth = shape
@@ -102,7 +95,8 @@ def plain_layer(
     vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
 ) -> Tensor:
     """By the equations: conditional vectors of every user are formed."""
-    own, (first, second) = vectors[hop.receiver], project.chunk(2, dim=1)
+    own = vectors[hop.receiver]
+    first, second = project.chunk(2, dim=1)
     near, here = (vectors[:, None] * masks) @ first.T, (own[:, None] * masks) @ second.T
     messages = plain(vectors, near, here, score, masks, sender=hop.sender, has_neighbors=hop.has_neighbors)
     return torch.cat([messages, own], dim=1) @ combine.T
@@ -151,7 +145,8 @@ def hops(draw: st.DrawFn) -> Inputs:
 @given(hops(), st.sampled_from([(torch.float64, 1e-12), (torch.float32, 3e-5)]))
 @settings(deadline=None, max_examples=60)
 def test_compiled_is_plain_in_any_shape(given_hop: Inputs, precision: tuple[torch.dtype, float]) -> None:
-    (tensors, at), (dtype, tolerance) = given_hop, precision
+    tensors, at = given_hop
+    dtype, tolerance = precision
     assert_plain([tensor.to(dtype) for tensor in tensors], at, tolerance)
 
 
@@ -219,14 +214,15 @@ def test_no_receivers_at_all() -> None:
     assert not any(gradient.any() for gradient in gradients)
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"], (900, 800, 16, 3, 3, 4)])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
-    given, found = layer_inputs(shape, torch.float32), []
+    given = layer_inputs(shape, torch.float32)
+    outputs = []
     for count in (1, 2, 3, 7):
         torch.set_num_threads(count)
-        found.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])
-    assert found[0] == found[1] == found[2] == found[3]
+        outputs.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])
+    assert outputs[0] == outputs[1] == outputs[2] == outputs[3]
 
 
 def test_operations_of_pytorch_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +247,7 @@ def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
 def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
-    dtype: torch.dtype, tolerance: float, threads: None, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, tolerance: float, restored_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = torch.Generator().manual_seed(0)
     (vectors, near, here, score, masks), _ = inputs((50, 20, 7, 3, 2, 5), dtype, binary=False)
@@ -262,7 +258,7 @@ def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
     vectors, near, here, score, masks = (each.detach() for each in (vectors, near, here, score, masks))
     links = (first, sender, share)
     assert not degree.all()
-    found = []
+    messages = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
         found.append(torch.zeros(20, 7, dtype=dtype))

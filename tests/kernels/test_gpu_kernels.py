@@ -72,7 +72,8 @@ class SendAndReceive(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        edges, (weights, sums) = ctx.edges, ctx.kept
+        edges = ctx.edges
+        weights, sums = ctx.kept
         of_near, of_here = torch.empty_like(edges.near), torch.empty_like(edges.here)
         of_logits, of_score = edges.by_receiver(gradient, weights, of_here)
         of_own = torch.zeros_like(edges.vectors)  # every sender is a receiver, whose own vector is used nowhere
@@ -108,7 +109,8 @@ def test_send_and_receive(shape: tuple[int, ...], binary: bool) -> None:
 @pytest.mark.parametrize("sizes", [(12, 3, 7, 5, 3, 4), (30, 20, 16, 8, 1, 1), (5, 4, 130, 33, 2, 6)])
 def test_a_whole_layer(sizes: tuple[int, ...], is_of_all: bool) -> None:
     m, n_s, d_in, d_out, n_b, n_t = sizes
-    n, stream = m if is_of_all else m // 2, Stream(sum(sizes), "layer")
+    n = m if is_of_all else m // 2
+    stream = Stream(sum(sizes), "layer")
     layer = MessageLayer(d_in, d_out, attention_width=n_t, message="neighbor", stream=stream)
     random = torch.Generator().manual_seed(sum(sizes))
     parameters = [not_none(each) for each in (layer.project, layer.score, layer.combine)]
@@ -182,8 +184,8 @@ def test_the_mean_of_neighbors(shape: tuple[int, ...]) -> None:
         means: Tensor = Mean.apply(each, *where.values())  # type: ignore[no-untyped-call] # as PyTorch declares it
         return means
 
-    found = with_gradients(mean, ([moved], {}))
-    for ours, wanted in zip(found, exact, strict=True):
+    gradients = with_gradients(mean, ([moved], {}))
+    for ours, wanted in zip(gradients, exact, strict=True):
         close(ours, wanted, 1e-5)
 
 
@@ -213,10 +215,10 @@ def test_the_weights_under_every_mask(shape: tuple[int, int, int]) -> None:
     wanted = masked_halves(*exact)
     torch.autograd.backward(wanted, [each.double() for each in gradients])
     ours = [each.to(GPU).requires_grad_() for each in given]
-    found = MaskedHalves.apply(*ours)  # type: ignore[no-untyped-call] # as PyTorch declares it
-    torch.autograd.backward(found, [each.to(GPU) for each in gradients])
+    halves = MaskedHalves.apply(*ours)  # type: ignore[no-untyped-call] # as PyTorch declares it
+    torch.autograd.backward(halves, [each.to(GPU) for each in gradients])
     own_gradients, plain_gradients = ([not_none(each.grad) for each in leaves] for leaves in (ours, exact))
-    for own, plain_one in zip((*found, *own_gradients), (*wanted, *plain_gradients), strict=True):
+    for own, plain_one in zip((*halves, *own_gradients), (*wanted, *plain_gradients), strict=True):
         close(own, plain_one, 1e-5)
 
 
@@ -236,7 +238,8 @@ def test_messages_of_all_neighbors(
 ) -> None:
     monkeypatch.setattr(edge_kernels, "LINK_NUMBERS_AT_ONCE", at_once)
     n_d, n_b, n_t = sizes
-    random, (n, m, n_links) = torch.Generator().manual_seed(sum(degrees)), (len(degrees), 9, sum(degrees))
+    random = torch.Generator().manual_seed(sum(degrees))
+    n, m, n_links = len(degrees), 9, sum(degrees)
     shapes = ((m, n_d), (m, n_b, n_t), (n, n_b, n_t), (n_t,), (n_b, n_d))
     tensors = [torch.randn(shape, generator=random) for shape in shapes]
     first = torch.tensor([0, *np.cumsum(degrees)])
@@ -246,14 +249,14 @@ def test_messages_of_all_neighbors(
         patch.setattr(backend, "ON_CPU", "torch")
         exact = plainly_aggregate_all(*(each.double() for each in tensors), first, sender, share.double())
         exact += before.double()
-    found = []
+    results = []
     for _ in range(2):
         messages = before.to(GPU, copy=True)
         edge_kernels.aggregate_all([each.to(GPU) for each in (*tensors, first, sender, share)], messages)
-        found.append(messages.cpu())
-    close(found[0], exact, 1e-5)
-    assert torch.equal(*found)
-    assert torch.equal(found[0][np.array(degrees) == 0], before[np.array(degrees) == 0])
+        results.append(messages.cpu())
+    close(results[0], exact, 1e-5)
+    assert torch.equal(*results)
+    assert torch.equal(results[0][np.array(degrees) == 0], before[np.array(degrees) == 0])
 
 
 def test_what_does_not_fit_is_told() -> None:
@@ -276,11 +279,11 @@ def test_distinct_keys_and_their_places(keys: list[int]) -> None:
 
 
 def _check_distinct(keys: list[int], none: int) -> None:
-    found = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
+    result = distinct(torch.tensor(keys, device=GPU), most=none, none=none)
     wanted = sorted({key for key in keys if key < none})
-    assert found.keys.tolist() == wanted + [NOBODY] * (none - len(wanted))
-    assert found.rows.tolist() == [wanted.index(key) if key < none else 0 for key in keys]
-    order, start, stop = (each.tolist() for each in (found.groups.order, found.groups.start, found.groups.stop))
+    assert result.keys.tolist() == wanted + [NOBODY] * (none - len(wanted))
+    assert result.rows.tolist() == [wanted.index(key) if key < none else 0 for key in keys]
+    order, start, stop = (each.tolist() for each in (result.groups.order, result.groups.start, result.groups.stop))
     for row in range(none):
         places = [at for at, key in enumerate(keys) if row < len(wanted) and key == wanted[row]]
         assert order[start[row] : stop[row]] == places
@@ -289,14 +292,15 @@ def _check_distinct(keys: list[int], none: int) -> None:
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.lists(st.integers(0, 9), min_size=1, max_size=20))
 @settings(deadline=None, max_examples=30)
 def test_two_kinds_of_keys_at_once(first: list[int], second: list[int]) -> None:
-    keys, none = torch.tensor([*first, *second], device=GPU), (5, 9)
+    keys = torch.tensor([*first, *second], device=GPU)
+    none = (5, 9)
     both = distinct_few(keys, (len(first), len(second)), most=none, none=none)
-    for found, own, least in zip(both, (first, second), none, strict=True):
+    for together, own, least in zip(both, (first, second), none, strict=True):
         alone = distinct(torch.tensor(own, device=GPU), most=least, none=least)
-        assert found.keys.tolist() == alone.keys.tolist()
-        assert found.rows.tolist() == alone.rows.tolist()
+        assert together.keys.tolist() == alone.keys.tolist()
+        assert together.rows.tolist() == alone.rows.tolist()
         for part in ("order", "start", "stop"):
-            assert getattr(found.groups, part).tolist() == getattr(alone.groups, part).tolist()
+            assert getattr(together.groups, part).tolist() == getattr(alone.groups, part).tolist()
 
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=3))
@@ -353,14 +357,14 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
     ours, wanted = rank_all(*moved, triples), exact(*double)
     for own, other in zip(ours, wanted, strict=True):
         close(own.detach(), other.detach(), 1e-5)
-    found, theirs = (
+    gradients, theirs = (
         torch.autograd.grad(
             (ranking * into.to(ranking.device)).sum() + decay * into_decay.to(decay.device),
             [table for table in tables if table is not None],
         )
         for (ranking, decay), tables in ((ours, moved), (wanted, double))
     )
-    for own, other in zip(found, theirs, strict=True):
+    for own, other in zip(gradients, theirs, strict=True):
         close(own, other, 1e-5)
 
 
@@ -405,7 +409,8 @@ def test_rows_move_as_on_the_cpu_and_nobody_stays(width: int) -> None:
 
 def test_a_bounded_value_that_is_no_number_stays_none() -> None:
     table, gradient = torch.tensor([0.99, -0.99, 0.5, 0.5]), torch.tensor([-1.0, 1.0, float("nan"), 0.0])
-    moved, moments = table.to(GPU), [torch.zeros(4, device=GPU) for _ in range(2)]
+    moved = table.to(GPU)
+    moments = [torch.zeros(4, device=GPU) for _ in range(2)]
     turned = torch.zeros(1, row_kernels.pieces_of(4), dtype=torch.int64, device=GPU)
     row_kernels.adam_all(
         [(moved, *moments, gradient.to(GPU), torch.tensor(1.0, device=GPU))],
@@ -426,7 +431,8 @@ def chi_square(counts: np.ndarray, shares: np.ndarray) -> float:
 
 def test_negatives_are_uniform_over_what_a_user_has_not_touched() -> None:
     user, item = np.array([0, 0, 0, 1, 2, 2, 2, 2]), np.array([1, 4, 5, 0, 0, 1, 2, 3])
-    sizes, first = (7, 4), 4  # user 2 has touched all of the second catalog; its pairs are the last four
+    sizes = (7, 4)
+    first = 4  # user 2 has touched all of the second catalog; its pairs are the last four
     unseen = [
         Unseen(user[:4], item[:4], n_users=3, n_items=sizes[0]),
         Unseen(user[4:], item[4:], n_users=3, n_items=sizes[1]),

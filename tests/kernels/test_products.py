@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from mcne.kernels.products import add_product, gated, product, products, sum_rows, weighed
+
+pytestmark = pytest.mark.usefixtures("restored_threads")
 
 COUNTS = (1, 2, 3, 5, 12, 32)
 SHAPES = {  # rows, terms of each sum, columns
@@ -22,25 +24,18 @@ SHAPES = {  # rows, terms of each sum, columns
 }
 
 
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)), dtype=dtype)
 
 
 def assert_same_on_any_threads(compute: Callable[[], Tensor], wanted: Tensor) -> None:
-    found = []
+    results = []
     for count in COUNTS:
         torch.set_num_threads(count)
-        found.append(compute())
+        results.append(compute())
         assert torch.get_num_threads() == count
-    torch.testing.assert_close(found[0].double(), wanted, rtol=0, atol=3e-5 * wanted.abs().max().item())
-    assert [torch.equal(each, found[0]) for each in found] == [True] * len(COUNTS)
+    torch.testing.assert_close(results[0].double(), wanted, rtol=0, atol=3e-5 * wanted.abs().max().item())
+    assert [torch.equal(each, results[0]) for each in results] == [True] * len(COUNTS)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

@@ -32,12 +32,10 @@ def test_compiled_is_plain(dtype: torch.dtype, tolerance: float, width: int, mon
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.usefixtures("restored_threads")
 def test_the_number_of_threads_changes_no_byte() -> None:
-    before, found = torch.get_num_threads(), []
-    try:
-        for count in (1, 2, 5):
-            torch.set_num_threads(count)
-            found.append([each.numpy().tobytes() for each in moved(torch.float32, 17)])
-    finally:
-        torch.set_num_threads(before)
-    assert found[0] == found[1] == found[2]
+    outputs = []
+    for count in (1, 2, 5):
+        torch.set_num_threads(count)
+        outputs.append([each.numpy().tobytes() for each in moved(torch.float32, 17)])
+    assert outputs[0] == outputs[1] == outputs[2]

@@ -55,8 +55,8 @@ def test_compiled_is_plain(
     tables, rows = inputs(*shape, dtype, bias=bias)
     users, items, *of_items = (table.detach().double().requires_grad_() for table in leaves(tables))
     exact = (users, items, of_items[0] if bias else None)
-    found, wanted = with_gradients(rank, tables, rows), with_gradients(plain, exact, rows)
-    for ours, theirs in zip(found, wanted, strict=True):
+    compiled, wanted = with_gradients(rank, tables, rows), with_gradients(plain, exact, rows)
+    for ours, theirs in zip(compiled, wanted, strict=True):
         assert ours.dtype == dtype
         bound = tolerance * max(1.0, theirs.abs().max().item())
         torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=bound)
@@ -69,12 +69,12 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
 
 def test_a_gradient_can_be_asked_for_twice() -> None:
     tables, rows = inputs(7, 9, 20, 3, 5, torch.float64)
-    found = []
+    gradients = []
     for function in (rank, plain):
         ranking, decay = function(*tables, **rows)
         total = 2 * ranking + 3 * decay
-        found.append([torch.autograd.grad(total, leaves(tables), retain_graph=True) for _ in range(2)])
-    for first, second, wanted in zip(*found[0], found[1][0], strict=True):
+        gradients.append([torch.autograd.grad(total, leaves(tables), retain_graph=True) for _ in range(2)])
+    for first, second, wanted in zip(*gradients[0], gradients[1][0], strict=True):
         torch.testing.assert_close(first, wanted, rtol=1e-9, atol=1e-12)
         assert torch.equal(first, second)
 
@@ -99,8 +99,8 @@ def test_any_number_of_equal_scores_loses_ln_2(negatives: int) -> None:
 def test_the_order_of_triples_changes_nothing() -> None:
     tables, rows = inputs(7, 9, 200, 3, 5, torch.float64)
     order = torch.randperm(200, generator=torch.Generator().manual_seed(0))
-    found = with_gradients(rank, tables, {name: each[order] for name, each in rows.items()})
-    for ours, theirs in zip(found, with_gradients(rank, tables, rows), strict=True):
+    reordered = with_gradients(rank, tables, {name: each[order] for name, each in rows.items()})
+    for ours, theirs in zip(reordered, with_gradients(rank, tables, rows), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
 
 
@@ -113,8 +113,8 @@ def test_a_score_that_is_no_number_is_told() -> None:
 
 def test_extreme_scores_stay_finite() -> None:
     for scale in (1e4, 1e-4):
-        for found in with_gradients(rank, *inputs(7, 9, 20, 3, 5, torch.float32, scale=scale)):
-            assert torch.isfinite(found).all()
+        for values in with_gradients(rank, *inputs(7, 9, 20, 3, 5, torch.float32, scale=scale)):
+            assert torch.isfinite(values).all()
 
 
 def test_no_triples_give_nothing() -> None:
@@ -123,21 +123,14 @@ def test_no_triples_give_nothing() -> None:
     assert not any(gradient.any() for gradient in gradients)
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("restored_threads")
 def test_the_number_of_threads_changes_no_byte() -> None:
-    found = []
+    outputs = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
         made = with_gradients(rank, *inputs(40, 60, 500, 5, 64, torch.float32))
-        found.append([np.asarray(each).tobytes() for each in made])
-    assert found[0] == found[1] == found[2]
+        outputs.append([np.asarray(each).tobytes() for each in made])
+    assert outputs[0] == outputs[1] == outputs[2]
 
 
 def test_where_nothing_is_compiled_it_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from tests.small_training import train_small
 from tests.values import not_none
 
 from mcne.cli.demo import SETTINGS
-from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split, random_split
+from mcne.data.split import random_split
 from mcne.data.synthetic import Planted, SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.evaluation.protocol import evaluate
-from mcne.training import Training
 
 NEAREST = 10
-
-
-def trained(
-    method: str, dataset: SocialDataset, split: Split, path: Path, *, given: Mapping[str, Any], seed: int
-) -> ConditionalEmbeddings:
-    run = Training(
-        method,
-        dataset,
-        split,
-        settings=given,
-        seed=seed,
-        device=torch.device("cpu"),
-        places={"dataset": "", "split": ""},
-    ).run(path / method)
-    return run.embeddings
 
 
 def purity(embeddings: ConditionalEmbeddings, planted: Planted, *, k: int, masked: bool) -> float:
@@ -42,21 +23,12 @@ def purity(embeddings: ConditionalEmbeddings, planted: Planted, *, k: int, maske
     name = embeddings.behavior_names[k]
     users = list(range(1, embeddings.n_users + 1, 7))
     tastes = planted.tastes(k)
-    found = embeddings.similar_users(users, name if masked else None, k=NEAREST, cosine=True)
+    rankings = embeddings.similar_users(users, name if masked else None, k=NEAREST, cosine=True)
     same = [
         tastes[[int(other) - 1 for other in ranking.ids]] == tastes[user - 1]
-        for user, ranking in zip(users, found, strict=True)
+        for user, ranking in zip(users, rankings, strict=True)
     ]
     return float(np.mean(same))
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Sums over several threads may differ in the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.slow
@@ -68,7 +40,8 @@ def test_mcne_learns_what_is_planted(seed: int, tmp_path: Path) -> None:
     ndcg = {}
     learned = {}
     for method, given in SETTINGS.items():
-        learned[method] = trained(method, dataset, split, tmp_path, given=given, seed=seed)
+        run = train_small(method, dataset, tmp_path / method, split=split, settings=given, seed=seed)
+        learned[method] = run.embeddings
         ndcg[method] = not_none(evaluate(learned[method], dataset, split).overall("ndcg@5"))
     assert ndcg["mcne"] >= 1.3 * ndcg["popularity"]
     assert ndcg["mcne"] > ndcg["bpr"]

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 from scipy import stats
 from torch import Tensor
 
 from mcne.data.graph import Graph, undirected
 from mcne.models.contract import Learner, TrainingData
 
-N_USERS, ALONE = 60, 3
+N_USERS = 60
+ALONE = 3
 """The last three users have no friends."""
 
 
@@ -43,6 +46,21 @@ def train(method: Learner, epochs: int) -> None:
 
 def content(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     return {name: tensor.detach().numpy().tobytes() for name, tensor in tensors.items()}
+
+
+def after_training(method: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a method has learned in three epochs, and what it remembers beside it."""
+    train(method, 3)
+    return content(method.learned()), content(method.memory())
+
+
+def assert_finds_circles(method: Learner, users: Tensor, *, epochs: int, auc: float) -> None:
+    """In so many epochs, and not before, in its table of users; those who have no friends stay as they were."""
+    before = users.clone()
+    assert circle_auc(before) == pytest.approx(0.5, abs=0.05)
+    train(method, epochs)
+    assert circle_auc(users) > auc
+    assert torch.equal(users[N_USERS - ALONE :], before[N_USERS - ALONE :])
 
 
 def circle_auc(vectors: Tensor) -> float:

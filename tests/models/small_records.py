@@ -30,6 +30,14 @@ def training_data(n_users: int, n_items: tuple[int, ...] = (5, 4, 3), *, share: 
     return TrainingData(graph, tuple(f"behavior {k}" for k in range(len(n_items))), n_items, tuple(pairs))
 
 
+def six_users(*links: tuple[int, int]) -> TrainingData:
+    """Six users, three and two items; users 4 and 5 have no records, and one item of each behavior is cold."""
+    source, target = np.array(links, np.int32).T
+    books = np.array([0, 0, 1, 2, 3], np.int32), np.array([0, 1, 1, 0, 1], np.int32)
+    music = np.array([0, 2, 3], np.int32), np.array([1, 1, 1], np.int32)
+    return TrainingData(undirected(6, source, target)[0], ("Books", "Music"), (3, 2), (books, music))
+
+
 def of_rows(rows: list[list[int]], n_items: int) -> TrainingData:
     """One behavior: the items of each user, and no links."""
     user = np.repeat(np.arange(len(rows)), [len(row) for row in rows]).astype(np.int32)

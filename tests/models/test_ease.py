@@ -36,14 +36,15 @@ def test_either_form_is_brute_force(form: str, n_users: int, l2: float, populari
     data = training_data(n_users)
     x = dense(data)
     expected = x @ weights(x, l2) + popularity * np.log(1 + x.sum(axis=0))
-    found = all_scores(made(form, data, EASEConfig(l2, popularity)), data)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert popularity or found.std() > 1e-5
+    scores = all_scores(made(form, data, EASEConfig(l2, popularity)), data)
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-6)
+    assert popularity or scores.std() > 1e-5
 
 
 @pytest.mark.parametrize(("n_users", "form"), [(8, "dual"), (30, "primal"), (12, "primal")])
 def test_the_method_takes_the_smaller_system(n_users: int, form: str) -> None:
-    data, config = training_data(n_users), EASEConfig(3.0, 0.2)
+    data = training_data(n_users)
+    config = EASEConfig(3.0, 0.2)
     method = EASE(data, config, seed=0, device=CPU)
     assert all_scores(method.scorer(), data).tobytes() == all_scores(made(form, data, config), data).tobytes()
     assert max(value.numel() for value in method.learned().values()) <= max(12 * 8, 12 * 12)
@@ -53,20 +54,21 @@ def test_the_method_takes_the_smaller_system(n_users: int, form: str) -> None:
 def test_each_item_is_regressed_on_all_others(form: str) -> None:
     """``diag(B) = 0`` means that: column i is the ridge regression of item i on the rest."""
     data = training_data(30)
-    x, l2 = dense(data), 3.0
-    found = all_scores(made(form, data, EASEConfig(l2, 0.0)), data)
+    x = dense(data)
+    l2 = 3.0
+    scores = all_scores(made(form, data, EASEConfig(l2, 0.0)), data)
     for i in range(12):
         rest = np.delete(x, i, axis=1)
         expected = rest @ np.linalg.solve(rest.T @ rest + l2 * np.eye(11), rest.T @ x[:, i])
-        np.testing.assert_allclose(found[:, i], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(scores[:, i], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_by_hand() -> None:
     """Two items, two common users of three: B₀₁ = 2 / (3 + λ), B₁₀ = 2 / (2 + λ), ordinary ridge regression."""
     data = of_rows([[0, 1], [0, 1], [1]], 2)
     for form in FORMS:
-        found = made(form, data, EASEConfig(4.0, 0.0)).scores(0, np.arange(3))
-        np.testing.assert_allclose(found, [[2 / 7, 2 / 6], [2 / 7, 2 / 6], [2 / 7, 0]], rtol=1e-6)
+        scores = made(form, data, EASEConfig(4.0, 0.0)).scores(0, np.arange(3))
+        np.testing.assert_allclose(scores, [[2 / 7, 2 / 6], [2 / 7, 2 / 6], [2 / 7, 0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -61,10 +61,10 @@ def test_the_loss_of_walks_pair_by_pair() -> None:
             if other != start:
                 far = sum(functional.softplus(users[start] @ users[n]) for n in noise.tolist())
                 losses.append(functional.softplus(-users[start] @ users[other]) + far)
-    expected, found = torch.stack(losses).mean(), walk_loss(users, walks, noise)
+    expected, computed = torch.stack(losses).mean(), walk_loss(users, walks, noise)
     assert len(losses) == 7
-    assert found.item() == pytest.approx(expected.item())
-    torch.testing.assert_close(*(torch.autograd.grad(loss, users)[0] for loss in (found, expected)))
+    assert computed.item() == pytest.approx(expected.item())
+    torch.testing.assert_close(*(torch.autograd.grad(loss, users)[0] for loss in (computed, expected)))
 
 
 @pytest.mark.parametrize(("walks", "noise"), [((0, 5), 0), ((0, 5), 3), ((4, 1), 3), ((2, 3), 2)])

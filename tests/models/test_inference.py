@@ -64,8 +64,8 @@ def test_pieces_change_nothing(
     monkeypatch.setattr(inference, "NUMBERS_AT_ONCE", 1)
     pieces = levels(graph, attention=attention, kind=kind, weighted=weighted)
     assert [level.shape for level in pieces] == [(USERS, 8), (USERS, 6), (USERS, 5)]
-    for whole, found in zip(plain, pieces, strict=True):
-        torch.testing.assert_close(found, whole, rtol=1e-5, atol=1e-5)  # products of few rows round differently
+    for whole, piecewise in zip(plain, pieces, strict=True):
+        torch.testing.assert_close(piecewise, whole, rtol=1e-5, atol=1e-5)  # products of few rows round differently
     assert plain[-1].abs().max() > 0.1
 
 

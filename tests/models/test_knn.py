@@ -17,6 +17,21 @@ from mcne.models.knn import ItemKNN, ItemKNNConfig, UserKNN, UserKNNConfig
 CPU = torch.device("cpu")
 
 
+def nearest(
+    rows: NDArray[np.float64], weight: NDArray[np.float64], neighbors: int | None, *, shrinkage: float = 0.0
+) -> list[dict[int, float]]:
+    """For each row the nearest others, and their cosines under the weights of columns; row by row."""
+    near = []
+    for i, own in enumerate(rows * weight):
+        cosines = {}
+        for j, other in enumerate(rows * weight):
+            if j != i and own @ other > 0:
+                cosines[j] = own @ other / (np.linalg.norm(own) * np.linalg.norm(other) + shrinkage)
+        ordered = sorted(cosines.items(), key=lambda each: (-np.float32(each[1]), each[0]))
+        near.append(dict(ordered[:neighbors]))
+    return near
+
+
 def user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.float32]:
     return all_scores(UserKNN(data, config, seed=0, device=CPU).scorer(), data)
 
@@ -27,21 +42,15 @@ def naive_user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.f
     n_users = len(x)
     popularity = x.sum(axis=0)
     weight = np.log(1 + n_users / np.maximum(popularity, 1)) if config.idf else np.ones(x.shape[1])
-    found = np.zeros_like(x)
-    for u in range(n_users):
-        cosines = {}
-        for v in range(n_users):
-            a, b = x[u] * weight, x[v] * weight
-            if v != u and a @ b > 0:
-                cosines[v] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
-        nearest = sorted(cosines, key=lambda v: (-np.float32(cosines[v]), v))[: config.neighbors]
-        for v in nearest:
-            found[u] += cosines[v] * x[v]
+    scores = np.zeros_like(x)
+    for u, neighbors in enumerate(nearest(x, weight, config.neighbors)):
+        for v, cosine in neighbors.items():
+            scores[u] += cosine * x[v]
         for friend in data.graph.neighbors(u):
             if friend != u:
-                found[u] += config.trust_weight * x[friend]
-        found[u] += config.popularity_weight * np.log(1 + popularity)
-    return found
+                scores[u] += config.trust_weight * x[friend]
+        scores[u] += config.popularity_weight * np.log(1 + popularity)
+    return scores
 
 
 @pytest.mark.parametrize("neighbors", [None, 1, 3, 100])
@@ -100,17 +109,12 @@ def naive_item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.f
     n_users, n_items = x.shape
     each = np.maximum(x.sum(axis=1), 1)
     weight = np.log(1 + n_items / each) / np.log(1 + n_items) if config.idf else np.ones(n_users)
-    found = np.zeros_like(x)
-    for i in range(n_items):
-        similar = {}
-        for j in range(n_items):
-            a, b = x[:, i] * weight, x[:, j] * weight
-            if j != i and a @ b > 0:
-                similar[j] = a @ b / (np.linalg.norm(a) * np.linalg.norm(b) + config.shrinkage)
-        for j in sorted(similar, key=lambda j: (-np.float32(similar[j]), j))[: config.neighbors]:
-            found[:, i] += x[:, j] * similar[j]
-        found[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
-    return found
+    scores = np.zeros_like(x)
+    for i, neighbors in enumerate(nearest(x.T, weight, config.neighbors, shrinkage=config.shrinkage)):
+        for j, cosine in neighbors.items():
+            scores[:, i] += x[:, j] * cosine
+        scores[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
+    return scores
 
 
 @pytest.mark.parametrize("neighbors", [None, 1, 3, 100])
@@ -142,8 +146,8 @@ def test_a_cosine_of_items_by_hand() -> None:
 def test_neighbors_are_those_of_the_scored_item() -> None:
     """Item 2's only user also has item 0, whose nearest is item 1: item 2 still hears of item 0."""
     data = of_rows([[0, 1], [0, 1], [0, 1], [0, 2], [0]], 3)
-    found = item_scores(data, ItemKNNConfig(neighbors=1, idf=False, shrinkage=0, popularity_weight=0))
-    assert found[4].tolist() == pytest.approx([0, 3 / sqrt(15), 1 / sqrt(5)])
+    scores = item_scores(data, ItemKNNConfig(neighbors=1, idf=False, shrinkage=0, popularity_weight=0))
+    assert scores[4].tolist() == pytest.approx([0, 3 / sqrt(15), 1 / sqrt(5)])
 
 
 def test_behaviors_inform_each_other_about_items() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,21 +18,13 @@ from mcne.models.libfm import LibFM, LibFMConfig
 CONFIG = LibFMConfig(width=4, negatives=2, batch_size=5, learning_rate=0.05, l2=0.03)
 
 
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def make(config: LibFMConfig = CONFIG) -> LibFM:
     method = LibFM(toy(), config, seed=0, device=CPU)
     naive.enlarge(method.tables.tables)
     return method
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_a_score_by_hand() -> None:
     """User 0 with friends 1 and 2, x = ½ each, and one item.
 
@@ -57,7 +48,7 @@ def test_a_score_by_hand() -> None:
     assert scores.tolist() == [5.0, 0.0]  # without what is the same for all items: 14.5 − 9.5
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_loss_and_its_gradient_are_those_of_every_two_features() -> None:
     method = make()
     for step in range(method.n_steps):
@@ -127,7 +118,7 @@ def test_a_step_reads_and_writes_the_rows_of_its_batch_alone() -> None:
         assert torch.isnan(table[apart]).all()
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_scores_are_those_of_every_two_features_up_to_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the size of the pieces in which users are summed up."""
     method = make()

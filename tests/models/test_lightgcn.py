@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pytest
 import torch
+from tests.models.small_records import six_users
 from torch import Tensor
 
 from mcne.data.graph import Graph, undirected
@@ -21,24 +21,12 @@ CPU = torch.device("cpu")
 CONFIG = LightGCNConfig(width=4, layers=3, negatives=2, batch_size=5, l2=0.03, learning_rate=0.05)
 
 
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def training_data() -> TrainingData:
     """Six users, three and two items. User 5 is alone, user 4 has friends only; one item of each behavior is cold.
 
     Users 0 and 1 trust each other, 1 and 4, 3 and 4; user 2 trusts itself.
     """
-    source, target = np.array([0, 1, 1, 4, 2], np.int32), np.array([1, 0, 4, 3, 2], np.int32)
-    graph = undirected(6, source, target)[0]
-    books = np.array([0, 0, 1, 2, 3], np.int32), np.array([0, 1, 1, 0, 1], np.int32)
-    music = np.array([0, 2, 3], np.int32), np.array([1, 1, 1], np.int32)
-    return TrainingData(graph, ("Books", "Music"), (3, 2), (books, music))
+    return six_users((0, 1), (1, 0), (1, 4), (4, 3), (2, 2))
 
 
 def make(kind: type[LightGCN] = LightGCN, config: LightGCNConfig = CONFIG, *, seed: int = 0) -> LightGCN:
@@ -83,7 +71,7 @@ def test_the_graph_holds_the_training_pairs_and_with_trust_the_links_between_use
 # --- smoothing ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_smoothing_by_hand() -> None:
     """A path 0 – 1 – 2 and a lone node 3: degrees 1, 2, 1, 0."""
     graph = undirected(4, np.array([0, 1]), np.array([1, 2]))[0]
@@ -98,7 +86,7 @@ def test_smoothing_by_hand() -> None:
     torch.testing.assert_close(two[:, 0], torch.tensor(expected), rtol=1e-14, atol=0)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_smoothing_and_its_gradient_are_those_of_naive_loops() -> None:
     random = torch.Generator().manual_seed(0)
     for trust in (False, True):
@@ -125,7 +113,7 @@ def test_a_graph_without_links_leaves_the_vectors_as_they_are_up_to_their_share(
 # --- the loss ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("kind", [LightGCN, LightGCNTrust])
 def test_the_loss_and_its_gradient_are_those_of_naive_loops(kind: type[LightGCN], bias: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 import torch
-from tests.models.communities import ALONE, N_USERS, circle_auc, content, train, training_data
+from tests.models.communities import N_USERS, after_training, assert_finds_circles, train, training_data
 from tests.values import not_none
 from torch.nn import functional
 
@@ -35,10 +35,7 @@ def with_ranking(config: LINEConfig, *, network_weight: float, beta: float) -> L
 def test_without_a_share_for_ranking_it_is_the_plain_method(order: Order) -> None:
     config = replace(CONFIG, order=order)
     plain, shared = make(config), make(with_ranking(config, network_weight=1.0, beta=0.0))
-    for method in (plain, shared):
-        train(method, 3)
-    assert content(plain.learned()) == content(shared.learned())
-    assert content(plain.memory()) == content(shared.memory())
+    assert after_training(plain) == after_training(shared)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -47,10 +44,8 @@ def test_without_the_network_it_is_bpr(order: Order, bias: bool) -> None:
     config = replace(CONFIG, order=order, bias=bias)
     shared = make(with_ranking(config, network_weight=0.0, beta=1.0))
     bpr = BPR(training_data(), BPRConfig(**{name: getattr(config, name) for name in SHARED}), seed=5, device=CPU)
-    for method in (shared, bpr):
-        train(method, 3)
-    assert content(bpr.learned()).items() <= content(shared.learned()).items()
-    assert content(bpr.memory()).items() <= content(shared.memory()).items()
+    for own, of_bpr in zip(after_training(shared), after_training(bpr), strict=True):
+        assert of_bpr.items() <= own.items()
     assert set(shared.learned()) - set(bpr.learned()) == ({"contexts"} if order == 2 else set())
 
 
@@ -89,9 +84,4 @@ def test_a_step_is_the_loss_of_its_links_and_of_ranking(order: Order) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_circles_of_friends_are_found_and_who_has_none_stays_as_it_was(order: Order, weighted: bool) -> None:
     method = make(replace(CONFIG, order=order, weighted_neighbors=weighted), weighted=weighted)
-    before = method.tables.tables["users"].clone()
-    assert circle_auc(before) == pytest.approx(0.5, abs=0.05)
-    train(method, 15)
-    after = method.tables.tables["users"]
-    assert circle_auc(after) > 0.9
-    assert torch.equal(after[N_USERS - ALONE :], before[N_USERS - ALONE :])
+    assert_finds_circles(method, method.tables.tables["users"], epochs=15, auc=0.9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import log
 from typing import Any, Literal
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.equations import naive
+from tests.models.mcne_parts import enlarge
 from tests.values import instances_of, not_none
 from torch import Tensor
 
@@ -36,14 +36,6 @@ L2Form = Literal["scored", "parameters"]
 VARIANTS = {"mcne": MCNE, "mcne-a": MCNEA, "mcne-f": MCNEF}
 
 
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def dataset(n_users: int = 14) -> SocialDataset:
     """Three behaviors of unequal size; the last three users have no links, the last one no interactions either."""
     random = np.random.default_rng(0)
@@ -62,12 +54,7 @@ def make(kind: type[MCNE] = MCNE, config: MCNEConfig = CONFIG, *, seed: int = 0)
     """A method whose weights and vectors are large enough for every part to matter."""
     data = dataset()
     method = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=seed, device=CPU)
-    with torch.no_grad():
-        for layer in method.network.message_layers():
-            for weight in layer.parameters():
-                weight.mul_(80)
-    for table in method.tables.tables.values():
-        table.mul_(80)
+    enlarge(method, 80)
     return method
 
 
@@ -129,7 +116,7 @@ def table_gradients(method: MCNE, batch: Batch) -> dict[str, Tensor]:
     return gradients
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("form", ["scored", "parameters"])
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -154,7 +141,7 @@ def test_the_loss_is_that_of_the_naive_model(variant: str, message: MessageKind,
         assert mine.abs().max() > 0
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
     method = make()
     for step in range(method.n_steps):
@@ -180,7 +167,7 @@ def test_a_batch_is_of_the_training_pairs_and_their_neighbors() -> None:
                 assert negatives == [p, p] if u in everything else not {(u, n) for n in negatives} & trained
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_loss_by_hand() -> None:
     """One layer, one user without neighbors, two behaviors.
 
@@ -218,7 +205,7 @@ def test_the_loss_by_hand() -> None:
         assert loss.total.item() == pytest.approx(log(9 / 2) / 2 + 0.5 * penalty, rel=1e-13)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("form", ["scored", "parameters"])
 def test_asking_for_a_loss_twice_gives_it_twice(form: L2Form) -> None:
     method = make(config=replace(CONFIG, l2_form=form))
@@ -226,7 +213,7 @@ def test_asking_for_a_loss_twice_gives_it_twice(form: L2Form) -> None:
     assert first.total.item() == second.total.item()
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_last_row_of_the_last_masks_is_not_in_the_loss() -> None:
     method = make()
     batch = method.prepare(0, 0)
@@ -245,10 +232,11 @@ def test_the_last_row_of_the_last_masks_is_not_in_the_loss() -> None:
     assert method.loss(batch).total.item() != before
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_a_behavior_without_training_pairs_leaves_the_others_alone() -> None:
     """It counts as a behavior of no loss: Eq. 8 divides by all."""
-    data, none = TrainingData.of(dataset(), random_split(dataset(), seed=0)), np.zeros(0, np.int32)
+    data = TrainingData.of(dataset(), random_split(dataset(), seed=0))
+    none = np.zeros(0, np.int32)
     alone = replace(data, names=data.names[:1], n_items=data.n_items[:1], pairs=data.pairs[:1])
     beside = replace(data, names=data.names[:2], n_items=data.n_items[:2], pairs=(data.pairs[0], (none, none)))
     losses = []
@@ -286,7 +274,7 @@ def test_a_step_reads_and_writes_the_rows_of_its_batch_alone() -> None:
     assert all(torch.isfinite(parameter).all() for parameter in method.network.parameters())
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_an_update_is_a_step_of_adam_on_everything() -> None:
     """All rows take part under ``parameters``, so one plain Adam over all of it must agree, clamp included."""
     method = make(config=replace(CONFIG, l2_form="parameters"))
@@ -356,7 +344,8 @@ def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message
     model = naive.model_of(method.network)
     tables = method.tables.tables
     levels = model.levels(list(tables["users"]), [naive.everyone(neighbors)] * 2)
-    embeddings, scorer = artifact(method), method.scorer()
+    embeddings = artifact(method)
+    scorer = method.scorer()
     users, items = np.array([13, 0, 5, 0]), np.array([[0, 2], [1, 1], [2, 0], [1, 2]])
     for c, name in enumerate(method.data.names):
         conditional = torch.stack([naive.conditional(u, model.masks[-1][c]) for u in levels[-1]]).detach()
@@ -376,7 +365,8 @@ def test_the_artifact_the_scorer_and_the_naive_model_agree(variant: str, message
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_trunk_weighs_links_like_the_naive_model(variant: str, message: MessageKind) -> None:
     method = make(VARIANTS[variant], replace(CONFIG, message=message))
-    trunk, model = artifact(method).trunk, naive.model_of(method.network)
+    trunk = artifact(method).trunk
+    model = naive.model_of(method.network)
     receiver, sender = method.data.graph.sources(), method.data.graph.indices
     assert len(sender) > 20
     for layer, vectors in enumerate(method.levels()[:2]):
@@ -430,7 +420,7 @@ def test_starting_values_depend_on_the_seed_alone() -> None:
 # --- link weights ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_inference_weighs_links_as_sampling_does() -> None:
     """What all neighbors say, by their weights, is what very many draws in proportion to the weights say."""
     source, target = np.array([0, 0, 0], np.int32), np.array([1, 2, 3], np.int32)

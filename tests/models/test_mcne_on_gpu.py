@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.models.mcne_parts import enlarge, hops_on_host
 from tests.models.test_mcne import CONFIG, VARIANTS, dataset, triples_of
 from tests.values import not_none
 
@@ -40,12 +41,7 @@ def make(kind: type[MCNE], device: torch.device, **changed: Any) -> MCNE:
     big = dataset(30)
     config = replace(CONFIG, **changed)
     method = kind(TrainingData.of(big, random_split(big, seed=0)), config, seed=0, device=device)
-    with torch.no_grad():
-        for layer in method.network.message_layers():
-            for weight in layer.parameters():
-                weight.mul_(80)
-    for table in method.tables.tables.values():
-        table.mul_(80)
+    enlarge(method, 80)
     return method
 
 
@@ -62,16 +58,7 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     (users, hops, drawn), n_items = method.device_sampler.draw(turn), method.data.n_items
     row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
-    hops = tuple(
-        replace(
-            hop,
-            receiver=hop.receiver.cpu(),
-            sender=hop.sender.cpu(),
-            has_neighbors=hop.has_neighbors.cpu(),
-            by_sender=None,
-        )
-        for hop in hops
-    )
+    hops = hops_on_host(hops)
     hops = (replace(hops[0], receiver=row[hops[0].receiver], sender=row[hops[0].sender]), *hops[1:])
     user = drawn.user.cpu().chunk(len(n_items))
     item = drawn.items[drawn.item].cpu().chunk(len(n_items))
@@ -80,6 +67,14 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
         items, rows = torch.unique(item[k] - first, return_inverse=True)
         triples.append(Triples(user[k], items, rows[:, 0].contiguous(), rows[:, 1:].contiguous()))
     return Batch(users, hops, tuple(triples))
+
+
+def assert_same_state(plain: MCNE, on_gpu: MCNE) -> None:
+    """What both have learned and remember is the same, up to rounding."""
+    for own, other in ((plain.learned(), on_gpu.learned()), (plain.memory(), on_gpu.memory())):
+        assert own.keys() == other.keys()
+        for name, value in own.items():
+            torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
 
 
 STEPS = [(kind, message, True) for kind in KINDS for message in ("neighbor", "literal")] + [
@@ -100,14 +95,14 @@ def test_a_step_on_the_gpu_is_a_plain_step(
     there.device_sampler.is_small = is_small  # larger networks have rows for some users alone
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message)
-    assert there.is_capturable
+    assert on_gpu.is_capturable
     assert not plain.is_capturable
     for step in range(2):
         interpreted.setattr(backend, "is_gpu", lambda _: True)
-        turn = turn_of(there, 0, step)
-        batch = on_host(there, turn)
-        ours = there.loss(turn)
-        there.update(ours)
+        turn = turn_of(on_gpu, 0, step)
+        batch = on_host(on_gpu, turn)
+        ours = on_gpu.loss(turn)
+        on_gpu.update(ours)
         interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
         wanted = plain.loss(batch)
         plain.update(wanted)
@@ -126,24 +121,21 @@ def test_a_step_on_the_gpu_is_a_plain_step(
 def test_a_step_drawn_on_the_host_is_a_plain_step_too(
     kind: type[MCNE], message: str, interpreted: pytest.MonkeyPatch
 ) -> None:
-    there = make(kind, GPU, message=message, l2_form="parameters")
+    on_gpu = make(kind, GPU, message=message, l2_form="parameters")
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message, l2_form="parameters")
     for step in range(2):
         interpreted.setattr(backend, "is_gpu", lambda _: True)
-        batch = there.prepare(0, step)
+        batch = on_gpu.prepare(0, step)
         assert isinstance(batch, Batch)
         assert all(hop.by_sender is not None for hop in batch.hops)
-        ours = there.loss(batch)
-        there.update(ours)
+        ours = on_gpu.loss(batch)
+        on_gpu.update(ours)
         interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
         wanted = plain.loss(plain.prepare(0, step))
         plain.update(wanted)
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
-    for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
-        assert own.keys() == other.keys()
-        for name, value in own.items():
-            torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
+    assert_same_state(plain, on_gpu)
 
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
@@ -151,12 +143,12 @@ def test_a_step_drawn_on_the_host_is_a_plain_step_too(
 def test_all_users_hear_all_neighbors_as_on_the_cpu(
     message: str, weighted: bool, interpreted: pytest.MonkeyPatch
 ) -> None:
-    there = make(MCNE, GPU, message=message, weighted_neighbors=weighted)
-    found = there.levels()
-    assert all(torch.equal(*both) for both in zip(found, there.levels(), strict=True))
+    on_gpu = make(MCNE, GPU, message=message, weighted_neighbors=weighted)
+    levels = on_gpu.levels()
+    assert all(torch.equal(*both) for both in zip(levels, on_gpu.levels(), strict=True))
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     wanted = make(MCNE, CPU, message=message, weighted_neighbors=weighted).levels()
-    for own, other in zip(found, wanted, strict=True):
+    for own, other in zip(levels, wanted, strict=True):
         torch.testing.assert_close(own.cpu(), other, rtol=1e-5, atol=1e-5 * other.abs().max().item())
 
 

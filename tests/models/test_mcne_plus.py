@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.small_training import train_small
 from tests.values import not_none
 
 from mcne.data.behavior import Attribute, Behavior
@@ -28,20 +28,11 @@ from mcne.models.mcne_plus import MCNEPlus, MCNEPlusConfig
 from mcne.models.neighborhoods import Batch
 from mcne.models.registry import entry
 from mcne.models.settings import parse
-from mcne.training import Training
 
 CPU = torch.device("cpu")
 SIZES: dict[str, Any] = {"widths": (5, 4), "neighbor_samples": (3,), "attention_width": 3, "learning_rate": 0.05}
 AGES = np.array([20.0, 40.0, np.nan, 60.0, 40.0, 40.0, 20.0, 60.0])
 CITIES = np.array([0, 1, 1, -1, 2, 0, -1, 2], dtype=np.int32)
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def dataset(ages: NDArray[Any] = AGES, cities: NDArray[Any] = CITIES) -> SocialDataset:
@@ -67,19 +58,19 @@ def naive_start(weights: Any, user: int) -> Any:
     return total + weights[5 if CITIES[user] < 0 else 2 + CITIES[user]]
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("initial", ["both", "attributes"])
 def test_users_start_from_what_their_attributes_add_up_to(initial: str) -> None:
     method = make(initial=initial)
     weights = method.network.get_parameter("attributes")
     users = torch.tensor([6, 2, 3, 0])
-    found = method.initial(users)
+    vectors = method.initial(users)
     free = method.tables.tables["users"] if initial == "both" else torch.zeros(8, 5)
     expected = torch.stack([free[user] + naive_start(weights, user) for user in users.tolist()])
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(vectors, expected)
     torch.testing.assert_close(method.all_initial()[users], expected.detach())
     chance = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 5)))
-    (gradient,) = torch.autograd.grad((found * chance).sum(), weights)
+    (gradient,) = torch.autograd.grad((vectors * chance).sum(), weights)
     (slow,) = torch.autograd.grad((expected * chance).sum(), weights)
     torch.testing.assert_close(gradient, slow)
 
@@ -99,7 +90,8 @@ def test_what_stands_for_unknown_starts_at_nothing() -> None:
 
 def test_with_nothing_made_of_attributes_it_is_mcne() -> None:
     """Every other start and every draw is the same."""
-    plus, data = make(), dataset()
+    plus = make()
+    data = dataset()
     plain = MCNE(TrainingData.of(data, random_split(data, seed=0)), MCNEConfig(**SIZES), seed=0, device=CPU)
     with torch.no_grad():
         plus.network.get_parameter("attributes").zero_()
@@ -137,7 +129,8 @@ def test_steps_are_drawn_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("initial", ["both", "attributes"])
 def test_the_artifact_knows_where_users_start(initial: str, tmp_path: Path) -> None:
-    method, data = make(initial=initial), dataset()
+    method = make(initial=initial)
+    data = dataset()
     method.update(method.loss(method.prepare(0, 0)))
     method.embeddings(data, {}).save(tmp_path / "made")
     made = ConditionalEmbeddings.load(tmp_path / "made")
@@ -158,6 +151,7 @@ def test_other_artifacts_are_what_they_were() -> None:
     assert not [name for name in (*trunk.meta(), *trunk.arrays()) if name.startswith("profile")]
 
 
+@pytest.mark.usefixtures("restored_threads")
 def test_threads_change_no_byte() -> None:
     """Neither in what is learned of a number that everybody has, nor of a category of many."""
     data = generate(SyntheticConfig(users=3000, behaviors=2))[0]
@@ -166,14 +160,13 @@ def test_threads_change_no_byte() -> None:
         "half": Attribute(np.arange(3000, dtype=np.int32) % 2, Ids(["a", "b"])),
     }
     training = TrainingData.of(replace(data, attributes=facts), random_split(data, seed=0))
-    found, before = [], torch.get_num_threads()
+    outputs = []
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
         method = MCNEPlus(training, MCNEPlusConfig(batch_size=1024), seed=0, device=CPU)
         method.update(method.loss(method.prepare(0, 0)))
-        found.append(method.network.get_parameter("attributes").detach().numpy().tobytes())
-    torch.set_num_threads(before)
-    assert len(set(found)) == 1
+        outputs.append(method.network.get_parameter("attributes").detach().numpy().tobytes())
+    assert len(set(outputs)) == 1
 
 
 def test_settings() -> None:
@@ -195,9 +188,7 @@ def test_attributes_that_tell_tastes_are_worth_something(tmp_path: Path) -> None
     ndcg: dict[str, float] = {}
     told = replace(data, attributes=tastes)
     for name, initial in (("mcne", {}), ("mcne-plus", {"initial": "both"}), ("mcne-plus", {"initial": "attributes"})):
-        run = Training(name, told, random_split(told, seed=0), settings=settings | initial, seed=0, device=CPU).run(
-            tmp_path / f"{name}{len(ndcg)}"
-        )
+        run = train_small(name, told, tmp_path / f"{name}{len(ndcg)}", settings=settings | initial)
         evaluation = evaluate(run.embeddings, told, random_split(told, seed=0))
         ndcg[initial.get("initial", "free")] = not_none(evaluation.overall("ndcg@5"))
     assert ndcg["attributes"] > ndcg["both"] > ndcg["free"]

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.models.mcne_parts import enlarge
+from tests.small_training import small_network
 from tests.values import instances_of
 from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.trunk import MessageKind
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
@@ -52,20 +53,14 @@ N_USERS = 500
 
 @cache
 def dataset() -> SocialDataset:
-    made, _ = generate(SyntheticConfig(users=N_USERS, behaviors=2, seed=1))
-    return made
+    return small_network(seed=1)
 
 
 def make(kind: type[MCNE], config: MCNEConfig = CONFIG, *, seed: int = 0) -> MCNE:
     """A method whose weights and vectors are large enough for every part to matter."""
     data = dataset()
     method = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=seed, device=CPU)
-    with torch.no_grad():
-        for layer in method.network.message_layers():
-            for weight in layer.parameters():
-                weight.mul_(60)
-    for table in method.tables.tables.values():
-        table.mul_(60)
+    enlarge(method, 60)
     return method
 
 
@@ -79,10 +74,10 @@ def gradients(method: MCNE, loss: Tensor) -> dict[str, bytes]:
     """Of the weights that are no masks, and of the rows of tables in the order in which they were handed out."""
     method.network.zero_grad()
     torch.autograd.backward(loss)
-    found = {name: value.grad for name, value in method.network.named_parameters() if not name.startswith("masks")}
-    found |= {f"rows {k}": rows.grad for k, rows in enumerate(method.tables.touched())}
-    assert all(gradient is not None and gradient.abs().max() > 0 for gradient in found.values())
-    return {name: gradient.numpy().tobytes() for name, gradient in found.items() if gradient is not None}
+    by_name = {name: value.grad for name, value in method.network.named_parameters() if not name.startswith("masks")}
+    by_name |= {f"rows {k}": rows.grad for k, rows in enumerate(method.tables.touched())}
+    assert all(gradient is not None and gradient.abs().max() > 0 for gradient in by_name.values())
+    return {name: gradient.numpy().tobytes() for name, gradient in by_name.items() if gradient is not None}
 
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])
@@ -173,33 +168,24 @@ def test_the_artifact_of_soft_gate_scores_and_compares_users_under_the_gates() -
         expected = gated @ soft.tables.tables[f"items.{k}"].double().numpy().T
         np.testing.assert_allclose(made.scores(k, np.arange(N_USERS)), expected, rtol=1e-4, atol=1e-4)
         user = int(np.argmax(np.abs(gated).sum(axis=1)))
-        found = made.similar_users(data.users[user], name, k=3)
+        ranking = made.similar_users(data.users[user], name, k=3)
         alike = gated @ gated[user]
         alike[user] = -np.inf
         best = np.argsort(-alike, kind="stable")[:3]
-        assert list(found.ids) == [data.users[row] for row in best]
-        np.testing.assert_allclose(found.scores, alike[best], rtol=1e-5)
+        assert list(ranking.ids) == [data.users[row] for row in best]
+        np.testing.assert_allclose(ranking.scores, alike[best], rtol=1e-5)
 
 
 # --- controls of learned masks ---
 
 
-WIDE = MCNEConfig(
-    widths=(40, 30, 20),
-    neighbor_samples=(3, 2),
-    attention_width=4,
-    negatives=2,
-    batch_size=40,
-    learning_rate=0.05,
-    l2=0.0,
-)
+WIDE = replace(CONFIG, widths=(40, 30, 20), l2=0.0)
 CONFIGS = {ConstantMasks: ConstantMasksConfig, RandomMasks: RandomMasksConfig}
 
 
 @cache
 def data() -> TrainingData:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=1))
-    return TrainingData.of(dataset, random_split(dataset, seed=0))
+    return TrainingData.of(dataset(), random_split(dataset(), seed=0))
 
 
 def make_wide(kind: type[MCNE], **changed: Any) -> MCNE:
@@ -256,8 +242,8 @@ def test_random_masks_of_another_density_hold_those_of_a_lower_one() -> None:
         torch.cat([mask.flatten() for mask in make_wide(RandomMasks, density=density).network.binary_masks()])
         for density in (0.2, 0.5, 0.8, 0.0, 1.0)
     )
-    for found, density in ((few, 0.2), (half, 0.5), (many, 0.8)):
-        assert found.mean().item() == pytest.approx(density, abs=0.1)
+    for masks, density in ((few, 0.2), (half, 0.5), (many, 0.8)):
+        assert masks.mean().item() == pytest.approx(density, abs=0.1)
     assert torch.all(few <= half)
     assert torch.all(half <= many)
     assert none.sum() == 0
@@ -276,8 +262,8 @@ def test_random_masks_are_drawn_level_after_level(density: Any) -> None:
 
 def test_each_level_of_random_masks_has_its_own_density() -> None:
     asked, widths = (0.2, 0.7, 0.45), (400, 300, 200)
-    found = make_wide(RandomMasks, density=asked, widths=widths).network.binary_masks()
-    for mask, density, width in zip(found, asked, widths, strict=True):
+    masks = make_wide(RandomMasks, density=asked, widths=widths).network.binary_masks()
+    for mask, density, width in zip(masks, asked, widths, strict=True):
         shares = mask.mean(dim=1).numpy()  # of both behaviors and of all others
         assert np.abs(shares - density).max() < 4.5 * np.sqrt(density * (1 - density) / width)
         assert not torch.equal(mask[0], mask[1])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small_training import small_network, train_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -84,22 +85,22 @@ def test_the_estimate_is_near_the_peak(method: str, users: int, given: dict[str,
         capture_output=True,
         text=True,
     )
-    said = estimate(method, *settings_of(method, told), dataset, split, is_on_gpu=False)
-    assert said is not None
-    assert int(done.stdout) == pytest.approx(said.memory, rel=0.3)
+    needed = estimate(method, *settings_of(method, told), dataset, split, is_on_gpu=False)
+    assert needed is not None
+    assert int(done.stdout) == pytest.approx(needed.memory, rel=0.3)
 
 
 @cache
 def network(users: int = 500) -> tuple[SocialDataset, Split]:
-    dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+    dataset = small_network(users=users)
     return dataset, random_split(dataset, seed=0)
 
 
 def needed_by(method: str, users: int = 500, *, is_on_gpu: bool = False, **changes: object) -> Estimate:
     settings = settings_of(method, SMALL[method] | changes)
-    found = estimate(method, *settings, *network(users), is_on_gpu=is_on_gpu)
-    assert found is not None
-    return found
+    needed = estimate(method, *settings, *network(users), is_on_gpu=is_on_gpu)
+    assert needed is not None
+    return needed
 
 
 def made(method: str, users: int = 500) -> Any:
@@ -109,13 +110,14 @@ def made(method: str, users: int = 500) -> Any:
 
 def train(method: str, path: Path) -> training.Run:
     settings = SMALL[method] | {"epochs": 2}
-    return training.Training(method, *network(), settings=settings, seed=1, device=CPU).run(path)
+    dataset, split = network()
+    return train_small(method, dataset, path, split=split, settings=settings, seed=1)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_learns_step_by_step_is_estimated(method: str) -> None:
-    found = estimate(method, *settings_of(method, {}), *network(), is_on_gpu=False)
-    assert (found is not None) == hasattr(entry(method).make, "prepare")
+    needed = estimate(method, *settings_of(method, {}), *network(), is_on_gpu=False)
+    assert (needed is not None) == hasattr(entry(method).make, "prepare")
 
 
 @pytest.mark.parametrize("method", SMALL)
@@ -132,12 +134,13 @@ def test_more_of_anything_needs_more_of_other_methods(method: str) -> None:
 
 @pytest.mark.parametrize("method", SMALL)
 def test_tables_are_counted_as_they_are(method: str) -> None:
-    model, found = made(method), needed_by(method)
+    model = made(method)
+    needed = needed_by(method)
     model.update(model.loss(model.prepare(0, 0)))  # after which there are moments
     learned = sum(value.nbytes for value in _tables(model.learned()))
     moments = sum(value.nbytes for value in model.memory().values() if value.dim() == 2 and len(value) > 100)
-    assert found.best == pytest.approx(learned, rel=0.001)
-    assert found.tables + found.held == pytest.approx(learned + moments, rel=0.001)
+    assert needed.best == pytest.approx(learned, rel=0.001)
+    assert needed.tables + needed.held == pytest.approx(learned + moments, rel=0.001)
 
 
 def _tables(learned: dict[str, torch.Tensor]) -> list[torch.Tensor]:
@@ -159,7 +162,7 @@ def test_whom_nodes_visit_counts() -> None:
 
 @pytest.mark.parametrize("method", ["libfm", "nfm"])
 def test_the_friends_of_a_step_count(method: str) -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, links_per_user=2.0))
+    dataset = small_network(links_per_user=2.0)
     settings = settings_of(method, SMALL[method] | {"batch_size": 16})
     fewer = estimate(method, *settings, dataset, random_split(dataset, seed=0), is_on_gpu=False)
     assert fewer is not None
@@ -183,14 +186,14 @@ def test_smoothing_holds_no_more_for_more_layers() -> None:
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what is mapped")
 @pytest.mark.parametrize("method", SMALL)
 def test_what_may_be_in_files_is_there(method: str, tmp_path: Path) -> None:
-    found = needed_by(method, users=2_000)
+    needed = needed_by(method, users=2_000)
     with tables.room(tmp_path, memory=0):
         model = made(method, users=2_000)
         model.update(model.loss(model.prepare(0, 0)))
     lines = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
     ranges = [line[0].split("-") for line in lines if line[-1].startswith(str(tmp_path))]
-    assert sum(int(stop, 16) - int(start, 16) for start, stop in ranges) == pytest.approx(found.tables, rel=0.03)
-    assert (found.tables > 0) == (method in FILED)
+    assert sum(int(stop, 16) - int(start, 16) for start, stop in ranges) == pytest.approx(needed.tables, rel=0.03)
+    assert (needed.tables > 0) == (method in FILED)
 
 
 @pytest.mark.parametrize("method", FILED)
@@ -211,8 +214,8 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resources, "available_memory", lambda: 3 * MIB)
-    said = rf"{method} needs about .* of memory and may use 3\.0 MiB .*; set smaller widths?( or|,) batch_size"
-    with pytest.raises(UsageError, match=said) as refused:
+    message = rf"{method} needs about .* of memory and may use 3\.0 MiB .*; set smaller widths?( or|,) batch_size"
+    with pytest.raises(UsageError, match=message) as refused:
         train(method, tmp_path / "deep" / "run")
     assert not (tmp_path / "deep").exists()
     assert "neighbor_samples" not in str(refused.value)
@@ -236,12 +239,12 @@ def test_a_gpu_needs_room_for_everything_and_cublas(
     spare: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two, three, four, five, six, seven, eight = (k << 30 for k in range(1, 9))
-    found = Estimate(one, two, three, four, five, six, seven, eight, grows_with=("widths", "batch_size"))
+    needed = Estimate(one, two, three, four, five, six, seven, eight, grows_with=("widths", "batch_size"))
     wanted = (1 + 2 + 3 + 7 + max(4, 5 + 6) << 30) + (64 << 20)  # data, tables, held, best; a step or scoring
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (wanted + spare, 1 << 40))
     if spare < 0:
         with pytest.raises(UsageError, match=r"mcne needs about 24\.1 GiB on the GPU of memory"):
-            decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
+            decide("mcne", needed, torch.device("cuda", 0), path=tmp_path)
         return
     line, memory_for_tables = decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
     assert line.startswith("GPU memory: about 24.1 GiB of 24.1 GiB")
@@ -250,23 +253,25 @@ def test_a_gpu_needs_room_for_everything_and_cublas(
 
 
 def test_tables_are_counted_to_the_byte() -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
+    dataset = small_network()
     split = random_split(dataset, seed=0)
     config, settings = training.settings_of("mcne", {"widths": [16, 8], "neighbor_samples": [3]})
-    found = estimate("mcne", config, settings, dataset, split, is_on_gpu=False)
-    assert found is not None
+    needed = estimate("mcne", config, settings, dataset, split, is_on_gpu=False)
+    assert needed is not None
     items = sum(behavior.n_items for behavior in dataset.behaviors)
-    assert found.tables == 3 * found.best == 12 * (500 * 16 + items * (8 + 1))  # a bias too, where a method has one
-    assert found.levels == 4 * 500 * 8
+    assert needed.tables == 3 * needed.best == 12 * (500 * 16 + items * (8 + 1))  # a bias too, where a method has one
+    assert needed.levels == 4 * 500 * 8
 
 
 def test_more_of_anything_needs_more() -> None:
     def needed(users: int = 500, *, on_gpu: bool = False, **changes: object) -> Estimate:
-        dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
+        dataset = small_network(users=users)
         given = {"widths": [16, 8, 8], "neighbor_samples": [3, 3], "batch_size": 16} | changes
-        found = estimate("mcne", *settings_of("mcne", given), dataset, random_split(dataset, seed=0), is_on_gpu=on_gpu)
-        assert found is not None
-        return found
+        estimated = estimate(
+            "mcne", *settings_of("mcne", given), dataset, random_split(dataset, seed=0), is_on_gpu=on_gpu
+        )
+        assert estimated is not None
+        return estimated
 
     least = needed()
     assert needed(users=2_000).memory > needed(users=1_000).memory > least.memory
@@ -284,19 +289,20 @@ def test_more_of_anything_needs_more() -> None:
 @pytest.mark.parametrize("batch_size", [4, 100])
 def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weighted: bool) -> None:
     draws = pytest.importorskip("mcne.models.device_sampler", reason="Triton is made for Linux alone")
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
-    split, samples = random_split(dataset, seed=0), [3, 2]
+    dataset = small_network()
+    split = random_split(dataset, seed=0)
+    samples = [3, 2]
     given = {"neighbor_samples": samples, "batch_size": batch_size, "weighted_neighbors": weighted}
     config, settings = settings_of("mcne", given)
-    found = estimate("mcne", config, settings, dataset, split, is_on_gpu=True)
-    assert found is not None
+    needed = estimate("mcne", config, settings, dataset, split, is_on_gpu=True)
+    assert needed is not None
     data = TrainingData.of(dataset, split)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     items = DotRanking(data, config, width=config.widths[-1], bias=False, seed=0, device=device)
     sampler = draws.DeviceSampler(items, samples, weighted=weighted)
     parts = (sampler.pairs, sampler.network)
     held = [each for part in parts for each in vars(part).values() if isinstance(each, torch.Tensor)]
-    assert found.data == pytest.approx(sum(each.nbytes for each in held), rel=0.01)
+    assert needed.data == pytest.approx(sum(each.nbytes for each in held), rel=0.01)
     users, hops, triples = sampler.draw(torch.from_numpy(sampler.turn(0, 0)).to(device))
     assert len(triples.user) == 2 * batch_size
     assert [len(users), *(len(hop.receiver) for hop in hops)] == _most_users(samples, dataset, 2 * batch_size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -38,14 +37,6 @@ VARIANTS = {
     "no normalization": replace(CONFIG, batch_norm=False),
     "no dropout": replace(CONFIG, dropout=0.0, layer_dropout=0.0),
 }
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def make(config: NFMConfig = CONFIG) -> NFM:
@@ -113,7 +104,7 @@ def naive_loss(method: NFM, batch: FMBatch, tables: naive.Tables, reference: Ref
 # --- LibFM ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_without_layers_it_is_libfm() -> None:
     """He & Chua's NFM-0 with h = 1: the same loss, the same gradients, the same scores up to the user."""
     config = LibFMConfig(width=4, negatives=2, batch_size=5, learning_rate=0.05, l2=0.03)
@@ -142,7 +133,7 @@ def test_without_layers_it_is_libfm() -> None:
 # --- the loss ---
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_loss_and_its_gradient_are_those_of_plain_layers(variant: str) -> None:
     method = make(VARIANTS[variant])
@@ -172,7 +163,7 @@ def test_the_loss_and_its_gradient_are_those_of_plain_layers(variant: str) -> No
         torch.testing.assert_close(mine.grad, plain.grad, rtol=1e-8, atol=1e-11)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_running_statistics_move_with_the_update_and_not_before() -> None:
     method = make()
     batch = method.prepare(0, 1)
@@ -232,7 +223,8 @@ def test_scores_are_those_of_plain_layers(
     monkeypatch.setattr(nfm, "NUMBERS_AT_ONCE", at_once[0])
     monkeypatch.setattr(nfm, "ITEMS_AT_ONCE", at_once[1])
     method = make(VARIANTS[variant])
-    reference, tables = Reference(method.config, method.network).eval(), method.tables.tables
+    reference = Reference(method.config, method.network).eval()
+    tables = method.tables.tables
     users = np.array([8, 0, 3, 3, 5], dtype=np.int32)
     for c, n_items in enumerate(method.data.n_items):
         expected = np.empty((len(users), n_items))

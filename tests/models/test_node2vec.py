@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from tests.models.communities import ALONE, N_USERS, circle_auc, content, train, training_data
+from tests.models.communities import after_training, assert_finds_circles, train, training_data
 from torch import Tensor
 
 from mcne.errors import UsageError
@@ -39,10 +39,7 @@ def with_ranking(config: Node2vecConfig, *, network_weight: float, beta: float) 
 def test_without_a_share_for_ranking_it_is_the_plain_method(bias: bool) -> None:
     config = replace(CONFIG, bias=bias, p=0.5, q=2.0)
     plain, shared = make(config), make(with_ranking(config, network_weight=1.0, beta=0.0))
-    for method in (plain, shared):
-        train(method, 3)
-    assert content(plain.learned()) == content(shared.learned())
-    assert content(plain.memory()) == content(shared.memory())
+    assert after_training(plain) == after_training(shared)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -50,10 +47,8 @@ def test_without_the_network_it_is_bpr(bias: bool) -> None:
     config = replace(CONFIG, bias=bias)
     shared = make(with_ranking(config, network_weight=0.0, beta=1.0))
     bpr = BPR(training_data(), BPRConfig(**{name: getattr(config, name) for name in SHARED}), seed=5, device=CPU)
-    for method in (shared, bpr):
-        train(method, 3)
-    assert content(bpr.learned()).items() <= content(shared.learned()).items()
-    assert content(bpr.memory()).items() <= content(shared.memory()).items()
+    for own, of_bpr in zip(after_training(shared), after_training(bpr), strict=True):
+        assert of_bpr.items() <= own.items()
     assert set(shared.learned()) - set(bpr.learned()) == {"contexts"}
     assert not shared.learned()["contexts"].any()
 
@@ -67,7 +62,7 @@ def gradients(method: Node2vec, batch: NetworkBatch) -> tuple[Tensor, dict[str, 
         if values.grad is not None:
             found[table][rows] += values.grad
     method.tables.forget()
-    return loss.detach(), found
+    return loss.detach(), by_table
 
 
 def test_network_and_ranking_add_up_as_their_settings_say() -> None:
@@ -76,16 +71,16 @@ def test_network_and_ranking_add_up_as_their_settings_say() -> None:
     plain, ranking = make(), make(with_ranking(CONFIG, network_weight=0.0, beta=1.0))
     for method in (plain, ranking):
         method.load(both.learned())
-    total, found = gradients(both, both.prepare(2, 1))
+    total, by_both = gradients(both, both.prepare(2, 1))
     with_network, by_network = gradients(plain, plain.prepare(2, 1))
     alone, by_ranking = gradients(ranking, ranking.prepare(2, 1))
     assert total.item() == pytest.approx((0.3 * (with_network - alone) + alone).item(), rel=1e-5)
-    torch.testing.assert_close(found["users"], 0.3 * by_network["users"] + 0.7 * by_ranking["users"])
-    torch.testing.assert_close(found["contexts"], 0.3 * by_network["contexts"])
+    torch.testing.assert_close(by_both["users"], 0.3 * by_network["users"] + 0.7 * by_ranking["users"])
+    torch.testing.assert_close(by_both["contexts"], 0.3 * by_network["contexts"])
     assert by_network["users"].abs().max() > 1e-4 < by_ranking["users"].abs().max()
     for table in ("items.0", "items.1", "bias.0", "bias.1"):
-        torch.testing.assert_close(found[table], by_ranking[table])
-        torch.testing.assert_close(found[table], by_network[table])
+        torch.testing.assert_close(by_both[table], by_ranking[table])
+        torch.testing.assert_close(by_both[table], by_network[table])
 
 
 def test_a_step_is_the_double_loop_over_its_walks() -> None:
@@ -110,18 +105,13 @@ def test_a_step_is_the_double_loop_over_its_walks() -> None:
     walked = batch.users[center_rows].numpy()
     assert np.array_equal(walked, context_users[context_rows].numpy())
     graph = method.data.graph
-    assert all(there in graph.neighbors(here) for walk in walked for here, there in pairwise(walk))
+    assert all(target in graph.neighbors(here) for walk in walked for here, target in pairwise(walk))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_circles_of_friends_are_found_and_who_has_none_stays_as_it_was(weighted: bool) -> None:
     method = make(replace(CONFIG, weighted_neighbors=weighted), weighted=weighted)
-    before = method.tables.tables["users"].clone()
-    assert circle_auc(before) == pytest.approx(0.5, abs=0.05)
-    train(method, 10)
-    after = method.tables.tables["users"]
-    assert circle_auc(after) > 0.95
-    assert torch.equal(after[N_USERS - ALONE :], before[N_USERS - ALONE :])
+    assert_finds_circles(method, method.tables.tables["users"], epochs=10, auc=0.95)
 
 
 def test_a_q_that_would_refuse_nearly_all_candidates_is_refused() -> None:

@@ -318,7 +318,8 @@ def test_bounded_parameters_stay_within_one_and_their_turns_are_counted(
         bound.clamp_(-1, 1)
     wanted = [each.detach().clone().requires_grad_() for each in (free, bound)]
     ours = DenseAdam([free, bound], learning_rate=0.4, bounded=[bound])
-    theirs, turned = torch.optim.Adam(wanted, lr=0.4), 0
+    theirs = torch.optim.Adam(wanted, lr=0.4)
+    turned = 0
     for step in range(6):
         for own, plain in zip((free, bound), wanted, strict=True):
             own.grad = torch.randn(30, 20, generator=torch.Generator().manual_seed(step)).to(device)

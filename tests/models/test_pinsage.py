@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, log
 from typing import Literal
@@ -10,10 +9,10 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
+from tests.models.small_records import six_users
 from tests.values import not_none
 from torch import Tensor
 
-from mcne.data.graph import undirected
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
 from mcne.models.node_ranking import joint_graph
@@ -27,20 +26,9 @@ CONFIG = PinSageConfig(
 )
 
 
-@pytest.fixture
-def double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def training_data() -> TrainingData:
     """Six users, three and two items. User 5 is alone, user 4 has friends only; one item of each behavior is cold."""
-    graph = undirected(6, np.array([0, 1, 4], np.int32), np.array([1, 4, 3], np.int32))[0]
-    books = np.array([0, 0, 1, 2, 3], np.int32), np.array([0, 1, 1, 0, 1], np.int32)
-    music = np.array([0, 2, 3], np.int32), np.array([1, 1, 1], np.int32)
-    return TrainingData(graph, ("Books", "Music"), (3, 2), (books, music))
+    return six_users((0, 1), (1, 4), (4, 3))
 
 
 def make(config: PinSageConfig = CONFIG, *, seed: int = 0) -> PinSage:
@@ -116,9 +104,10 @@ def test_a_vector_that_is_rectified_to_nothing_stays_finite_with_its_gradient() 
     assert vectors.grad.tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_all_nodes_are_those_of_naive_loops() -> None:
-    method, near = make(), neighbors()
+    method = make()
+    near = neighbors()
     assert [len(each) for each in near].count(0) == 3  # user 5 and two cold items
     assert max(len(each) for each in near) == 3
     expected = naive_network(method.network, method.tables.tables["nodes"], near).detach()
@@ -130,7 +119,7 @@ def test_all_nodes_are_those_of_naive_loops() -> None:
         np.testing.assert_allclose(scores, (expected[:6] @ items.T).numpy(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("loss", ["margin", "bpr"])
 def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph(
@@ -170,15 +159,15 @@ def test_the_loss_and_its_gradient_are_those_of_naive_loops_over_the_whole_graph
     tables = [nodes, added] if bias else [nodes]
     gradients = torch.autograd.grad(expected, [*parameters, *tables])
     torch.autograd.backward(ours.total)
-    found = [each.grad for each in parameters]
+    computed = [each.grad for each in parameters]
     for table, rows, touched in zip(tables, (batch.nodes, seeds), method.tables.touched(), strict=False):
-        found.append(torch.zeros_like(table).index_add(0, rows, not_none(touched.grad)))
-    for mine, naive in zip(found, gradients, strict=True):
+        computed.append(torch.zeros_like(table).index_add(0, rows, not_none(touched.grad)))
+    for mine, naive in zip(computed, gradients, strict=True):
         torch.testing.assert_close(mine, naive, rtol=1e-8, atol=1e-12)
         assert naive.abs().max() > 0
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_the_bias_of_an_item_is_added_to_its_scores() -> None:
     with_bias, without = make(replace(CONFIG, bias=True)), make()
     for k, first in enumerate((6, 9)):

@@ -11,20 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tests.contract.cases import NEEDS
 from tests.models.methods_page import PAGE, page
+from tests.small_training import small_network, train_small
 
-from mcne import training
 from mcne.data.behavior import Attribute
 from mcne.data.graph import Graph, undirected
-from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.models.registry import METHODS, refusal
 from mcne.models.settings import to_json
 
-NETWORK = generate(SyntheticConfig(users=500, behaviors=2))[0]
+NETWORK = small_network()
 NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
 
 
@@ -36,26 +33,24 @@ def without_links() -> Graph:
 @pytest.mark.parametrize("method", METHODS)
 def test_who_needs_links_is_refused_without(method: str) -> None:
     assert refusal(method, NETWORK, is_alone=False) is None
-    said = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
-    assert (said is not None) == (method in NEEDS["links"])
-    if said:
-        assert said.startswith(f"{method} learns from links, and {NETWORK.name} has none")
+    text = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
+    assert (text is not None) == (method in NEEDS["links"])
+    if text:
+        assert text.startswith(f"{method} learns from links, and {NETWORK.name} has none")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
-    said = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
-    assert (said is not None) == (method in NEEDS["attributes"])
-    if said:
-        assert said.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
+    text = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
+    assert (text is not None) == (method in NEEDS["attributes"])
+    if text:
+        assert text.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
 
 
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
     dataset = dataclasses.replace(NETWORK, graph=without_links())
     with pytest.raises(UsageError, match="line learns from links"):
-        training.Training(
-            "line", dataset, random_split(dataset, seed=0), settings={}, seed=0, device=torch.device("cpu")
-        ).run(tmp_path / "run")
+        train_small("line", dataset, tmp_path / "run", settings={})
     assert not list(tmp_path.iterdir())
 
 

@@ -146,7 +146,7 @@ def test_settings_are_frozen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"count": "1"}, "setting count: '1' is str, int is expected"),
         ({"count": 1.0}, "setting count: 1.0 is float, int is expected"),
@@ -167,10 +167,10 @@ def test_settings_are_frozen() -> None:
     ],
     ids=str,
 )
-def test_wrong_types_and_values(given: dict[str, Any], said: str) -> None:
+def test_wrong_types_and_values(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as error:
         parse([Everything], given)
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
     assert error.value.exit_code == 2
 
 
@@ -227,7 +227,7 @@ def test_numbers_in_their_ranges(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"count": 0}, "setting count: 0 is out of range; a whole number of 1 or more is needed"),
         ({"count": -3}, "setting count: -3 is out of range; a whole number of 1 or more is needed"),
@@ -253,10 +253,10 @@ def test_numbers_in_their_ranges(given: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_numbers_out_of_their_ranges(given: dict[str, Any], said: str) -> None:
+def test_numbers_out_of_their_ranges(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as error:
         parse([Ranged], given)
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
 
 
 def test_every_number_that_can_be_set_has_a_range() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import exp, log
 
 import numpy as np
@@ -15,15 +14,9 @@ from torch.nn import functional
 from mcne.models.skip_gram import SHARED_NEGATIVES, SkipGram, logistic_loss
 from mcne.models.tables import partly_detached
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def _double_precision() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def naive(users: Tensor, contexts: Tensor, walks: list[list[int]], noise: list[list[list[int]]], window: int) -> Tensor:

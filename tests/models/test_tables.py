@@ -54,13 +54,14 @@ def test_the_first_tables_are_in_memory_as_far_as_there_is_room(
 
 def advised() -> list[str]:
     """What the system was told of the mapped files without a name: ``rr`` of random reads, ``sr`` of those in order."""
-    flags, found = False, []
+    flags = False
+    advice = []
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if "-" in line.split()[0] and ":" not in line.split()[0]:
             flags = line.endswith("(deleted)")
         elif flags and line.startswith("VmFlags:"):
-            found += [flag for flag in line.split() if flag in ("rr", "sr")]
-    return found
+            advice += [flag for flag in line.split() if flag in ("rr", "sr")]
+    return advice
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not tell what it was advised")
@@ -93,15 +94,16 @@ def test_what_is_kept_stays_as_it_was(is_large: bool, tmp_path: Path, monkeypatc
     }
     wanted = {name: value.tolist() for name, value in given.items()}
     with room(tmp_path, memory=None):
-        kept, one = Kept(given), copied(given["table"])
+        kept = Kept(given)
+        one = copied(given["table"])
     for value in given.values():
         value.zero_()
     for _ in range(2):
-        found = kept.tensors()
-        assert {name: value.tolist() for name, value in found.items()} == wanted
-        assert (list(found), found["table"].dtype) == (list(given), torch.float32)
+        tensors = kept.tensors()
+        assert {name: value.tolist() for name, value in tensors.items()} == wanted
+        assert (list(tensors), tensors["table"].dtype) == (list(given), torch.float32)
         if is_large:
-            found["table"].zero_()  # of nobody else
+            tensors["table"].zero_()  # of nobody else
     assert one.tolist() == wanted["table"]
     assert not list(tmp_path.iterdir())
 

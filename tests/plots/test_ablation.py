@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.plots.figure_parts import data_line_of, error_bars_of, x_of
 from tests.plots.figure_texts import assert_legible
+from tests.small_training import small_network
 from tests.values import not_none
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation import significance
 from mcne.plots import ablation
@@ -38,7 +38,7 @@ reference = "itemknn"
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     """Three methods without steps, on a network of few users."""
     path = tmp_path_factory.mktemp("compared")
-    generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].save(path / "data")
+    small_network().save(path / "data")
     (path / "plan.toml").write_text(PLAN)
     comparison = Comparison.open(Plan.read(path / "plan.toml"), path / "data", path / "small")
     assert comparison.run(jobs=1, device="cpu", say=lambda _: None) == {}
@@ -66,21 +66,22 @@ def written(path: Path, behaviors: int, *, users: int = 40) -> Path:
 
 
 def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -> None:
-    summary, rows = summarize(compared), ("userknn", "itemknn")
-    found = Ablation.read(compared.out, rows, reference="itemknn")
-    assert (found.name, found.rivals) == ("small", 2)
-    assert found.places == (*compared.dataset.behavior_names, MEAN)
+    summary = summarize(compared)
+    rows = ("userknn", "itemknn")
+    variants = Ablation.read(compared.out, rows, reference="itemknn")
+    assert (variants.name, variants.rivals) == ("small", 2)
+    assert variants.places == (*compared.dataset.behavior_names, MEAN)
     for metric in METRICS:
         tests = summary.tests("sampled", metric)["userknn"]
-        for place in found.places:
+        for place in variants.places:
             name = None if place == MEAN else place
-            assert found.cells[metric, "userknn", place].test == (
+            assert variants.cells[metric, "userknn", place].test == (
                 tests.overall if name is None else tests.behaviors[name]
             )
-            assert found.cells[metric, "itemknn", place].test is None
+            assert variants.cells[metric, "itemknn", place].test is None
             for row in (each for each in summary.rows if each.name in rows):
                 spread = row.metric("sampled", name, metric)
-                drawn = found.cells[metric, row.name, place]
+                drawn = variants.cells[metric, row.name, place]
                 assert spread is not None
                 assert drawn.mean == pytest.approx(100 * spread["mean"])
                 assert drawn.sd == pytest.approx(100 * not_none(spread["sd"]), abs=0.0501)  # the table has one digit
@@ -89,35 +90,35 @@ def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -
 
 @pytest.mark.parametrize("behaviors", [2, 3, 12])
 def test_labels_never_overlap(behaviors: int, tmp_path: Path) -> None:
-    found = Ablation.read(written(tmp_path / "planted", behaviors), ROWS, reference="mcne")
+    variants = Ablation.read(written(tmp_path / "planted", behaviors), ROWS, reference="mcne")
     with styled("light"):
-        figure = ablation.draw([found] * (2 if behaviors == 3 else 1), "light")
+        figure = ablation.draw([variants] * (2 if behaviors == 3 else 1), "light")
         shown = assert_legible(figure, at_least=5 * behaviors)
     for name in (*NAMES[:behaviors], *ROWS, MEAN):
         assert shortened(name) in shown
-    chances = [chance(each.test) for each in found.cells.values() if each.test]
+    chances = [chance(each.test) for each in variants.cells.values() if each.test]
     assert len(chances) == 2 * 2 * (behaviors + 1)
     assert set(chances) <= set(shown)
 
 
 def test_what_differs_is_marked_and_what_does_not_is_not(tmp_path: Path) -> None:
-    found = Ablation.read(written(tmp_path / "planted", 2), ROWS, reference="mcne")
-    planted, same = (found.cells["ndcg@5", row, MEAN].test for row in ("mcne-f", "mcne-a"))
+    variants = Ablation.read(written(tmp_path / "planted", 2), ROWS, reference="mcne")
+    planted, same = (variants.cells["ndcg@5", row, MEAN].test for row in ("mcne-f", "mcne-a"))
     assert planted is not None
     assert same is not None
     assert planted.difference == pytest.approx(0.01, abs=0.004)
     assert chance(planted) == "< 0.0004 *"  # no resample was below zero; two rivals, so twice the least of all
     assert "*" not in chance(same)
-    lines = list(ablation.lines([found]))
+    lines = list(ablation.lines([variants]))
     assert len(lines) == 12
     assert any(line.startswith("planted, Books Recall@5: mcne-f less mcne -") for line in lines)
-    assert "over the 2 (planted) other methods" in ablation.caption([found])
+    assert "over the 2 (planted) other methods" in ablation.caption([variants])
     with styled("light"):
-        values, differences, *_ = ablation.draw([found], "light").axes
+        values, differences, *_ = ablation.draw([variants], "light").axes
     assert len(values.containers) == len(ROWS)
     difference = error_bars_of(differences)[0]
     middle = x_of(data_line_of(difference))[0]
-    first = found.cells["recall@5", "mcne-f", NAMES[0]].test
+    first = variants.cells["recall@5", "mcne-f", NAMES[0]].test
     assert first is not None
     assert middle == pytest.approx(-100 * first.difference)
     (bar,) = difference.lines[2]
@@ -155,13 +156,13 @@ def test_only_finished_rows_of_a_comparison_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "reference", "said"),
+    ("rows", "reference", "message"),
     [
         (["mcne"], "mcne", "two different rows at least"),
         (["mcne", "mcne"], "mcne", "two different rows at least"),
         (["mcne-a", "mcne"], "mcne-f", "it must be one of --rows"),
     ],
 )
-def test_rows_that_cannot_be_drawn(rows: list[str], reference: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_rows_that_cannot_be_drawn(rows: list[str], reference: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         ablation.check_rows(rows, reference)

@@ -27,7 +27,7 @@ def embeddings(behaviors: int, **given: Any) -> ConditionalEmbeddings:
     return random_embeddings(0, graph=random_graph(0, 60, 110), behaviors=behaviors, **given)
 
 
-def found_of(kind: str, behaviors: int) -> dict[str, Any]:
+def numbers_of(kind: str, behaviors: int) -> dict[str, Any]:
     made = embeddings(behaviors)
     user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
     if kind == "network":
@@ -38,33 +38,33 @@ def found_of(kind: str, behaviors: int) -> dict[str, Any]:
 
 def texts(figure: Figure) -> str:
     """All that is written, by panel."""
-    said = [text.get_text() for axes in figure.axes for text in (*axes.texts, axes.title, *axes.get_yticklabels())]
-    return "\n".join(said)
+    lines = [text.get_text() for axes in figure.axes for text in (*axes.texts, axes.title, *axes.get_yticklabels())]
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("behaviors", [2, 3, 12])
 @pytest.mark.parametrize("kind", ["link", "user", "network"])
 def test_no_label_overlaps_or_is_clipped(kind: str, behaviors: int, theme: Theme) -> None:
-    found = found_of(kind, behaviors)
+    numbers = numbers_of(kind, behaviors)
     with styled(theme):
-        assert_legible(draw_attention(found, theme=theme), at_least=10)
+        assert_legible(draw_attention(numbers, theme=theme), at_least=10)
         long = {"behaviors": [*LONG[:behaviors], "other"]}
-        assert_legible(draw_attention(found | long, theme=theme), at_least=10)
+        assert_legible(draw_attention(numbers | long, theme=theme), at_least=10)
 
 
 def test_axes_have_ticks_that_are_what_they_say() -> None:
     """No two ticks are called alike, however narrow the weights or the ratios are."""
-    found = found_of("network", 3)
-    for layer in found["layers"]:
+    numbers = numbers_of("network", 3)
+    for layer in numbers["layers"]:
         for each in layer["spread"]:
             each["quantiles"] = [0.25] * 5
     for width in (1.05, 1.5, 4.0, 30.0, 900.0):
-        for each in found["faithfulness"]["findings"]:
+        for each in numbers["faithfulness"]["findings"]:
             each |= {"ratio": {"value": width, "low": width / 1.01, "high": width}}
             each |= {"least_ratio": {"value": 1 / 1.04, "low": 0.95, "high": 1.0}}
         with styled("light"):
-            figure = draw_attention(found, theme="light")
+            figure = draw_attention(numbers, theme="light")
             assert_legible(figure, at_least=10)
         for axes in figure.axes:
             if axes.get_xlabel().startswith("weight") or axes.get_xscale() == "log":
@@ -74,55 +74,60 @@ def test_axes_have_ticks_that_are_what_they_say() -> None:
 
 
 def test_a_name_of_two_lines_is_written_in_one() -> None:
-    found = found_of("network", 3) | {"behaviors": ["two\nlines", "b", "c", "other"]}
+    numbers = numbers_of("network", 3) | {"behaviors": ["two\nlines", "b", "c", "other"]}
     with styled("light"):
-        labels = [label.get_text() for label in draw_attention(found, theme="light").axes[0].get_yticklabels()]
+        labels = [label.get_text() for label in draw_attention(numbers, theme="light").axes[0].get_yticklabels()]
     assert labels == ["two lines", "b", "c", "other"]
 
 
 def test_the_same_numbers_give_the_same_bytes_also_once_kept() -> None:
-    found = found_of("network", 3)
+    numbers = numbers_of("network", 3)
     with styled("light"):
-        one = to_svg(draw_attention(found, theme="light"))
-        other = to_svg(draw_attention(json.loads(json.dumps(found)), theme="light"))
+        one = to_svg(draw_attention(numbers, theme="light"))
+        other = to_svg(draw_attention(json.loads(json.dumps(numbers)), theme="light"))
     assert one == other
 
 
 def test_tables_show_the_weights() -> None:
-    found = found_of("user", 3)
+    numbers = numbers_of("user", 3)
     with styled("light"):
-        figure = draw_attention(found, theme="light")
+        figure = draw_attention(numbers, theme="light")
     for layer, axes in enumerate(figure.axes):
         shown = [text.get_text() for text in axes.texts]
-        rows = [found["hears"][layer], found["sends"][layer], *(link["weights"][layer] for link in found["unusual"])]
+        rows = [
+            numbers["hears"][layer],
+            numbers["sends"][layer],
+            *(link["weights"][layer] for link in numbers["unusual"]),
+        ]
         assert shown == [f"{100 * weight:.1f}" for row in rows for weight in row]
 
 
 def test_bars_are_the_weights_of_both_messages() -> None:
-    found = found_of("link", 3)
+    numbers = numbers_of("link", 3)
     with styled("light"):
-        figure = draw_attention(found, theme="light")
+        figure = draw_attention(numbers, theme="light")
     for layer, axes in enumerate(figure.axes):
         widths = [bar.get_width() for bar in bars_of(axes)]
-        expected = [weight for message in found["messages"] for weight in message["attention"][layer]]
+        expected = [weight for message in numbers["messages"] for weight in message["attention"][layer]]
         np.testing.assert_allclose(widths, expected)
 
 
-def shades(found: dict[str, Any]) -> tuple[list[np.ndarray], str]:
+def shades(numbers: dict[str, Any]) -> tuple[list[np.ndarray], str]:
     """The colors of the cells of each layer's communities [rows, B, 3], and what is said of them."""
     with styled("light"):
-        part = draw_attention(found, theme="light").subfigs[1]
+        part = draw_attention(numbers, theme="light").subfigs[1]
     return [np.asarray(axes.images[0].get_array()) for axes in part.axes], part.get_supxlabel()
 
 
 def test_colors_tell_how_far_a_community_is_from_the_links_between() -> None:
-    found = found_of("network", 3)
+    numbers = numbers_of("network", 3)
     between = [0.25, 0.25, 0.25, 0.25]
-    found["between"], found["communities"] = [between, between], found["communities"][:2]
-    for each, by in zip(found["communities"], (0.2, 0.1), strict=True):
+    numbers["between"] = [between, between]
+    numbers["communities"] = numbers["communities"][:2]
+    for each, by in zip(numbers["communities"], (0.2, 0.1), strict=True):
         each["weights"] = [[0.25 + by, 0.25 - by, 0.25, 0.25], between]
-    (first, second), said = shades(found)
-    assert "blue: more than on links between communities, orange: less; full at 20.0 points" in said
+    (first, second), text = shades(numbers)
+    assert "blue: more than on links between communities, orange: less; full at 20.0 points" in text
     paper, blue, orange = (np.array(to_rgb(color)) for color in (PAPER["light"], *colors("light", 2)))
     np.testing.assert_allclose(first[0, :3], [blue, orange, paper], atol=0.01)
     np.testing.assert_allclose(first[1, :2], [(paper + blue) / 2, (paper + orange) / 2], atol=0.01)
@@ -131,12 +136,12 @@ def test_colors_tell_how_far_a_community_is_from_the_links_between() -> None:
 
 def test_what_is_practically_even_has_no_color() -> None:
     """Weights that differ by a hundredth of a point, be that ten standard deviations."""
-    found = found_of("network", 3)
-    found["between"] = [[0.25] * 4] * 2
-    for each in found["communities"]:
+    numbers = numbers_of("network", 3)
+    numbers["between"] = [[0.25] * 4] * 2
+    for each in numbers["communities"]:
         each["weights"], each["effect"] = [[0.2501, 0.2499, 0.25, 0.25]] * 2, [[10.0, -10.0, 0.0, 0.0]] * 2
-    layers, said = shades(found)
-    assert "full at 2.0 points" in said
+    layers, text = shades(numbers)
+    assert "full at 2.0 points" in text
     for picture in layers:
         np.testing.assert_allclose(picture, 1.0, atol=0.02)
 
@@ -145,18 +150,18 @@ def test_networks_with_less_to_show() -> None:
     even = embeddings(3, attention=False)
     found = of_network(even, seed=0) | {"faithfulness": faithfulness(even, seed=0, draws=2)}
     with styled("light"):
-        said = texts(draw_attention(found, theme="light"))
-        assert "entropy 1.000 of 1" in said
-        assert "links left out" in said
-        assert "behaviors left out" not in said
-        assert "nothing changes" not in said
-        for each in found["faithfulness"]["findings"]:
+        shown = texts(draw_attention(numbers, theme="light"))
+        assert "entropy 1.000 of 1" in shown
+        assert "links left out" in shown
+        assert "behaviors left out" not in shown
+        assert "nothing changes" not in shown
+        for each in numbers["faithfulness"]["findings"]:
             if each["measure"] == "top items":
                 each |= {key: {"value": None, "low": None, "high": None} for key in ("ratio", "least_ratio")}
-        silent = draw_attention(found, theme="light")
+        silent = draw_attention(numbers, theme="light")
         assert [text.get_text() for text in silent.axes[-1].texts] == ["nothing changes\nby chance"]
         assert_legible(silent, at_least=8)
-        alone = draw_attention(found | {"between": [], "faithfulness": None}, theme="light")
+        alone = draw_attention(numbers | {"between": [], "faithfulness": None}, theme="light")
         assert len(alone.axes) == 2
         assert_legible(alone, at_least=8)
 
@@ -173,8 +178,8 @@ def structure(behaviors: int, methods: int = 3, sd: float | None = 0.02) -> dict
     for method in ("mcne", "mcne-constant-masks", "node2vec")[:methods]:
         for behavior in (None, *NAMES[:behaviors]) if method.startswith("mcne") else (None,):
             rows += [row(method, behavior, similarity) for similarity in ("inner product", "cosine")]
-    found: dict[str, Any] = {"dataset": {"name": "ciao"}, "links": 500, "held_out_links": [214, 214], "lacking": {}}
-    return found | {"repetitions": 2, "rows": rows}
+    study: dict[str, Any] = {"dataset": {"name": "ciao"}, "links": 500, "held_out_links": [214, 214], "lacking": {}}
+    return study | {"repetitions": 2, "rows": rows}
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -183,9 +183,9 @@ def test_names_that_have_room_stay_at_the_center_of_their_points() -> None:
     centers = np.array([[0, 0], [0, 40], [40, 0]])
     places = np.random.default_rng(0).normal(size=(3, 60, 2)) * 12 + centers[:, None]
     panels = (Panel("learned masks", ("Beauty", "Books", "Travel"), places, 0.9, Separation(0.1, 0.2)),) * 2
-    found = ConditionalMap("together", "mcne", "ab12", 0, 30.0, tuple(range(60)), panels)
+    drawn_map = ConditionalMap("together", "mcne", "ab12", 0, 30.0, tuple(range(60)), panels)
     with styled("light"):
-        figure = draw_map(found, theme="light")
+        figure = draw_map(drawn_map, theme="light")
     for axes in figure.axes:
         for text, center in zip(axes.texts, places.mean(axis=1), strict=True):
             np.testing.assert_allclose(text.get_position(), center, atol=1e-6)
@@ -201,7 +201,8 @@ def hidden(axes: Axes, name: Text, places: NDArray[np.float64]) -> float:
     """The largest share of a behavior's points that a name lies on."""
     patch = name.get_bbox_patch()
     assert patch is not None
-    box, shown = patch.get_window_extent(), axes.transData.transform(places.reshape(-1, 2)).reshape(places.shape)
+    box = patch.get_window_extent()
+    shown = axes.transData.transform(places.reshape(-1, 2)).reshape(places.shape)
     return float(np.all((shown > box.min) & (shown < box.max), axis=2).mean(axis=1).max())
 
 
@@ -266,10 +267,10 @@ def test_users_to_follow_are_far_from_one_another() -> None:
 
 
 def test_a_map_drawn_again_from_its_data_has_the_same_bytes(tmp_path: Path) -> None:
-    for kind, found in (("a", together(3, at_one_place=True)), ("b", aligned(3))):
-        (tmp_path / f"{kind}.json").write_text(json.dumps(found.to_json()))
+    for kind, computed in (("a", together(3, at_one_place=True)), ("b", aligned(3))):
+        (tmp_path / f"{kind}.json").write_text(json.dumps(computed.to_json()))
         back = ConditionalMap.read(tmp_path / f"{kind}.json")
-        for name, each in (("first", found), ("again", back)):
+        for name, each in (("first", computed), ("again", back)):
             with styled("dark"):
                 save(draw_map(each, theme="dark"), tmp_path / f"{kind}-{name}.png")
         assert (tmp_path / f"{kind}-first.png").read_bytes() == (tmp_path / f"{kind}-again.png").read_bytes()

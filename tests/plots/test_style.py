@@ -56,12 +56,12 @@ def test_an_svg_element_for_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("figure.jpeg", "a figure is written as"), ("there.png", "ever replaced"), ("no/figure.png", "is not there")],
 )
-def test_where_a_figure_cannot_go(name: str, said: str, tmp_path: Path) -> None:
+def test_where_a_figure_cannot_go(name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "there.png").write_bytes(b"before")
-    with styled("light"), pytest.raises(UsageError, match=said):
+    with styled("light"), pytest.raises(UsageError, match=message):
         save(drawn("light"), tmp_path / name)
     assert (tmp_path / "there.png").read_bytes() == b"before"
 

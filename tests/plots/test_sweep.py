@@ -31,7 +31,8 @@ def spread(mean: float, sd: float | None) -> dict[str, float | None]:
 
 def made(behaviors: int, curves: dict[str, list[Any]], *, repetitions: int = 3) -> dict[str, Any]:
     """What ``mcne sweep`` would write, with numbers that are all different."""
-    names, sd = list(NAMES[:behaviors]), 0.004 if repetitions > 1 else None
+    names = list(NAMES[:behaviors])
+    sd = 0.004 if repetitions > 1 else None
 
     def quality(at: int, k: float) -> dict[str, Any]:
         return {"recall@5": spread(0.2 + 0.01 * at + 0.02 * k, sd), "ndcg@5": spread(0.1 + 0.01 * at + 0.02 * k, sd)}
@@ -61,9 +62,9 @@ def made(behaviors: int, curves: dict[str, list[Any]], *, repetitions: int = 3) 
     }
 
 
-def drawn(found: dict[str, Any], theme: Theme = "light") -> Figure:
+def drawn(numbers: dict[str, Any], theme: Theme = "light") -> Figure:
     with styled(theme):
-        return sweep.draw(found, theme)
+        return sweep.draw(numbers, theme)
 
 
 @pytest.mark.parametrize(
@@ -84,24 +85,24 @@ def test_labels_never_overlap(behaviors: int, curves: dict[str, list[Any]]) -> N
 
 
 def test_a_long_title_is_broken() -> None:
-    found = made(2, {"l2": [0.1, 0.2]}) | {"title": "a sweep of many words " * 9}
+    numbers = made(2, {"l2": [0.1, 0.2]}) | {"title": "a sweep of many words " * 9}
     with styled("light"):
-        assert_legible(sweep.draw(found, "light"), at_least=12)
+        assert_legible(sweep.draw(numbers, "light"), at_least=12)
 
 
 def test_the_highest_point_of_the_seconds_is_whole() -> None:
     """Of two trainings that take nearly as long, an axis from zero leaves no room above them by itself."""
-    found = made(2, {"l2": [0.1, 0.2]}, repetitions=1)
-    for point, seconds in zip(found["curves"][0]["points"], (0.33, 0.40), strict=True):
+    numbers = made(2, {"l2": [0.1, 0.2]}, repetitions=1)
+    for point, seconds in zip(numbers["curves"][0]["points"], (0.33, 0.40), strict=True):
         point["epoch_seconds"] = spread(seconds, None)
-    low, high = drawn(found).axes[2].get_ylim()
+    low, high = drawn(numbers).axes[2].get_ylim()
     assert low == 0
     assert high > 1.04 * 0.40
 
 
 def test_points_and_bars_are_those_of_the_file() -> None:
-    found = made(2, {"final_width": WIDTHS})
-    recall, ndcg, cost = drawn(found).axes
+    numbers = made(2, {"final_width": WIDTHS})
+    recall, ndcg, cost = drawn(numbers).axes
     for panel, first in ((recall, 20.0), (ndcg, 10.0)):
         lines = [data_line_of(container) for container in error_bars_of(panel)]
         assert len(lines) == 3  # two behaviors and the mean
@@ -122,9 +123,9 @@ def test_lists_have_no_order_so_no_line_joins_them() -> None:
 
 
 def test_what_is_not_finished_is_left_out_and_told() -> None:
-    found = made(2, {"l2": [0.1, 0.2, 0.3]}, repetitions=1)
+    numbers = made(2, {"l2": [0.1, 0.2, 0.3]}, repetitions=1)
     nothing = {"recall@5": None, "ndcg@5": None}
-    found["curves"][0]["points"][1] |= {
+    numbers["curves"][0]["points"][1] |= {
         "finished": 0,
         "lacks": "1 of 1 repetitions not finished",
         "behaviors": dict.fromkeys(NAMES[:2], nothing),
@@ -132,16 +133,16 @@ def test_what_is_not_finished_is_left_out_and_told() -> None:
         "epoch_seconds": None,
         "measured_on": [],
     }
-    panel = drawn(found).axes[0]
+    panel = drawn(numbers).axes[0]
     assert len(y_of(data_line_of(error_bars_of(panel)[0]))) == 2
     assert [label.get_text() for label in panel.get_xticklabels()] == ["0.1", "0.2", "0.3"]
-    assert "Not finished: 0.2: 1 of 1 repetitions not finished." in sweep.caption(found)
-    assert "The paper: quality rises" in sweep.caption(found)
+    assert "Not finished: 0.2: 1 of 1 repetitions not finished." in sweep.caption(numbers)
+    assert "The paper: quality rises" in sweep.caption(numbers)
 
 
 def test_what_bars_are_is_said_where_there_are_bars() -> None:
-    found = made(2, {"l2": [0.1, 0.2]})
-    assert "bars one standard deviation over 3 repetitions" in sweep.caption(found)
+    numbers = made(2, {"l2": [0.1, 0.2]})
+    assert "bars one standard deviation over 3 repetitions" in sweep.caption(numbers)
     alone = sweep.caption(made(2, {"l2": [0.1, 0.2]}, repetitions=1))
     assert "Points are single trainings" in alone
     assert "deviation" not in alone
@@ -149,18 +150,18 @@ def test_what_bars_are_is_said_where_there_are_bars() -> None:
 
 def test_seconds_that_were_measured_once_are_told_as_such() -> None:
     """The legend speaks of repetitions, which timings one at a time do not have."""
-    found = made(3, {"final_width": WIDTHS, "l2": [0.1, 0.2]})
-    assert [panel.get_title() for panel in drawn(found).axes[2::3]] == ["seconds per epoch"] * 2
-    assert "Seconds measured on cpu" in sweep.caption(found)
-    for point in (point for curve in found["curves"] for point in curve["points"]):
+    numbers = made(3, {"final_width": WIDTHS, "l2": [0.1, 0.2]})
+    assert [panel.get_title() for panel in drawn(numbers).axes[2::3]] == ["seconds per epoch"] * 2
+    assert "Seconds measured on cpu" in sweep.caption(numbers)
+    for point in (point for curve in numbers["curves"] for point in curve["points"]):
         point["epoch_seconds"]["sd"] = None
         point["measured_on"] = ["H200, 4 side by side", "epochs on H200, one at a time"]
-    figure = drawn(found)
+    figure = drawn(numbers)
     assert [panel.get_title() for panel in figure.axes[2::3]] == ["seconds per epoch (measured once)"] * 2
-    assert "Seconds measured once on H200, one at a time." in sweep.caption(found)
+    assert "Seconds measured once on H200, one at a time." in sweep.caption(numbers)
     with styled("light"):
         assert_legible(figure, at_least=12)
-    alone = found | {"repetitions": 1}
+    alone = numbers | {"repetitions": 1}
     assert drawn(alone).axes[2].get_title() == "seconds per epoch", "as everything is then"
 
 
@@ -179,11 +180,11 @@ def test_only_a_sweep_is_read(tmp_path: Path) -> None:
         (tmp_path / "sweep.json").write_text(text)
         with pytest.raises(ArtifactError, match=r"damaged .*the same mcne sweep writes it again"):
             sweep.read(tmp_path)
-    found = made(2, {"l2": [0.1, 0.2]})
-    (tmp_path / "sweep.json").write_text(json.dumps(found))
-    assert sweep.read(tmp_path) == found
-    for point in found["curves"][0]["points"]:
+    numbers = made(2, {"l2": [0.1, 0.2]})
+    (tmp_path / "sweep.json").write_text(json.dumps(numbers))
+    assert sweep.read(tmp_path) == numbers
+    for point in numbers["curves"][0]["points"]:
         point["finished"] = 0
-    (tmp_path / "sweep.json").write_text(json.dumps(found))
+    (tmp_path / "sweep.json").write_text(json.dumps(numbers))
     with pytest.raises(DataError, match="no training is finished yet"):
         sweep.read(tmp_path)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.report.report_runs import EVIL, PLAN, SCRIPT, trained
+from tests.small_training import small_network
 
 from mcne.data.dataset import SocialDataset
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.randomness import Stream
 from mcne.studies.comparison import Comparison, Plan
 from mcne.studies.comparison_tables import summarize, write
@@ -18,7 +18,7 @@ from mcne.studies.comparison_tables import summarize, write
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``runs/`` beside ``network/``."""
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, items_per_behavior=150, seed=0))
+    dataset = small_network(items_per_behavior=150)
     return trained(tmp_path_factory.mktemp("plain"), dataset)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
+from tests.small_training import train_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -32,16 +32,8 @@ settings = { width = 4, batch_size = 512 }
 
 def train(method: str, data: Path, out: Path, given: Mapping[str, Any], mode: training.Mode = "joint") -> training.Run:
     dataset = SocialDataset.load(data)
-    return training.Training(
-        method,
-        dataset,
-        split_of(data, dataset, "random-0"),
-        settings=given,
-        seed=0,
-        device=torch.device("cpu"),
-        places={"dataset": "../../network", "split": "random-0"},
-        mode=mode,
-    ).run(out)
+    split = split_of(data, dataset, "random-0")
+    return train_small(method, dataset, out, split=split, settings=given, mode=mode, dataset_path="../../network")
 
 
 def trained(root: Path, dataset: SocialDataset) -> Path:

@@ -69,8 +69,8 @@ def test_intervals_are_those_of_a_bootstrap_of_one_method_alone(page: ReportRead
         nothing[name] = BehaviorScores(rows, weights, 0 * scores)
     subject = ("test", "full", "ndcg@5")
     alone = compare(UserScores(subject, behaviors), {"nothing": UserScores(subject, nothing)})["nothing"].overall
-    found = [number for number, _ in page.tables["NDCG@5 against all items"].column("mean")["bpr"].numbers]
-    assert found == pytest.approx([alone.difference, alone.low, alone.high], abs=1e-12)
+    shown = [number for number, _ in page.tables["NDCG@5 against all items"].column("mean")["bpr"].numbers]
+    assert shown == pytest.approx([alone.difference, alone.low, alone.high], abs=1e-12)
 
 
 def test_the_page_is_named_and_says_how_it_was_made(page: ReportReader) -> None:
@@ -102,7 +102,7 @@ def test_a_sweep_on_the_same_data_is_shown_and_another_refused(copied: Path, tmp
     point = {"behaviors": {"Books": metrics, "Movies": metrics}, "mean": metrics, "epoch_seconds": spread}
     point |= {"finished": 2, "lacks": None, "measured_on": ["cpu, 1 side by side"]}
     fingerprint = json.loads((copied / "data.json").read_text())["dataset"]
-    found = {
+    numbers = {
         "title": "mcne: sensitivity to l2",
         "method": "mcne",
         "repetitions": 2,
@@ -112,13 +112,13 @@ def test_a_sweep_on_the_same_data_is_shown_and_another_refused(copied: Path, tmp
         "curves": [{"setting": "l2", "points": [point | {"value": 0.01}, point | {"value": 0.1}]}],
     }
     (tmp_path / "sweep").mkdir()
-    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(found))
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(numbers))
     report = report_of_comparison(copied, sweeps=[tmp_path / "sweep"])
     table = checked_page(report.html()).tables["l2: test part, mean over behaviors ± standard deviation, percent"]
     assert [cell.text for cell in table.rows[1]] == ["0.01", "25.0 ± 1.0", "12.5", "0.25"]
     assert [drawing.name for drawing in report.drawings][-1] == "sensitivity-1"
-    found["dataset"] = {"name": "other", "fingerprint": "0" * 64}
-    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(found))
+    numbers["dataset"] = {"name": "other", "fingerprint": "0" * 64}
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(numbers))
     with pytest.raises(UsageError, match="a sweep on dataset 000000000000"):
         report_of_comparison(copied, sweeps=[tmp_path / "sweep"])
 

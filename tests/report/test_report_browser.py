@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><title>probe</title>
-<iframe id="page" style="width: WIDTHpx; height: 900px; border: 0" src="PAGE"></iframe><pre id="found"></pre><script>
+<iframe id="page" style="width: WIDTHpx; height: 900px; border: 0" src="PAGE"></iframe><pre id="measured"></pre><script>
 const page = document.getElementById("page");
 page.onload = () => {
   const inner = page.contentDocument, root = inner.documentElement;
@@ -28,21 +28,21 @@ page.onload = () => {
     dark: [...inner.querySelectorAll("img.on-dark")].filter((image) => image.offsetWidth).length,
     light: [...inner.querySelectorAll("img.on-light")].filter((image) => image.offsetWidth).length,
   });
-  const found = { wide: root.scrollWidth, broken: [...inner.images].filter((image) => !image.naturalWidth).length };
-  for (const theme of ["light", "dark"]) { inner.getElementById("theme-" + theme).click(); found[theme] = look(); }
-  document.getElementById("found").textContent = JSON.stringify(found);
+  const measured = { wide: root.scrollWidth, broken: [...inner.images].filter((image) => !image.naturalWidth).length };
+  for (const theme of ["light", "dark"]) { inner.getElementById("theme-" + theme).click(); measured[theme] = look(); }
+  document.getElementById("measured").textContent = JSON.stringify(measured);
 };</script>"""
 
 
 @pytest.fixture(scope="session")
 def browser() -> str:
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
+    executable = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if executable is None:
         missing = f"needs a browser: one of {', '.join(NAMES)}"
         if os.environ.get("MCNE_REQUIRE_BROWSER"):
             pytest.fail(missing)
         pytest.skip(missing)
-    return found
+    return executable
 
 
 @pytest.fixture(scope="session", params=["run", "comparison"])
@@ -100,12 +100,12 @@ def test_it_fits_the_screen_and_the_switch_works(width: int, browser: str, page:
     probe = tmp_path / "probe.html"
     probe.write_text(PROBE.replace("WIDTH", str(width)).replace("PAGE", page.as_uri()))
     done = browse(browser, probe, tmp_path / "profile", "--allow-file-access-from-files")
-    told = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    told = re.search(r'<pre id="measured">(.*?)</pre>', done.stdout, re.DOTALL)
     assert told is not None
-    found: dict[str, Any] = json.loads(html.unescape(told[1]))
-    assert found["wide"] <= width
-    assert found["broken"] == 0
-    assert found["light"]["paper"] == "rgb(255, 255, 255)"
-    assert found["dark"]["paper"] == "rgb(22, 24, 28)"
-    assert found["light"]["light"] == found["dark"]["dark"] > 0
-    assert found["light"]["dark"] == found["dark"]["light"] == 0
+    measured: dict[str, Any] = json.loads(html.unescape(told[1]))
+    assert measured["wide"] <= width
+    assert measured["broken"] == 0
+    assert measured["light"]["paper"] == "rgb(255, 255, 255)"
+    assert measured["dark"]["paper"] == "rgb(22, 24, 28)"
+    assert measured["light"]["light"] == measured["dark"]["dark"] > 0
+    assert measured["light"]["dark"] == measured["dark"]["light"] == 0

@@ -11,24 +11,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from matplotlib.figure import Figure
 from tests.plots.figure_parts import bars_of
 from tests.report.report_reader import ReportReader, checked_page
 from tests.report.report_runs import EVIL, SCRIPT, train
+from tests.small_training import small_network, transfer_small
 
 from mcne.analysis.maps import ConditionalMap, Panel, Separation
 from mcne.analysis.masks import mask_numbers
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
-from mcne.extend.transfer import transfer
 from mcne.plots import style
 from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
@@ -102,8 +100,8 @@ def test_masks_are_those_of_plot_masks_as_json(page: ReportReader, plain: Path) 
         ("Jaccard", "jaccard"),
         ("p after Holm", "holm_p"),
     ):
-        found = {name: cell.numbers[0][0] for name, cell in shared.column(head).items()}
-        assert found == {f"{pair['first']} and {pair['second']}": pair[key] for pair in pairs}
+        shown = {name: cell.numbers[0][0] for name, cell in shared.column(head).items()}
+        assert shown == {f"{pair['first']} and {pair['second']}": pair[key] for pair in pairs}
 
 
 def test_metrics_are_those_of_evaluate_as_json(page: ReportReader, plain: Path) -> None:
@@ -143,8 +141,8 @@ def test_a_sweep_is_shown_on_the_page_of_a_run(plain: Path, tmp_path: Path) -> N
     asked = Sweep.of_pairs("userknn", ["popularity_weight=0,0.5"], repetitions=1, split="random")
     comparison = Comparison.open(asked.plan(), network, tmp_path / "sweep", kind=Kind.sweep)
     comparison.run(jobs=1, device="cpu", say=lambda _line: None)
-    found = collect(asked, comparison, None)
-    write(found, tmp_path / "sweep")
+    numbers = collect(asked, comparison, None)
+    write(numbers, tmp_path / "sweep")
     report = report_of_run(Run.open(plain / "mcne"), with_map=False, sweeps=[tmp_path / "sweep"])
     page = checked_page(report.html())
     table = page.tables["popularity_weight: test part, mean over behaviors ± standard deviation, percent"]
@@ -160,11 +158,11 @@ def test_every_metric_of_the_run_is_there(page: ReportReader, plain: Path) -> No
     run = Run.open(plain / "mcne")
     summary = evaluate(run.embeddings, *run.data()).summary()
     rows = page.tables["Every metric of mcne, test part"].rows[1:]
-    found = {(row[0].text, row[2].text): [cell.numbers[0] for cell in row[3:]] for row in rows}
+    shown = {(row[0].text, row[2].text): [cell.numbers[0] for cell in row[3:]] for row in rows}
     for place, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
         for cutoff in (5, 10, 20):
             values = [means[f"{metric}@{cutoff}"] for metric in TITLES]
-            assert found[place, f"@{cutoff}"] == [(value, f"{100 * value:.2f}") for value in values]
+            assert shown[place, f"@{cutoff}"] == [(value, f"{100 * value:.2f}") for value in values]
 
 
 def test_the_data_card_says_what_describe_finds(page: ReportReader, plain: Path) -> None:
@@ -232,7 +230,7 @@ def test_names_that_are_markup_stay_text(evil: Path) -> None:
 
 @pytest.mark.slow
 def test_twelve_behaviors_fit(tmp_path: Path) -> None:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=12, items_per_behavior=150, seed=0))
+    dataset = small_network(behaviors=12, items_per_behavior=150)
     dataset.save(tmp_path / "network")
     given = {"widths": [8, 8], "neighbor_samples": [2], "attention_width": 4, "batch_size": 1024, "epochs": 1}
     run = train("mcne", tmp_path / "network", tmp_path / "runs" / "mcne", given)
@@ -338,14 +336,14 @@ def test_the_card_says_what_was_added_later_and_what_was_not_validated(plain: Pa
     result = json.loads((tmp_path / "mcne" / "result.json").read_text())
     (tmp_path / "mcne" / "result.json").write_text(json.dumps(result | {"ndcg@5": None}))
     run = Run.open(tmp_path / "mcne")
-    said = ReportReader(model_card(run, run.embeddings, None)).text
-    assert "Nobody had validation records, so the last of 3 epochs was kept." in said
-    assert "was the best by" not in said
+    text = ReportReader(model_card(run, run.embeddings, None)).text
+    assert "Nobody had validation records, so the last of 3 epochs was kept." in text
+    assert "was the best by" not in text
     added = replace(run, spec=replace(run.spec, method=TRANSFER))
-    said = ReportReader(model_card(added, run.embeddings, None)).text
-    assert "a behavior that was added later" in said
-    assert "alike on one behavior or on all" in said
-    assert "compared with" not in said
+    text = ReportReader(model_card(added, run.embeddings, None)).text
+    assert "a behavior that was added later" in text
+    assert "alike on one behavior or on all" in text
+    assert "compared with" not in text
 
 
 def test_a_page_that_would_be_too_large_is_not_written(
@@ -394,10 +392,10 @@ def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
     """Two users with 0 and 1: a resample is 0 or 1 with chance 1/4 each. Users who are alike leave no doubt."""
     unsure = BehaviorScores(np.array([0, 1], dtype=np.int32), np.full(2, 0.5), np.array([0.0, 1.0]))
     sure = replace(unsure, scores=np.full(2, 0.25))
-    found = intervals(
+    resampled = intervals(
         {"unsure": UserScores(("", "", ""), {"b": unsure}), "sure": UserScores(("", "", ""), {"b": sure})}
     )
-    one, other = found["unsure"].overall, found["sure"].behaviors["b"]
+    one, other = resampled["unsure"].overall, resampled["sure"].behaviors["b"]
     assert (one.difference, one.low, one.high) == (0.5, 0.0, 1.0)
     assert (other.difference, other.low, other.high) == (0.25, 0.25, 0.25)
     assert intervals({"none": UserScores(("", "", ""), {})}) == {}
@@ -405,7 +403,8 @@ def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
 
 def map_of(run: Run) -> ConditionalMap:
     """A map as ``mcne plot map`` makes it, of places that mean nothing."""
-    names, ids = run.embeddings.behavior_names, run.embeddings.users.take(np.arange(12))
+    names = run.embeddings.behavior_names
+    ids = run.embeddings.users.take(np.arange(12))
     places = Stream(0, "places").normal((len(names), len(ids), 2))
     panels = [
         Panel(f"{kind} masks", tuple(names), places, 0.9, Separation(at, 0.8))
@@ -423,15 +422,10 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
     users, items = (Stream(0, name).integers(n, 2000).tolist() for name, n in (("users", 500), ("items", 120)))
     records = pa.table({"user_id": [base.users[user] for user in users], "item_id": items})
     later = SocialDataset.from_frames(records, single_behavior="Sports")
-    added = Training(
-        TRANSFER,
-        later,
-        random_split(later, seed=0),
-        settings={"epochs": 2, "learning_rate": 0.05},
-        device=torch.device("cpu"),
-        places={"split": "random-0"},
+    settings = {"epochs": 2, "learning_rate": 0.05}
+    run = transfer_small(
+        base, later, random_split(later, seed=0), tmp_path / "later", behavior="Sports", settings=settings
     )
-    run = transfer(base, added, tmp_path / "later", behavior="Sports")
     report = report_of_run(run, with_map=False)
     page = checked_page(report.html())
     ones = [text.count("1") / len(text) for text in run.embeddings.provenance["added"]["Sports"]["masks"]]
@@ -450,8 +444,8 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
 @pytest.mark.usefixtures("sketched")
 def test_a_kept_map_is_drawn_and_one_of_other_vectors_refused(plain: Path, evil: Path, tmp_path: Path) -> None:
     run, other = Run.open(plain / "mcne"), Run.open(evil / "mcne")
-    found = map_of(run)
-    (tmp_path / "map.json").write_text(json.dumps(found.to_json()))
+    computed = map_of(run)
+    (tmp_path / "map.json").write_text(json.dumps(computed.to_json()))
     report = report_of_run(run, kept_map=tmp_path / "map.json")
     page = checked_page(report.html())
     assert "map" in [drawing.name for drawing in report.drawings]

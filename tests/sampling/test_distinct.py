@@ -26,7 +26,7 @@ def test_marking_equals_sorting(lists: list[list[int]]) -> None:
 
 def test_rows_have_the_shape_of_what_was_drawn() -> None:
     for size in (6, 20 * SPARSE):  # marked, sorted
-        found, (flat, square) = distinct(size, np.array([5, 0]), np.array([[5, 3], [3, 3]], np.int32))
-        assert found.tolist() == [0, 3, 5]
+        keys, (flat, square) = distinct(size, np.array([5, 0]), np.array([[5, 3], [3, 3]], np.int32))
+        assert keys.tolist() == [0, 3, 5]
         assert (flat.tolist(), square.tolist()) == ([2, 0], [[2, 1], [1, 1]])
-        assert {each.dtype for each in (found, flat, square)} == {np.dtype(np.int64)}
+        assert {each.dtype for each in (keys, flat, square)} == {np.dtype(np.int64)}

@@ -151,7 +151,8 @@ def random_graph(seed: int, n_users: int, n_links: int) -> Graph:
 
 
 def test_a_sample_depends_on_its_arguments_alone() -> None:
-    graph, seeds = random_graph(0, 50, 300), np.arange(0, 50, 3)
+    graph = random_graph(0, 50, 300)
+    seeds = np.arange(0, 50, 3)
     asked = [(seed, epoch, step) for seed in range(2) for epoch in range(3) for step in range(4)]
 
     def sample(sampler: NeighborSampler, at: int) -> list[Any]:
@@ -175,7 +176,8 @@ def test_a_user_draws_once_per_layer_and_anew_in_the_next() -> None:
 
 
 def test_no_seeds_no_links_and_no_layers() -> None:
-    empty, alone = np.zeros(0, np.int64), graph_of(3, [])
+    empty = np.zeros(0, np.int64)
+    alone = graph_of(3, [])
     around = NeighborSampler(graph_of(3, [(0, 1)]), [2, 2]).sample(empty, seed=0, epoch=0, step=0)
     assert as_lists(around) == [[], [[[], [], []], [[], [], []]]]
     for weighted in (False, True):

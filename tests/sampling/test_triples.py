@@ -176,7 +176,8 @@ def test_any_order_of_calls_gives_the_same_rows() -> None:
 @pytest.mark.parametrize("size", [1, 3, 7, BLOCK // 2, BLOCK // 2 + 1, BLOCK - 1, BLOCK, BLOCK + 1])
 def test_the_cycles_of_a_block_are_shuffled_one_by_one(size: int) -> None:
     """By a stream for each block, which is a stream for each cycle where none fits in twice."""
-    longest, per_block = 3 * BLOCK + 100, max(1, BLOCK // size)
+    longest = 3 * BLOCK + 100
+    per_block = max(1, BLOCK // size)
     rows = epoch_rows(Positives([longest, size], batch_size=777, seed=2), 1, epoch=4)
     expected: list[int] = []
     for block in range(-(-longest // (size * per_block))):
@@ -287,7 +288,8 @@ def test_draws_are_those_of_a_search_among_all_users(case: tuple[list[set[int]],
 
 def test_draws_are_uniform_and_independent_per_user_and_column() -> None:
     seen = [{0, 3, 4, 9}, set(), {1, 2, 3, 4, 5, 6, 7, 8}, {5}]
-    unseen, repeats = unseen_of(seen, 10), 4000
+    unseen = unseen_of(seen, 10)
+    repeats = 4000
     users = np.tile(np.arange(4), repeats)
     drawn = unseen.draw(users, np.zeros(len(users), int), count=3, stream=Stream(1, "test"))
     for user, items in enumerate(seen):
@@ -380,9 +382,9 @@ LARGEST = 2**64 - 1
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 100_000])
 def test_random_keys(size: int) -> None:
     keys = Stream(size, "keys").bits(size)
-    found = stable_order(keys)
-    assert found.dtype == np.int64
-    assert np.array_equal(found, np.argsort(keys, kind="stable"))
+    order = stable_order(keys)
+    assert order.dtype == np.int64
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
 
 
 @given(st.lists(st.sampled_from([0, 1, 2**32, 2**63 - 1, 2**63, LARGEST - 1, LARGEST])))

@@ -35,12 +35,12 @@ def weights_of(graph: Graph, user: int, *, weighted: bool) -> dict[int, float]:
 def second_order(graph: Graph, came: int, here: int, *, p: float, q: float, weighted: bool) -> dict[int, float]:
     """Section 3.2.2 of the paper, by its definition."""
     weights = weights_of(graph, here, weighted=weighted)
-    for there in weights:
-        if there == came:
-            weights[there] /= p
-        elif there not in graph.neighbors(came):
-            weights[there] /= q
-    return {there: weight / sum(weights.values()) for there, weight in weights.items()}
+    for target in weights:
+        if target == came:
+            weights[target] /= p
+        elif target not in graph.neighbors(came):
+            weights[target] /= q
+    return {target: weight / sum(weights.values()) for target, weight in weights.items()}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -52,20 +52,20 @@ def test_every_step_has_the_chance_of_the_second_order(p: float, q: float, weigh
     assert np.array_equal(walks[:, 0], starts)
     first = Counter(zip(walks[:, 0].tolist(), walks[:, 1].tolist(), strict=True))
     later = Counter(zip(*(walks[:, k : k + 10].ravel().tolist() for k in range(3)), strict=True))
-    found = [
-        ({there: first[user, there] for there in range(12)}, weights_of(graph, user, weighted=weighted))
+    compared = [
+        ({target: first[user, target] for target in range(12)}, weights_of(graph, user, weighted=weighted))
         for user in np.flatnonzero(graph.degrees).tolist()
     ] + [
         (
-            {there: later[came, here, there] for there in range(12)},
+            {target: later[came, here, target] for target in range(12)},
             second_order(graph, came, here, p=p, q=q, weighted=weighted),
         )
         for came in range(12)
         for here in graph.neighbors(came).tolist()
     ]
-    assert len(found) == 10 + graph.n_links
-    for counts, chances in found:
-        expected = np.array([chances.get(there, 0.0) for there in range(12)])
+    assert len(compared) == 10 + graph.n_links
+    for counts, chances in compared:
+        expected = np.array([chances.get(target, 0.0) for target in range(12)])
         observed = np.array(list(counts.values()))
         assert observed.sum() > 100
         assert np.all(observed[expected == 0] == 0)

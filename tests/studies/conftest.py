@@ -6,16 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.small_training import small_network
 from tests.studies.small_plan import PLAN, opened, run
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.studies.comparison import Comparison
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].save(path)
+    small_network().save(path)
     return path
 
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.small_training import small_network
 
 from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError
 from mcne.studies.new_users import HeldOut, hold_out, known_of
 
 
 @pytest.fixture(scope="module")
 def data() -> SocialDataset:
-    made = generate(SyntheticConfig(users=500, behaviors=2, seed=1))[0]
+    made = small_network(seed=1)
     city = np.arange(-1, 499, dtype=np.int32) % 3
     facts = {"age": Attribute(np.arange(500.0)), "city": Attribute(city, Ids(["a", "b", "c"]))}
     return replace(made, attributes=facts)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.small_training import small_network
 from typer.testing import CliRunner
 
 from mcne.cli.demo import SETTINGS
@@ -33,7 +34,7 @@ def silent(_: str) -> AbstractContextManager[Reporter]:
 
 @pytest.fixture(scope="module")
 def data() -> SocialDataset:
-    return generate(SyntheticConfig(users=500, behaviors=2))[0]
+    return small_network()
 
 
 @pytest.fixture(scope="module")

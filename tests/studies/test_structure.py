@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small_training import small_network
 
 from mcne.analysis.links import HeldOut
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import undirected
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.studies.engine import result_of
 from mcne.studies.structure import (
@@ -42,7 +42,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def data() -> SocialDataset:
-    return generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0]
+    return small_network()
 
 
 def study(data: SocialDataset, out: Path, *methods: str, repetitions: int = 1, share: float = 0.1) -> StructureStudy:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
 from mcne.plots import sweep as figures
 from mcne.studies.comparison import Comparison
@@ -19,13 +18,6 @@ from mcne.studies.sweep import Sweep, check_place, collect, is_shared, page, tit
 
 SETTINGS = {"epochs": 1, "batch_size": 512}
 SWEEP = Sweep("bpr", SETTINGS, {"width": (2, 4), "l2": (0.05, 0.2)}, 2, title="a | b", paper="it rises.")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("network") / "data"
-    generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].save(path)
-    return path
 
 
 def run(sweep: Sweep, data: Path, out: Path) -> tuple[Comparison, list[str]]:

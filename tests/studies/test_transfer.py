@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.extend.later_behavior import NEW, Whole
+from tests.extend.later_behavior import NEW, Whole, three_behaviors
 
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import ArtifactError, UsageError
 from mcne.studies import transfer as module
 from mcne.studies.transfer import TransferPlan, TransferStudy, Way, finished_rows, write
@@ -49,8 +47,7 @@ together = [80, 70]
 
 @pytest.fixture(scope="module")
 def whole() -> Whole:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=3, seed=3))
-    return dataset, random_split(dataset, seed=0)
+    return three_behaviors()
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import random
 import shutil
 from collections import Counter
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.disks import full_at, tree
 
 from mcne import files
 from mcne.errors import ArtifactError, DiskError
@@ -60,7 +59,7 @@ def save(directory: Path, step: int, *, records: int = 0, keep: int = 2, run: st
     journal_at(directory, [], keep=keep, run=run).checkpoint(position_of(step, records=records), state_of(step))
 
 
-def found(directory: Path, *, run: str = RUN) -> tuple[int | None, list[str]]:
+def read_newest(directory: Path, *, run: str = RUN) -> tuple[int | None, list[str]]:
     """The step of the newest complete checkpoint, checked to be exactly what was saved, and the complaints."""
     complaints: list[str] = []
     newest = journal_at(directory, complaints, run=run).newest_checkpoint(CPU)
@@ -85,10 +84,6 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def tree(path: Path) -> dict[str, bytes | None]:
-    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
-
-
 def damage(path: Path) -> None:
     """Flip the last byte of an array."""
     file = path / "learned.users.npy"
@@ -100,13 +95,13 @@ FIRST, SECOND, THIRD = (f"step-{step:012d}-000000" for step in (1, 2, 3))
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    assert found(tmp_path) == (None, [])
-    assert found(tmp_path / "nowhere") == (None, [])
+    assert read_newest(tmp_path) == (None, [])
+    assert read_newest(tmp_path / "nowhere") == (None, [])
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:
     save(tmp_path, 3)
-    assert found(tmp_path) == (3, [])
+    assert read_newest(tmp_path) == (3, [])
 
 
 def test_what_comes_back_can_be_written_to(tmp_path: Path) -> None:
@@ -116,13 +111,13 @@ def test_what_comes_back_can_be_written_to(tmp_path: Path) -> None:
     before = tree(tmp_path)
     newest.state["learned"]["users"].add_(1)
     assert tree(tmp_path) == before
-    assert found(tmp_path) == (3, [])
+    assert read_newest(tmp_path) == (3, [])
 
 
 def test_the_newest_wins_and_the_last_few_are_kept(tmp_path: Path) -> None:
     for step in range(1, 6):
         save(tmp_path, step, keep=3)
-        assert found(tmp_path) == (step, [])
+        assert read_newest(tmp_path) == (step, [])
     assert names(tmp_path) == [f"step-{step:012d}-000000" for step in (3, 4, 5)]
     save(tmp_path, 6, keep=1)
     assert names(tmp_path) == ["step-000000000006-000000"]
@@ -131,7 +126,7 @@ def test_the_newest_wins_and_the_last_few_are_kept(tmp_path: Path) -> None:
 def test_more_steps_than_digits_of_a_smaller_count(tmp_path: Path) -> None:
     for step in (9, 10, 99_999, 100_000, 10**10):
         save(tmp_path, step)
-        assert found(tmp_path) == (step, [])
+        assert read_newest(tmp_path) == (step, [])
 
 
 def test_the_end_of_an_epoch_is_newer_than_its_last_step(tmp_path: Path) -> None:
@@ -150,12 +145,12 @@ def test_a_damaged_newest_is_passed_over_with_a_complaint(tmp_path: Path) -> Non
     for step in (1, 2):
         save(tmp_path, step)
     damage(tmp_path / SECOND)
-    fallback, complaints = found(tmp_path)
+    fallback, complaints = read_newest(tmp_path)
     assert fallback == 1
     (complaint,) = complaints
     assert f"{SECOND}/learned.users.npy: its sha256 does not match" in complaint
     damage(tmp_path / FIRST)
-    fallback, complaints = found(tmp_path)
+    fallback, complaints = read_newest(tmp_path)
     assert fallback is None
     assert [SECOND in complaints[0], FIRST in complaints[1], len(complaints)] == [True, True, 2]
 
@@ -164,7 +159,7 @@ def test_what_is_half_written_is_ignored_and_cleared_by_the_next(tmp_path: Path)
     save(tmp_path, 1)
     shutil.copytree(tmp_path / FIRST, tmp_path / f".{SECOND}.partial")
     (tmp_path / f".{SECOND}.partial" / "manifest.json").unlink()
-    assert found(tmp_path) == (1, [])
+    assert read_newest(tmp_path) == (1, [])
     save(tmp_path, 3)  # not the one that was being written
     assert names(tmp_path) == [FIRST, THIRD]
 
@@ -176,10 +171,10 @@ def test_what_is_half_removed_is_passed_over(left: str, tmp_path: Path) -> None:
     for file in (tmp_path / SECOND).iterdir():
         if left == "nothing" or (left == "the manifest") == (file.name != "manifest.json"):
             file.unlink()
-    fallback, complaints = found(tmp_path)
+    fallback, complaints = read_newest(tmp_path)
     assert (fallback, len(complaints)) == (1, 1)
     save(tmp_path, 2)
-    assert found(tmp_path) == (2, [])
+    assert read_newest(tmp_path) == (2, [])
 
 
 def test_a_training_that_fell_back_writes_over_what_was_damaged(tmp_path: Path) -> None:
@@ -187,7 +182,7 @@ def test_a_training_that_fell_back_writes_over_what_was_damaged(tmp_path: Path) 
         save(tmp_path, step)
     damage(tmp_path / SECOND)
     save(tmp_path, 2)
-    assert found(tmp_path) == (2, [])
+    assert read_newest(tmp_path) == (2, [])
     assert names(tmp_path) == [FIRST, SECOND]
 
 
@@ -198,10 +193,10 @@ def test_damaged_ones_never_displace_good_ones(keep: int, tmp_path: Path) -> Non
         save(tmp_path, step, keep=3)
     for path in list(tmp_path.iterdir()):
         damage(path)
-    assert found(tmp_path)[0] is None
+    assert read_newest(tmp_path)[0] is None
     for step in range(1, 5):
         save(tmp_path, step, keep=keep)
-        assert found(tmp_path) == (step, [])
+        assert read_newest(tmp_path) == (step, [])
     assert len(names(tmp_path)) == keep
 
 
@@ -210,20 +205,21 @@ def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
         save(tmp_path, step)
     files = sorted((tmp_path / SECOND).iterdir())
     assert len(files) == 9
-    chance, hit = random.Random(1), Counter[str]()
+    chance = random.Random(1)
+    hit = Counter[str]()
     for _ in range(200):
         file = chance.choice(files)
         whole = file.read_bytes()
         at = chance.randrange(len(whole))
         file.write_bytes(whole[:at] + bytes([whole[at] ^ chance.randrange(1, 256)]) + whole[at + 1 :])
-        fallback, complaints = found(tmp_path)
+        fallback, complaints = read_newest(tmp_path)
         assert fallback == 1, (file, at)
         assert len(complaints) == 1
         assert file.name in complaints[0]
         file.write_bytes(whole)
         hit[file.name] += 1
     assert len(hit) == 9
-    assert found(tmp_path) == (2, [])
+    assert read_newest(tmp_path) == (2, [])
 
 
 def test_every_truncation_is_found(tmp_path: Path) -> None:
@@ -235,12 +231,12 @@ def test_every_truncation_is_found(tmp_path: Path) -> None:
         file = chance.choice(files)
         whole = file.read_bytes()
         file.write_bytes(whole[: chance.randrange(len(whole))])
-        fallback, complaints = found(tmp_path)
+        fallback, complaints = read_newest(tmp_path)
         assert fallback == 1, file
         assert len(complaints) == 1
         assert file.name in complaints[0]
         file.write_bytes(whole)
-    assert found(tmp_path) == (2, [])
+    assert read_newest(tmp_path) == (2, [])
 
 
 def test_files_that_changed_places_are_found(tmp_path: Path) -> None:
@@ -248,17 +244,17 @@ def test_files_that_changed_places_are_found(tmp_path: Path) -> None:
     for step in (1, 2):
         save(tmp_path, step)
     for file in sorted((tmp_path / FIRST).iterdir()):
-        there = tmp_path / SECOND / file.name
-        whole = there.read_bytes()
+        second = tmp_path / SECOND / file.name
+        whole = second.read_bytes()
         if whole == file.read_bytes():
             continue
-        there.write_bytes(file.read_bytes())
-        fallback, complaints = found(tmp_path)
+        second.write_bytes(file.read_bytes())
+        fallback, complaints = read_newest(tmp_path)
         assert (fallback, len(complaints)) == (1, 1)
-        there.write_bytes(whole)
+        second.write_bytes(whole)
     shutil.rmtree(tmp_path / SECOND)
     shutil.copytree(tmp_path / FIRST, tmp_path / SECOND)  # as a whole it is what it says it is: step 1
-    assert found(tmp_path) == (1, [])
+    assert read_newest(tmp_path) == (1, [])
 
 
 # other runs
@@ -267,14 +263,14 @@ def test_files_that_changed_places_are_found(tmp_path: Path) -> None:
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
     save(tmp_path, 1)
     with pytest.raises(ArtifactError, match=r"step-0*1-0*: belongs to another run \(abababababab, this one is cdcdcd"):
-        found(tmp_path, run="cd" * 32)
-    assert found(tmp_path) == (1, [])
+        read_newest(tmp_path, run="cd" * 32)
+    assert read_newest(tmp_path) == (1, [])
 
 
 def test_other_artifacts_are_no_checkpoints(tmp_path: Path) -> None:
     save(tmp_path, 1)
     files.write(tmp_path / SECOND, "mcne split", 1, meta={}, provenance={}, arrays={})
-    fallback, complaints = found(tmp_path)
+    fallback, complaints = read_newest(tmp_path)
     assert fallback == 1
     assert "holds mcne split; expected: mcne checkpoint" in complaints[0]
 
@@ -288,12 +284,12 @@ def test_another_format_is_no_damage(more: int, age: str, tmp_path: Path, monkey
         for step in (1, 2):
             save(tmp_path, step)
     before = tree(tmp_path)
-    said = f": mcne checkpoint format {version} is of {age} mcne .* go on with the mcne that wrote it, or choose"
-    with pytest.raises(ArtifactError, match=SECOND + said):
-        found(tmp_path)
+    message = f": mcne checkpoint format {version} is of {age} mcne .* go on with the mcne that wrote it, or choose"
+    with pytest.raises(ArtifactError, match=SECOND + message):
+        read_newest(tmp_path)
     damage(tmp_path / SECOND)
-    with pytest.raises(ArtifactError, match=FIRST + said):
-        found(tmp_path)
+    with pytest.raises(ArtifactError, match=FIRST + message):
+        read_newest(tmp_path)
     damage(tmp_path / SECOND)  # flips it back
     assert tree(tmp_path) == before
 
@@ -313,7 +309,7 @@ def test_a_full_disk_keeps_the_previous_ones_and_names_the_missing_bytes(
     with pytest.raises(DiskError, match=rf"{THIRD}: No space left on device \({needed} bytes needed, .* 17 missing\)"):
         save(tmp_path, 3, keep=1)
     assert tree(tmp_path) == before
-    assert found(tmp_path) == (2, [])
+    assert read_newest(tmp_path) == (2, [])
 
 
 def test_a_disk_that_fills_up_meanwhile_keeps_the_previous_ones(
@@ -321,26 +317,17 @@ def test_a_disk_that_fills_up_meanwhile_keeps_the_previous_ones(
 ) -> None:
     for step in (1, 2):
         save(tmp_path, step)
-    before, write_all, said = tree(tmp_path), files._write_all, list[str]()
+    before = tree(tmp_path)
+    messages: list[str] = []
     for number in range(1, 100):
-        written = 0
-
-        def full(file: io.FileIO, chunk: bytes | memoryview, number: int = number) -> int:
-            nonlocal written
-            written += 1
-            if written == number:
-                file.write(bytes(chunk)[: len(chunk) // 2])
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return write_all(file, chunk)
-
-        monkeypatch.setattr(files, "_write_all", full)
+        monkeypatch.setattr(files, "_write_all", full_at(number))
         try:
             save(tmp_path, 3)
             break
         except DiskError as error:
-            said.append(str(error))
+            messages.append(str(error))
         assert tree(tmp_path) == before, number
     # a header and the data of seven arrays, the header of the empty one, the manifest
-    assert len(said) == 16
-    assert all("No space left on device" in message for message in said)
-    assert found(tmp_path) == (3, [])
+    assert len(messages) == 16
+    assert all("No space left on device" in message for message in messages)
+    assert read_newest(tmp_path) == (3, [])

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small_training import small_network
 from torch import Tensor
 
 from mcne.data.split import random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import CaptureError, UsageError
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
@@ -27,8 +27,9 @@ from mcne.training.gpu import CapturedSteps, captured_steps, one_order
 def test_captured_steps_learn_what_steps_learn(
     widths: tuple[int, ...], samples: tuple[int, ...], batch_size: int
 ) -> None:
-    dataset = generate(SyntheticConfig(users=500, behaviors=2))[0]
-    data, device = TrainingData.of(dataset, random_split(dataset, seed=0)), torch.device("cuda")
+    dataset = small_network()
+    data = TrainingData.of(dataset, random_split(dataset, seed=0))
+    device = torch.device("cuda")
     assert max(len(user) for user, _ in data.pairs) % batch_size  # the last step of an epoch has another shape
     config = MCNEConfig(widths=widths, neighbor_samples=samples, batch_size=batch_size)
     plain, replayed = (MCNE(data, config, seed=0, device=device) for _ in range(2))
@@ -138,8 +139,8 @@ def test_an_operation_without_one_order_is_named(before: tuple[bool, bool, bool]
     assert state() == before
 
 
-@pytest.mark.parametrize("said", ["out of memory", "Parent directory /runs/deterministic/x does not exist."])
-def test_other_errors_are_left_alone(said: str, before: tuple[bool, bool, bool]) -> None:
-    with pytest.raises(RuntimeError, match=said), one_order(GPU, is_asked=True):
-        raise RuntimeError(said)
+@pytest.mark.parametrize("message", ["out of memory", "Parent directory /runs/deterministic/x does not exist."])
+def test_other_errors_are_left_alone(message: str, before: tuple[bool, bool, bool]) -> None:
+    with pytest.raises(RuntimeError, match=message), one_order(GPU, is_asked=True):
+        raise RuntimeError(message)
     assert state() == before

@@ -76,9 +76,9 @@ def test_a_record_that_is_refused_is_made_again(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(DiskError):
             record(journal, 2)
     again = journal_at(tmp_path)
-    found = again.resume(CPU)
-    assert found is not None
-    assert found[0]["records"] == 1
+    resumed = again.resume(CPU)
+    assert resumed is not None
+    assert resumed[0]["records"] == 1
     record(again, 2, 3)
     assert epochs_of(tmp_path / METRICS) == [1, 2, 3]
 

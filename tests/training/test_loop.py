@@ -185,7 +185,8 @@ def test_the_doubles_are_what_they_stand_for() -> None:
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_every_step_of_every_epoch_once_and_in_order(workers: int) -> None:
-    chance, seen = random.Random(0), []
+    chance = random.Random(0)
+    seen = []
 
     class Slow(Counter):
         def prepare(self, epoch: int, step: int) -> tuple[int, int]:
@@ -267,7 +268,8 @@ class Clock:
     """Stands still but for what is told to take time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.compiling = 1000.0, compilation.CompileClock()
+        self.now = 1000.0
+        self.compiling = compilation.CompileClock()
         told = types.SimpleNamespace(perf_counter=lambda: self.now, monotonic=time.monotonic)
         monkeypatch.setattr(loop, "time", told)
         monkeypatch.setattr(loop, "CLOCK", self.compiling)
@@ -362,7 +364,7 @@ def test_without_validation_the_newest_is_the_best_and_patience_has_no_end() -> 
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"),
+    ("loss", "message"),
     [
         (step_loss(1.0, float("nan"), total=float("nan")), "the loss of Travel is not finite"),
         (step_loss(float("inf"), 1.0, total=float("inf")), "the loss of Books is not finite"),
@@ -370,9 +372,9 @@ def test_without_validation_the_newest_is_the_best_and_patience_has_no_end() -> 
         (step_loss(1.0, 2.0, total=float("inf")), "the loss of the regularization is not finite"),
     ],
 )
-def test_divergence_is_noticed_before_the_update(loss: StepLoss, said: str, tmp_path: Path) -> None:
+def test_divergence_is_noticed_before_the_update(loss: StepLoss, message: str, tmp_path: Path) -> None:
     method = Counter(before=lambda batch: loss if batch == (1, 2) else None)
-    with pytest.raises(DivergedError, match=rf"{said} in epoch 2, step 3; .*lower learning_rate") as error:
+    with pytest.raises(DivergedError, match=rf"{message} in epoch 2, step 3; .*lower learning_rate") as error:
         train(method, scripted(*RISING), journal_at(tmp_path), settings(checkpoint_seconds=0))
     assert error.value.exit_code == 3
     assert method.count == 5
@@ -562,9 +564,9 @@ def test_records_past_the_checkpoint_are_cut(torn: str, tmp_path: Path) -> None:
     whole = (tmp_path / METRICS).read_bytes()
     for cut, kept in (("step-000000000006-000002", 2), ("step-000000000006-000001", 1)):
         (tmp_path / METRICS).write_bytes(whole + torn.encode())
-        found = journal_at(tmp_path, chosen).resume(CPU)
-        assert found is not None
-        assert found[0]["records"] == kept
+        resumed = journal_at(tmp_path, chosen).resume(CPU)
+        assert resumed is not None
+        assert resumed[0]["records"] == kept
         assert lines_of(tmp_path / METRICS) == [json.loads(line) for line in whole.splitlines()[:kept]]
         for file in (tmp_path / CHECKPOINTS / cut).iterdir():
             file.unlink()

@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,8 @@ from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DivergedError, Interrupted
 from mcne.training.journal import CHECKPOINTS, METRICS, Position, Reporter, RunJournal
+
+pytestmark = pytest.mark.usefixtures("no_flushing", "one_thread")
 
 CPU = torch.device("cpu")
 FOREVER = 1e9
@@ -87,12 +89,6 @@ def result_of(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
-@pytest.fixture(autouse=True)
-def _no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files outlive this process without being flushed to the disk, which takes most of the time here."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, bytes]]:
     @cache
@@ -117,9 +113,9 @@ def test_the_same_seed_gives_the_same_bytes(
     method: str, changes: Mapping[str, Any], uninterrupted: Callable[[str], dict[str, bytes]], tmp_path: Path
 ) -> None:
     train(method, tmp_path / "run", **changes)
-    found = result_of(tmp_path / "run")
-    assert {"result.json", "metrics.jsonl", "embeddings/manifest.json", "embeddings/vectors.npy"} <= set(found)
-    assert found == uninterrupted(method)
+    files = result_of(tmp_path / "run")
+    assert {"result.json", "metrics.jsonl", "embeddings/manifest.json", "embeddings/vectors.npy"} <= set(files)
+    assert files == uninterrupted(method)
 
 
 def test_the_bytes_depend_on_what_was_learned(uninterrupted: Callable[[str], dict[str, bytes]], tmp_path: Path) -> None:
@@ -192,9 +188,9 @@ def test_stopped_every_few_steps(
 ) -> None:
     """12 steps in all; a signal loses none, death the one that was not saved yet."""
     seconds = FOREVER if how == "signaled" else 0
-    found = train_in_pieces(method, tmp_path / "run", how, every, checkpoint_seconds=seconds)
+    n_pieces = train_in_pieces(method, tmp_path / "run", how, every, checkpoint_seconds=seconds)
     assert result_of(tmp_path / "run") == uninterrupted(method)
-    assert found == pieces
+    assert n_pieces == pieces
 
 
 def test_resumed_with_other_workers(uninterrupted: Callable[[str], dict[str, bytes]], tmp_path: Path) -> None:
@@ -218,9 +214,10 @@ def test_stopped_after_the_best_epoch(tmp_path: Path) -> None:
         return one.run(path, resume=resume)
 
     overfit(tmp_path / "whole", resume=False, reporter=Reporter())
-    said = json.loads((tmp_path / "whole" / "result.json").read_bytes())
-    assert said["epochs"] == said["best_epoch"] + 3 < 40
-    stopper, resume = Stopper("signaled", 4), False
+    result = json.loads((tmp_path / "whole" / "result.json").read_bytes())
+    assert result["epochs"] == result["best_epoch"] + 3 < 40
+    stopper = Stopper("signaled", 4)
+    resume = False
     while not (tmp_path / "pieces" / "result.json").exists():
         try:
             overfit(tmp_path / "pieces", resume=resume, reporter=stopper)
@@ -261,16 +258,17 @@ def test_a_diverged_training_stops_before_the_update_and_can_be_looked_at(
 ) -> None:
     from mcne.models.bpr import BPR
 
-    loss, learned = BPR.loss, []
+    loss = BPR.loss
+    learned = []
 
     def poisoned(self: BPR, batch: Any) -> Any:
-        found = loss(self, batch)
+        step_loss = loss(self, batch)
         if self.tables.steps == 7:
             learned.append({name: value.numpy().tobytes() for name, value in self.learned().items()})
-            per_behavior = found.per_behavior.clone()
+            per_behavior = step_loss.per_behavior.clone()
             per_behavior[1] = torch.nan
-            return replace(found, total=found.total * torch.nan, per_behavior=per_behavior)
-        return found
+            return replace(step_loss, total=step_loss.total * torch.nan, per_behavior=per_behavior)
+        return step_loss
 
     monkeypatch.setattr(BPR, "loss", poisoned)
     for resume in (False, True):  # again and again at the same place
@@ -289,28 +287,23 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """As in the processes that are killed: sums over several threads may differ in the last bit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 LONG: dict[str, Any] = {"epochs": 30, "patience": 30, "checkpoint_seconds": 0.0}
 
 
 @pytest.mark.slow
 def test_killed_twenty_times_at_random_points_in_chains_of_up_to_five(tmp_path: Path) -> None:
-    chance, kills, chains, places = random.Random(20), 0, 0, []
+    chance = random.Random(20)
+    kills = 0
+    chains = 0
+    places = []
     expected, seconds = {}, {}
     for method in LEARNERS:
         train(method, tmp_path / method, **LONG)
         expected[method] = result_of(tmp_path / method)
         seconds[method] = _seconds_of_a_process(method, tmp_path / f"timed-{method}")
     while kills < 20:
-        method, path = LEARNERS[chains % 2], tmp_path / f"chain-{chains}"
+        method = LEARNERS[chains % 2]
+        path = tmp_path / f"chain-{chains}"
         chains += 1
         assert chains < 30, "the processes finish before they are killed"
         length = min(chance.randint(1, 5), 20 - kills)
@@ -359,12 +352,12 @@ def test_death_at_every_file_event_of_a_run(method: str, how: str, stride: int, 
     A process that exits leaves everything as it is; an exception passes through code that tidies up.
     """
     process = start("die", method, tmp_path, how, stride)
-    said, _ = process.communicate()
+    output, _ = process.communicate()
     assert process.returncode == 0
-    found = json.loads(said)
-    assert (found["failures"], found["divergences"], found["lost"]) == ([], [], [])
-    assert set(found["events"]) == {"open", "write", "os.fsync", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
-    assert found["deaths"] == -(-sum(found["events"].values()) // stride) > 50
+    report = json.loads(output)
+    assert (report["failures"], report["divergences"], report["lost"]) == ([], [], [])
+    assert set(report["events"]) == {"open", "write", "os.fsync", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
+    assert report["deaths"] == -(-sum(report["events"].values()) // stride) > 50
 
 
 # what those processes do
@@ -445,7 +438,7 @@ def forked(work: Callable[[Callable[[Any], None]], None]) -> tuple[int, list[Any
     if process == 0:
         code = BROKEN
         try:
-            work(lambda said: _write_whole(writing, json.dumps(said).encode() + b"\n"))
+            work(lambda message: _write_whole(writing, json.dumps(message).encode() + b"\n"))
             code = FINISHED
         except Death:
             code = DIED
@@ -455,8 +448,8 @@ def forked(work: Callable[[Callable[[Any], None]], None]) -> tuple[int, list[Any
             os._exit(code)
     os.close(writing)
     with open(reading, "rb") as pipe:  # noqa: PTH123 - a descriptor
-        said = [json.loads(line) for line in pipe]
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), said
+        messages = [json.loads(line) for line in pipe]
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), messages
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:
@@ -472,9 +465,9 @@ def attempt(method: str, path: Path, fate: Fate, tell: Callable[[Any], None]) ->
         tell(["saved", position["steps_done"], position["records"]])
 
     def resume(self: RunJournal, device: torch.device) -> Any:
-        found = resumed(self, device)
-        tell(["resumed", *((found[0]["steps_done"], found[0]["records"]) if found else (0, 0))])
-        return found
+        newest = resumed(self, device)
+        tell(["resumed", *((newest[0]["steps_done"], newest[0]["records"]) if newest else (0, 0))])
+        return newest
 
     RunJournal.checkpoint, RunJournal.resume = checkpoint, resume  # type: ignore[method-assign]
     fate.install()
@@ -489,25 +482,25 @@ FEWEST = {"bpr": 1, "mcne": 2}
 def die_everywhere(method: str, directory: Path, how: str, stride: int) -> dict[str, Any]:
     """Die at every ``stride``-th file event of a run, resume each time, and compare."""
     warm_up(method, behaviors=FEWEST[method])
-    code, said = forked(lambda tell: attempt(method, directory / "whole", Fate(0, how), tell))
+    code, messages = forked(lambda tell: attempt(method, directory / "whole", Fate(0, how), tell))
     assert code == FINISHED
-    (events,) = (each[1] for each in said if each[0] == "events")
+    (events,) = (each[1] for each in messages if each[0] == "events")
     expected = result_of(directory / "whole")
-    found: dict[str, Any] = {"events": events, "deaths": 0, "failures": [], "divergences": [], "lost": []}
+    report: dict[str, Any] = {"events": events, "deaths": 0, "failures": [], "divergences": [], "lost": []}
     for deadly in range(1, sum(events.values()) + 1, stride):
         path = directory / str(deadly)
         code, before = forked(lambda tell, n=deadly, path=path: attempt(method, path, Fate(n, how), tell))  # type: ignore[misc]
-        found["deaths"] += code == DIED
+        report["deaths"] += code == DIED
         code, after = forked(lambda tell, path=path: attempt(method, path, Fate(0, how), tell))  # type: ignore[misc]
         if code != FINISHED:
-            found["failures"].append(deadly)
+            report["failures"].append(deadly)
         elif result_of(path) != expected:
-            found["divergences"].append(deadly)
+            report["divergences"].append(deadly)
         safe = max((each[1:] for each in before if each[0] == "saved"), default=[0, 0])
         if not (path / "result.json").exists() or (after and after[0][0] == "resumed" and after[0][1:] < safe):
-            found["lost"].append(deadly)
+            report["lost"].append(deadly)
         shutil.rmtree(path, ignore_errors=True)
-    return found
+    return report
 
 
 def warm_up(method: str, **changes: Any) -> None:

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from tests.small_training import small_network, train_small
 
 from mcne import training
-from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split, random_split
-from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import Interrupted, UsageError
 from mcne.models import tables
 from mcne.models.memory import Estimate
 from mcne.training import resources
 from mcne.training.journal import METRICS, Reporter
 
-CPU = torch.device("cpu")
 SETTINGS: dict[str, dict[str, Any]] = {
     "mcne": {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 3, "batch_size": 256, "epochs": 3},
     "bpr": {"width": 4, "batch_size": 512, "epochs": 3},
 }
 
 
-@cache
-def network() -> tuple[SocialDataset, Split]:
-    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, seed=3))
-    return dataset, random_split(dataset, seed=0)
-
-
 class Noted(Reporter):
     """Remembers what was said, and stops the training after so many steps."""
 
     def __init__(self, stop_after: int | None = None) -> None:
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._stop_after = stop_after
 
     def say(self, line: str) -> None:
         if not line.startswith("compiled "):  # only where a process is the first one
-            self.said.append(line)
+            self.lines.append(line)
 
     def step(self, position: Any, **_: Any) -> None:
         if position.steps_done == self._stop_after:
@@ -51,9 +39,8 @@ class Noted(Reporter):
 
 
 def train(method: str, path: Path, reporter: Noted, *, resume: bool = False) -> training.Run:
-    settings: Mapping[str, Any] = SETTINGS[method]
-    one = training.Training(method, *network(), settings=settings, seed=1, device=CPU, reporter=reporter)
-    return one.run(path, resume=resume)
+    dataset = small_network(seed=3)
+    return train_small(method, dataset, path, settings=SETTINGS[method], seed=1, reporter=reporter, resume=resume)
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -78,8 +65,8 @@ def test_the_same_bytes_stopped_or_not(method: str, tmp_path: Path, request: pyt
     with pytest.raises(Interrupted):
         train(method, tmp_path / "stopped", Noted(stop_after=5))
     train(method, tmp_path / "stopped", Noted(), resume=True)
-    assert (plain.said, len(filed.said)) == ([], 1)
-    assert "tables are in files" in filed.said[0]
+    assert (plain.lines, len(filed.lines)) == ([], 1)
+    assert "tables are in files" in filed.lines[0]
     assert content(tmp_path / "plain") == content(tmp_path / "filed") == content(tmp_path / "stopped")
     assert len(content(tmp_path / "plain")) > 5
     names = [{each.name for each in (tmp_path / run).iterdir()} for run in ("plain", "filed")]

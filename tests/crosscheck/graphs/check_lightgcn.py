@@ -63,18 +63,18 @@ def same_vectors(kind: type[LightGCN], case: Case) -> bool:
     agree = True
     for layers in (1, 3):
         theirs: dict[str, Tensor] = {}
-        found: list[dict[str, float]] = []
+        largest: list[dict[str, float]] = []
         for depth in (layers, layers - 1):
             model = kind(case.data, replace(OURS, layers=depth, l2=0.01), seed=0, device=CPU)
             drawn = torch.randn(model.nodes.shape, generator=torch.Generator().manual_seed(0))
             model.load({"nodes": drawn})
             theirs = theirs or of_torch_geometric(model, links(case.data, trust=kind.trust), drawn)
             mine = of_ours(model)
-            found.append({what: largest_difference(mine[what].numpy(), theirs[what].numpy()) for what in theirs})
-        for what, difference in found[0].items():
-            agree &= difference <= TOLERANCES[what] < found[1][what]
+            largest.append({what: largest_difference(mine[what].numpy(), theirs[what].numpy()) for what in theirs})
+        for what, difference in largest[0].items():
+            agree &= difference <= TOLERANCES[what] < largest[1][what]
             label = f"{case.name}{', trust' if kind.trust else ''}, layers {layers}, {what}"
-            print(f"  {label:40} {difference:.1e}   {found[1][what]:.1e}, tolerance {TOLERANCES[what]:g}", flush=True)
+            print(f"  {label:40} {difference:.1e}   {largest[1][what]:.1e}, tolerance {TOLERANCES[what]:g}", flush=True)
     return agree
 
 
@@ -117,7 +117,8 @@ def of_torch_geometric(model: LightGCN, links: Tensor, vectors: Tensor) -> dict[
 
 def links(data: TrainingData, *, trust: bool) -> Tensor:
     """Both ends of every link in both directions, [2, links]; the items of a behavior after those before it."""
-    ends, first = [], data.n_users
+    ends = []
+    first = data.n_users
     for (user, item), size in zip(data.pairs, data.n_items, strict=True):
         ends += [(user, first + item), (first + item, user)]
         first += size

@@ -188,7 +188,9 @@ def whole_trainings(cases: list[Case]) -> bool:
 def trained(case: Case, config: NFMConfig, seed: int) -> Figures:
     """Ours, from vectors and weights as RecBole draws them: all features of all fields are one table to it."""
     model = NFM(case.data, config, seed=seed, device=CPU)
-    n_users, (n_items,), random = case.data.n_users, case.data.n_items, torch.Generator().manual_seed(seed)
+    n_users = case.data.n_users
+    (n_items,) = case.data.n_items
+    random = torch.Generator().manual_seed(seed)
     vectors, weights = (
         nn.init.xavier_normal_(torch.empty(n_users + n_items, width), generator=random) for width in (config.width, 1)
     )

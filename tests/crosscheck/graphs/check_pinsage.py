@@ -123,7 +123,8 @@ def of_ours(model: PinSage) -> Arrays:
     """The loss of a step, its gradients, and what all nodes are given."""
     batch = model.prepare(0, 0)
     loss = model.loss(batch).total
-    (rows,), parameters = model.tables.touched(), dict(model.network.named_parameters())
+    (rows,) = model.tables.touched()
+    parameters = dict(model.network.named_parameters())
     by_rows, *others = torch.autograd.grad(loss, [rows, *parameters.values()])
     by_nodes = torch.zeros_like(model.tables.tables["nodes"]).index_copy_(0, batch.nodes, by_rows)
     gradients = {"nodes": by_nodes} | {f"network.{name}": by for name, by in zip(parameters, others, strict=True)}
@@ -133,16 +134,16 @@ def of_ours(model: PinSage) -> Arrays:
 def renamed(learned: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Our weights, or their gradients, by LibRecommender's names."""
     names = {"near": "q_linears", "combine": "w_linears", "hidden": "G1", "output": "G2"}
-    found = {}
+    tensors = {}
     for name, value in learned.items():
         match name.split("."):
             case ["nodes"]:
-                found["item_embeds.weight"] = value
+                tensors["item_embeds.weight"] = value
             case ["network", "layers", k, part, kind]:
-                found[f"{names[part]}.{k}.{kind}"] = value
+                tensors[f"{names[part]}.{k}.{kind}"] = value
             case ["network", part, kind]:
-                found[f"{names[part]}.{kind}"] = value
-    return found
+                tensors[f"{names[part]}.{kind}"] = value
+    return tensors
 
 
 def arrays(tensors: Mapping[str, Tensor]) -> Arrays:
@@ -165,9 +166,9 @@ def same_walks() -> bool:
     agree = True
     for size, tolerance in ((59, SHARES), (5, PLACES)):
         given = {"start": graph.indptr, "node": graph.indices, "size": size, "seed": 0}
-        found = of_librecommender("visits", given | WALKS)
+        visited = of_librecommender("visits", given | WALKS)
         expected = np.zeros((60, 60))
-        expected[np.repeat(np.arange(60), np.diff(found["start"])), found["node"]] = found["share"]
+        expected[np.repeat(np.arange(60), np.diff(visited["start"])), visited["node"]] = visited["share"]
         for change in ({}, {"restart": 0.4}, {"length": 3}):
             difference = apart(expected, shares(graph, size, WALKS | change), by_place=size == 5)
             agree &= (difference <= tolerance) == (not change)
@@ -179,9 +180,9 @@ def same_walks() -> bool:
 def shares(graph: Graph, size: int, settings: Mapping[str, Any]) -> np.ndarray:
     """The shares that our walks give to everyone, [nodes, nodes]."""
     visited = most_visited(graph, size=size, seed=0, **settings)
-    found = np.zeros((graph.n_users, graph.n_users))
-    np.add.at(found, (np.arange(graph.n_users)[:, None], visited.node), visited.share)
-    return found
+    table = np.zeros((graph.n_users, graph.n_users))
+    np.add.at(table, (np.arange(graph.n_users)[:, None], visited.node), visited.share)
+    return table
 
 
 def apart(some: np.ndarray, others: np.ndarray, *, by_place: bool) -> float:

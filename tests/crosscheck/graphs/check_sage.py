@@ -68,21 +68,23 @@ def randomized() -> GraphSage:
 
 def sampled(model: GraphSage, exchanged: bool) -> dict[str, float]:
     """The largest differences over a step's neighborhoods."""
-    batch, layers = model.prepare(0, 0), model.network.message_layers()
+    batch = model.prepare(0, 0)
+    layers = model.network.message_layers()
     initial = model.tables.tables["users"][batch.users]
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     level = initial
     for k, (layer, hop) in enumerate(zip(layers, batch.hops, strict=True)):
         vectors = level.clone().requires_grad_()
         masks = torch.ones(1, level.shape[1])
         out = layer(vectors, masks, hop)
         theirs = in_torch_geometric(level, [hop], [layer.combine], exchanged, normalize=False)
-        found |= differences(f"layer {k + 1}", results(out, vectors, [layer.combine]), theirs)
+        largest |= differences(f"layer {k + 1}", results(out, vectors, [layer.combine]), theirs)
         level = torch.relu(out).detach()
-    vectors, weights = initial.clone().requires_grad_(), [layer.combine for layer in layers]
+    vectors = initial.clone().requires_grad_()
+    weights = [layer.combine for layer in layers]
     out = functional.normalize(model.network(vectors, batch.hops))
     theirs = in_torch_geometric(initial, batch.hops, weights, exchanged, normalize=True)
-    return found | differences("both layers", results(out, vectors, weights), theirs)
+    return largest | differences("both layers", results(out, vectors, weights), theirs)
 
 
 def in_torch_geometric(

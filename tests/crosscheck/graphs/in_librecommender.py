@@ -54,7 +54,10 @@ def network(given: Arrays) -> PinSageModel:
 
 def represent(model: PinSageModel, nodes: np.ndarray, lists: Lists) -> Tensor:
     """What their network gives to these nodes."""
-    neighbors, offsets, weights, level = [], [], [], nodes
+    neighbors = []
+    offsets = []
+    weights = []
+    level = nodes
     for _ in range(model.num_layers):
         level, offset, weight = lists.of(level)
         neighbors.append(torch.from_numpy(level))
@@ -74,7 +77,8 @@ def loss_of(model: PinSageModel, triples: list[np.ndarray], lists: Lists, *, kin
 
 def step(given: Arrays) -> Arrays:
     """Loss and gradients of one step, and what all nodes are given."""
-    model, lists = network(given), Lists(given["start"], given["node"], given["share"])
+    model = network(given)
+    lists = Lists(given["start"], given["node"], given["share"])
     triples = [given[name] for name in ("user", "positive", "negative")]
     loss = loss_of(model, triples, lists, kind=str(given["loss"]), margin=float(given["margin"]))
     loss.backward()
@@ -110,7 +114,8 @@ def visits(given: Arrays) -> Arrays:
 
 def train(given: Arrays) -> Arrays:
     """Train from our weights on our neighbors and triples, with PyTorch's Adam."""
-    model, lists = network(given), Lists(given["start"], given["node"], given["share"])
+    model = network(given)
+    lists = Lists(given["start"], given["node"], given["share"])
     adam = torch.optim.Adam(model.parameters(), lr=float(given["learning_rate"]))
     ends = np.cumsum(given["sizes"])[:-1]
     for triples in zip(*(np.split(given[name], ends) for name in ("user", "positive", "negative")), strict=True):
@@ -123,8 +128,9 @@ def train(given: Arrays) -> Arrays:
 
 def whole(given: Arrays) -> Arrays:
     """Train from our weights on neighbors, an order of pairs and negatives of their own, one for each pair."""
-    found = visits(given)  # seeds their negatives, too
-    order, epochs = np.random.default_rng(int(given["seed"])), int(given["epochs"])
+    arrays = visits(given)  # seeds their negatives, too
+    order = np.random.default_rng(int(given["seed"]))
+    epochs = int(given["epochs"])
     n_pairs, n_users = len(given["pair.user"]), int(given["n_users"])
     rows = np.concatenate([order.permutation(n_pairs) for _ in range(epochs)])
     user, item = given["pair.user"][rows], given["pair.item"][rows]
@@ -134,9 +140,9 @@ def whole(given: Arrays) -> Arrays:
     negative = negatives_from_unconsumed(has, user.tolist(), item.tolist(), int(given["n_items"]), num_neg=1)
     sizes = np.diff(np.arange(0, n_pairs, int(given["batch_size"])), append=n_pairs)
     drawn = {"user": user, "positive": n_users + item, "negative": n_users + negative}
-    return train(given | found | drawn | {"sizes": np.tile(sizes, epochs)})
+    return train(given | arrays | drawn | {"sizes": np.tile(sizes, epochs)})
 
 
 task, path = sys.argv[1], Path(sys.argv[2])
-found = {"step": step, "visits": visits, "train": train, "whole": whole}[task](dict(np.load(path)))
-np.savez(path, **found)
+arrays = {"step": step, "visits": visits, "train": train, "whole": whole}[task](dict(np.load(path)))
+np.savez(path, **arrays)

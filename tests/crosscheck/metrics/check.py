@@ -94,13 +94,13 @@ def of_ir_measures(lists: Lists) -> Values:
     judged, scored = written(lists)
     names = {"recall": "R", "ndcg": "nDCG", "mrr": "RR", "hit_rate": "Success"}
     measures = {ir_measures.parse_measure(f"{names[name]}@{k}"): (name, k) for name in names for k in CUTOFFS}
-    found: dict[tuple[str, int], dict[str, float]] = {key: {} for key in measures.values()}
+    scores: dict[tuple[str, int], dict[str, float]] = {key: {} for key in measures.values()}
     reciprocal = [measure for measure, (name, _) in measures.items() if name == "mrr"]
     others = [measure for measure in measures if measure not in reciprocal]
     for provider, asked in ((ir_measures.pytrec_eval, others), (ir_measures.msmarco, reciprocal)):
         for value in provider.iter_calc(asked, judged, scored):
-            found[measures[value.measure]][value.query_id] = value.value
-    return {key: [by_user[user] for user in judged] for key, by_user in found.items()}
+            scores[measures[value.measure]][value.query_id] = value.value
+    return {key: [by_user[user] for user in judged] for key, by_user in scores.items()}
 
 
 def largest_difference(some: list[float], others: list[float]) -> float:
@@ -114,13 +114,14 @@ def compare() -> int:
     expected, control = ours(lists), ours(lists, lower=1)
     worst, least = 0.0, math.inf
     for package, theirs in (("ranx", of_ranx), ("ir-measures", of_ir_measures)):
-        found = theirs(lists)
-        assert found.keys() == expected.keys()
+        actual = theirs(lists)
+        assert actual.keys() == expected.keys()
         print(f"{package} {version(package)}, {len(lists):,} users: largest difference of a user, and of the control")
         for key, values in expected.items():
-            difference, wrong = (largest_difference(each, found[key]) for each in (values, control[key]))
+            difference, wrong = (largest_difference(each, actual[key]) for each in (values, control[key]))
             worst, least = max(worst, difference), min(least, wrong)
-            label, mean = f"{key[0]}@{key[1]}", sum(values) / len(values)
+            label = f"{key[0]}@{key[1]}"
+            mean = sum(values) / len(values)
             print(f"  {label:12} {difference:.1e}   {wrong:.1e}   mean {mean:.6f}")
     agree = worst <= TOLERANCE < least
     print(

@@ -58,7 +58,8 @@ def compare() -> bool:
 def one_update() -> bool:
     worst, least = 0.0, math.inf
     for attempt in range(20):
-        bias, random = attempt % 2 == 0, np.random.default_rng(attempt)
+        bias = attempt % 2 == 0
+        random = np.random.default_rng(attempt)
         start = {"users": (1, WIDTH), "items.0": (2, WIDTH), "bias.0": (2, 1)}
         tables = {name: torch.from_numpy(random.normal(0, 0.5, shape)).float() for name, shape in start.items()}
         if not bias:
@@ -66,8 +67,8 @@ def one_update() -> bool:
         l2 = float(random.uniform(0.01, 0.1))
         expected = our_gradient(tables, l2)
         difference, wrong = (
-            max(float((found[name] + expected[name]).abs().max()) for name in tables)
-            for found in (cornac_change(tables, 2 * l2), cornac_change(tables, l2))
+            max(float((change[name] + expected[name]).abs().max()) for name in tables)
+            for change in (cornac_change(tables, 2 * l2), cornac_change(tables, l2))
         )
         worst, least = max(worst, difference), min(least, wrong)
     print(

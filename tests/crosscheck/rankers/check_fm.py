@@ -185,7 +185,8 @@ def held_out(each: Case, seed: int) -> Examples:
     has = np.zeros((each.dataset.n_users, behavior.n_items), dtype=bool)
     has[behavior.user, behavior.item] = True
     user, item = each.split.of(behavior, 0, TEST)
-    again, random = np.repeat(user, ZEROS), np.random.default_rng(seed)
+    again = np.repeat(user, ZEROS)
+    random = np.random.default_rng(seed)
     zero = random.integers(behavior.n_items, size=len(again))
     while np.any(wrong := has[again, zero]):
         zero[wrong] = random.integers(behavior.n_items, size=np.count_nonzero(wrong))
@@ -214,7 +215,8 @@ def as_used(each: Case) -> tuple[np.ndarray, Examples, Examples]:
     """What our trained model answers, the examples it had, and what it was asked."""
     config, epochs = SETTINGS[each.name]
     model = LibFM(each.data, config, seed=SEED, device=CPU)
-    examples, asked = drawn(model), held_out(each, SEED)
+    examples = drawn(model)
+    asked = held_out(each, SEED)
     for _ in range(epochs):
         for step in range(model.n_steps):
             model.update(model.loss(model.prepare(0, step)))
@@ -295,7 +297,9 @@ class Machine:
     def __init__(self, each: Case, examples: Examples, width: int) -> None:
         rows = user_features(each)
         self._rows, self._squares = tensor_of(rows), tensor_of(rows.multiply(rows))
-        self._examples, self._width, self._n_of_users = examples, width, rows.shape[1]
+        self._examples = examples
+        self._width = width
+        self._n_of_users = rows.shape[1]
         self._sign = torch.from_numpy(np.where(examples.record, 1.0, -1.0))
         self._share = torch.from_numpy(np.asarray(features(each, examples).mean(axis=0)).ravel())
 
@@ -318,8 +322,8 @@ class Machine:
             (gradient,) = torch.autograd.grad(total, [weights])
             return total.item(), gradient.numpy()
 
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 20})
-        return found.x, float(found.fun)
+        solution = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 20})
+        return solution.x, float(solution.fun)
 
 
 def tensor_of(matrix: sparse.csr_matrix) -> Tensor:
@@ -339,11 +343,13 @@ def explained(each: Case) -> bool:
     """Each estimator against the minimum of its own loss, and then myFM's sampler as it is."""
     config, _ = SETTINGS[each.name]
     model = LibFM(each.data, replace(config, batch_size=len(each.data.pairs[0][0])), seed=SEED, device=CPU)
-    examples, asked = drawn(model), held_out(each, SEED)
-    machine, start = Machine(each, examples, config.width), weights_of(model)
+    examples = drawn(model)
+    asked = held_out(each, SEED)
+    machine = Machine(each, examples, config.width)
+    start = weights_of(model)
     logistic, least_loss = machine.minimum(start, torch.nn.functional.logsigmoid, config.l2)
     probit, _ = machine.minimum(start, torch.special.log_ndtr, PROBIT_L2)
-    logistic, probit = (machine.answers(torch.from_numpy(found), asked).numpy() for found in (logistic, probit))
+    logistic, probit = (machine.answers(torch.from_numpy(weights), asked).numpy() for weights in (logistic, probit))
     agree = same_minimum(each, model, asked, least_loss, special.expit(logistic), special.ndtr(probit))
     agree &= same_when_cold(each, examples, asked, special.ndtr(probit))
     return agree & as_it_is(each)
@@ -368,13 +374,13 @@ def same_minimum(
 
 def same_when_cold(each: Case, examples: Examples, asked: Examples, probit: np.ndarray) -> bool:
     """myFM with a prior like our L2 and all examples many times, and the minimum by L-BFGS."""
-    found = []
+    agreements = []
     for label, copies in (("myFM", COLD), ("control: myFM, examples once,", 1)):
         spread = (2 * PROBIT_L2 * copies) ** -0.5  # of the prior
         theirs = sampled(each, examples, asked, samples=60, kept=20, start=spread, pair_l2=PROBIT_L2, copies=copies)
         name = f"{each.name}, {label} and L-BFGS, probit"
-        found.append(near(name, asked.record, theirs, probit, (SAMPLED, SAMPLED)))
-    return found == [True, False]
+        agreements.append(near(name, asked.record, theirs, probit, (SAMPLED, SAMPLED)))
+    return agreements == [True, False]
 
 
 def as_it_is(each: Case) -> bool:
@@ -384,8 +390,8 @@ def as_it_is(each: Case) -> bool:
     early = sampled(each, examples, asked, samples=200, kept=195, start=0.1)
     late = sampled(each, examples, asked, samples=300, kept=200, start=0.5)
     for label, chances in (("ours", ours), ("myFM from 0.1", early), ("myFM from 0.5", late)):
-        found = f"AUC {auc(asked.record, chances):.4f}, log loss {log_loss(asked.record, chances):.4f}"
-        print(f"  {each.name}, as it is, {label}: {found}; AUC of popularity {most:.4f}", flush=True)
+        quality = f"AUC {auc(asked.record, chances):.4f}, log loss {log_loss(asked.record, chances):.4f}"
+        print(f"  {each.name}, as it is, {label}: {quality}; AUC of popularity {most:.4f}", flush=True)
     arrived = auc(asked.record, late) >= auc(asked.record, ours) - AUC
     arrived &= log_loss(asked.record, late) <= log_loss(asked.record, ours) + LOG_LOSS
     has_not_moved = abs(auc(asked.record, early) - most) <= AUC

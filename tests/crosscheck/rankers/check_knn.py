@@ -48,8 +48,8 @@ NOTHING = 1e-12
 def compare() -> bool:
     dataset = movies()
     split = case(dataset, seed=0)
-    found = [*against_recbole(split), *against_cornac(split.data)]
-    worst, least = max(found, key=lambda each: each[0])[0], min(found, key=lambda each: each[1])[1]
+    pairs = [*against_recbole(split), *against_cornac(split.data)]
+    worst, least = max(pairs, key=lambda each: each[0])[0], min(pairs, key=lambda each: each[1])[1]
     degenerate = cornac_on_records(split.data)
     print(f"  largest {worst:.1e}, tolerance {TOLERANCE:g}, control {least:.1e} or more")
     return worst <= TOLERANCE < least and degenerate
@@ -82,7 +82,8 @@ def clear(vectors: np.ndarray, neighbors: int | None, shrinkage: float = 0.0) ->
 
 
 def against_recbole(split: Case) -> list[tuple[float, float]]:
-    data, found = split.data, []
+    data = split.data
+    pairs = []
     x = matrix(data).toarray()
     print("  RecBole 1.2.1: largest difference of a score, of the largest, and of the control; who is compared")
     for side, neighbors, shrinkage in (
@@ -101,10 +102,10 @@ def against_recbole(split: Case) -> list[tuple[float, float]]:
             largest_difference(ours(data, side, k, idf=False, shrinkage=shrinkage)[rows], theirs[rows])
             for k in (neighbors, (neighbors or NEIGHBORS) - 1)
         )
-        found.append((mine, wrong))
+        pairs.append((mine, wrong))
         label = f"{side}s, {neighbors or 'all'} neighbors, shrinkage {shrinkage:g}"
         print(f"  {label:38} {mine:.1e}   {wrong:.1e}   {compared.sum()} of {len(compared)} {side}s", flush=True)
-    return found
+    return pairs
 
 
 def against_cornac(data: TrainingData) -> list[tuple[float, float]]:
@@ -115,7 +116,7 @@ def against_cornac(data: TrainingData) -> list[tuple[float, float]]:
     x = matrix(data).toarray()
     some = np.random.default_rng(0).permutation(data.n_users)[:100]
     print(f"  cornac {version('cornac')}, nothing left 0: the same")
-    found = []
+    pairs = []
     for side, theirs in (("user", TheirUserKNN), ("item", TheirItemKNN)):
         if side == "user":
             weights = inverse_frequency(x.sum(axis=0), data.n_users)[None, :]  # [1, items]
@@ -134,10 +135,10 @@ def against_cornac(data: TrainingData) -> list[tuple[float, float]]:
                 largest_difference(ours(data, side, k, idf=True)[some][rows], answers[rows])
                 for k in (neighbors, (neighbors or NEIGHBORS) - 1)
             )
-            found.append((mine, wrong))
+            pairs.append((mine, wrong))
             label = f"{side}s, {neighbors or 'all'} neighbors, idf"
             print(f"  {label:38} {mine:.1e}   {wrong:.1e}   {keep.sum()} of {len(keep)} {side}s", flush=True)
-    return found
+    return pairs
 
 
 def undivided(model: Any, filled: np.ndarray, side: str, users: np.ndarray, neighbors: int | None) -> np.ndarray:

@@ -40,29 +40,29 @@ def compare() -> bool:
     from cornac.models import BPR as TheirBPR  # noqa: N811
 
     dataset = movies()
-    found: dict[str, list[Figures]] = {name: [] for name in (*BANDED, "ours, Adam")}
+    figures: dict[str, list[Figures]] = {name: [] for name in (*BANDED, "ours, Adam")}
     definitions = 0.0
     for seed in SEEDS:
         each = case(dataset, seed)
         settings = {"model": "BPR", "embedding_size": WIDTH, "epochs": EPOCHS, "seed": seed}
-        scores, said = of_recbole(each, settings)
-        found["RecBole"].append(each.figures(Scores(scores)))
-        definitions = max(definitions, *(abs(found["RecBole"][-1][metric] - said[metric]) for metric in BAND))
+        scores, reported = of_recbole(each, settings)
+        figures["RecBole"].append(each.figures(Scores(scores)))
+        definitions = max(definitions, *(abs(figures["RecBole"][-1][metric] - reported[metric]) for metric in BAND))
         other = TheirBPR(k=WIDTH, max_iter=EPOCHS, learning_rate=0.03, lambda_reg=0.01, seed=seed)
-        found["cornac"].append(each.figures(Scores(of_cornac(other.fit(for_cornac(each.data))))))
+        figures["cornac"].append(each.figures(Scores(of_cornac(other.fit(for_cornac(each.data))))))
         for name, model in (
             ("ours as RecBole", BPR(each.data, AS_RECBOLE, seed=seed, device=CPU)),
             ("ours as cornac", by_sgd(each.data, bias=True, batch=256, learning_rate=0.03, reg=0.01, seed=seed)),
             ("ours, Adam", BPR(each.data, BY_ADAM, seed=seed, device=CPU)),
         ):
-            found[name].append(each.figures(train(model, EPOCHS)))
+            figures[name].append(each.figures(train(model, EPOCHS)))
     print(f"  RecBole's own figures and ours of its scores: {definitions:.1e} apart, tolerance {DEFINITIONS:g}")
     agree = definitions <= DEFINITIONS
     for name in BANDED:
         for metric, (low, high) in BAND.items():
-            mean = float(np.mean([each[metric] for each in found[name]]))
+            mean = float(np.mean([each[metric] for each in figures[name]]))
             agree &= low <= mean <= high
             print(f"  {name:26} {metric:9} {mean:.4f}, band {low} to {high}: {'in' if low <= mean <= high else 'OUT'}")
     for ours, theirs in (("ours as RecBole", "RecBole"), ("ours as cornac", "cornac"), ("ours, Adam", "cornac")):
-        agree &= within(f"{ours} against {theirs}", found[ours], found[theirs], TOLERANCE)
+        agree &= within(f"{ours} against {theirs}", figures[ours], figures[theirs], TOLERANCE)
     return agree

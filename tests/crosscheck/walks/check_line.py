@@ -72,8 +72,8 @@ def ours(graph: Graph, order: int, seed: int) -> Vectors:
 
 def theirs(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
     learning = {"epochs": THEIR_PAIRS // graph.n_links, "learning_rate": 0.05, "negatives": NEGATIVES}
-    found = of_pecanpy(graph, "line", width=WIDTH, seed=seed, **learning)
-    return (found["vectors"], found["contexts"]), (graph.sources(), graph.indices)
+    arrays = of_pecanpy(graph, "line", width=WIDTH, seed=seed, **learning)
+    return (arrays["vectors"], arrays["contexts"]), (graph.sources(), graph.indices)
 
 
 def communities_alone(seed: int) -> list[Network]:
@@ -82,7 +82,8 @@ def communities_alone(seed: int) -> list[Network]:
 
 def minimum(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
     """Where ``E[softplus(−⟨u_i, u_j⟩) + Σ_n softplus(⟨u_i, u_n⟩)]`` is least, links i → j and negatives n expected."""
-    n, links = graph.n_users, (graph.sources(), graph.indices)
+    n = graph.n_users
+    links = (graph.sources(), graph.indices)
     degrees = torch.tensor(graph.degrees, dtype=torch.float64)
     linked = torch.zeros(n, n, dtype=torch.float64)
     linked[tuple(torch.tensor(end, dtype=torch.int64) for end in links)] = 1 / graph.n_links
@@ -96,7 +97,7 @@ def minimum(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
         return loss.item(), gradient.numpy().ravel()
 
     start = np.random.default_rng(seed).normal(0, 0.1, n * WIDTH)
-    found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000})
-    assert found.success, found.message
-    users = found.x.reshape(n, WIDTH)
+    solution = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000})
+    assert solution.success, solution.message
+    users = solution.x.reshape(n, WIDTH)
     return (users, users), links

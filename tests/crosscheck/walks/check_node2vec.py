@@ -43,8 +43,8 @@ def ours(graph: Graph, seed: int) -> Vectors:
 def theirs(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
     walks = {"times": TIMES, "length": LENGTH, "seed": seed}
     learning = {"epochs": EPOCHS, "learning_rate": 0.025, "negatives": NEGATIVES}
-    found = of_pecanpy(graph, "node2vec", **SHAPE, **walks, **learning)
-    return (found["vectors"], found["contexts"]), pairs_of(found["walks"])
+    arrays = of_pecanpy(graph, "node2vec", **SHAPE, **walks, **learning)
+    return (arrays["vectors"], arrays["contexts"]), pairs_of(arrays["walks"])
 
 
 def pairs_of(walks: np.ndarray) -> Pairs:

@@ -58,7 +58,8 @@ def chance(counts: np.ndarray, probabilities: np.ndarray) -> float:
 def chance_of_two(one: np.ndarray, other: np.ndarray) -> float:
     """The same, if both counts are of steps with the same probabilities."""
     both = one + other
-    statistic, seen = 0.0, both > 0
+    statistic = 0.0
+    seen = both > 0
     for counts in (one, other):
         share = counts.sum(-1, keepdims=True) / np.maximum(both.sum(-1, keepdims=True), 1)
         expected = (both * share)[seen]
@@ -81,7 +82,8 @@ def agree(*, weighted: bool) -> bool:
     print(f"  {kind}: probabilities differ by {apart:.1e}, tolerance {EQUAL:g}", flush=True)
     right = apart <= EQUAL
     for at, (p, q) in enumerate(CASES):
-        theirs, (probabilities, *wrong) = steps(walks[at], graph.n_users), exact[3 * at : 3 * at + 3]
+        theirs = steps(walks[at], graph.n_users)
+        probabilities, *wrong = exact[3 * at : 3 * at + 3]
         mine, more = (ours(graph, p=each, q=q, weighted=weighted) for each in (p, p * 1.1))
         chances = [chance(mine, probabilities), chance(theirs, probabilities), chance_of_two(mine, theirs)]
         controls = [*(chance(mine, each) for each in wrong), chance_of_two(more, theirs)]

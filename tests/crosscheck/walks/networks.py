@@ -126,7 +126,8 @@ def loss(graph: Graph, vectors: Vectors, pairs: Pairs) -> float:
     """The mean over pairs of ``softplus(−⟨u, c⟩) + Σ_n softplus(⟨u, c_n⟩)``, negatives by degree^0.75."""
     users, contexts = vectors
     center, context = pairs
-    random, weight = np.random.default_rng(0), graph.degrees**0.75
+    random = np.random.default_rng(0)
+    weight = graph.degrees**0.75
     total = np.logaddexp(0, -(users[center] * contexts[context]).sum(1)).sum()
     for _ in range(NEGATIVES):
         noise = random.choice(graph.n_users, len(center), p=weight / weight.sum())
@@ -149,8 +150,8 @@ def over_seeds(
             if seed == SEEDS[0]:
                 sides["control"] = ours(network.rewired(seed), seed)
             for side, each in sides.items():
-                found = figures(network, each, pairs)
-                measured.setdefault(network.name, {}).setdefault(side, []).append(found)
+                value = figures(network, each, pairs)
+                measured.setdefault(network.name, {}).setdefault(side, []).append(value)
     agreed = [agree(name, by_side, tolerances) for name, by_side in measured.items()]
     return all(agreed)
 
