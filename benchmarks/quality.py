@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=5, help="trainings side by side")
     parser.add_argument("--epochs", type=int, help="at most so many")
     asked = parser.parse_args()
-    found = {}
+    evaluations = {}
     for path, initializer in (("compiled", None), ("plain", _compile_nothing)):
         with ProcessPoolExecutor(asked.jobs, get_context("spawn"), initializer=initializer) as pool:
             waiting = [pool.submit(_trained, asked.data, n, asked.device, asked.epochs) for n in range(asked.splits)]

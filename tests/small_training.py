@@ -20,6 +20,7 @@ from mcne.extend.transfer import transfer
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings
 from mcne.training.journal import Reporter
+from mcne.training.run import TRANSFER
 
 SMALL: Mapping[str, Any] = {
     "widths": [8, 8, 8],

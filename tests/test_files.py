@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.disks import full_at, tree
 
 from mcne import files
 from mcne.errors import ArtifactError, DataError, DiskError, UsageError
@@ -46,6 +45,11 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]] = ARRAYS, *, seed: int =
 
 def load(path: Path, *, verify: bool = True) -> files.Artifact:
     return files.read(path, KIND, VERSION, verify=verify)
+
+
+def tree(path: Path) -> dict[str, bytes | None]:
+    """Everything below ``path``: the bytes of files, None for directories."""
+    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
 
 
 def as_npy(array: NDArray[Any]) -> bytes:

@@ -52,8 +52,7 @@ def test_no_single_user_could_move_for_the_better(seed: int) -> None:
     best = modularity(graph, label)
     assert best > 0.15
     assert communities(graph, seed=seed).tolist() == label.tolist()
-    degrees = graph.degrees
-    last = label.max() + 1
+    degrees, last = graph.degrees, label.max() + 1
     assert len(set(label[degrees == 0])) == np.count_nonzero(degrees == 0)  # each on its own
     for user in np.flatnonzero(degrees):
         for other in range(last):
@@ -76,10 +75,10 @@ def test_communities_of_nobody_and_of_no_links() -> None:
 def test_a_link_has_both_messages_of_explain() -> None:
     made = random_embeddings(1)
     user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
-    found = of_link(made, user, other)
-    assert found["messages"] == [asdict(message) for message in made.explain(user, other).messages]
-    assert found["behaviors"] == ("Books", "Movies", "Travel", "other")
-    data = json.loads(json.dumps(found))
+    link = of_link(made, user, other)
+    assert link["messages"] == [asdict(message) for message in made.explain(user, other).messages]
+    assert link["behaviors"] == ("Books", "Movies", "Travel", "other")
+    data = json.loads(json.dumps(link))
     assert (data["of"], data["even"]) == ("link", 0.25)
     assert [message["receiver_id"] for message in data["messages"]] == [user, other]
 
@@ -87,26 +86,24 @@ def test_a_link_has_both_messages_of_explain() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_user_by_a_loop(weighted: bool) -> None:
     made = random_embeddings(2, weighted=weighted)
-    trunk = made.trunk
-    graph = made.graph
-    user = 4
+    trunk, graph, user = made.trunk, made.graph, 4
     assert trunk is not None
     near = [int(other) for other in graph.neighbors(user)]
-    found = of_user(made, made.users[user])
-    assert (found["user_id"], found["links"]) == (made.users[user], len(near))
+    summary = of_user(made, made.users[user])
+    assert (summary["user_id"], summary["links"]) == (made.users[user], len(near))
     heard = {
         other: [trunk.weights(layer, np.array([other]), np.array([user]))[0] for layer in (0, 1)] for other in near
     }
     shares = {other: graph.share(other, user, weighted=weighted) for other in near}
     means = [sum(shares[other] * heard[other][layer] for other in near) for layer in (0, 1)]
-    np.testing.assert_allclose(found["hears"], means)
+    np.testing.assert_allclose(summary["hears"], means)
     for layer in (0, 1):
         sent = [trunk.weights(layer, np.array([user]), np.array([other]))[0] for other in near]
-        np.testing.assert_allclose(found["sends"][layer], np.mean(sent, axis=0))
+        np.testing.assert_allclose(summary["sends"][layer], np.mean(sent, axis=0))
     distance = {o: np.mean([np.abs(heard[o][k] - means[k]).sum() / 2 for k in (0, 1)]) for o in near}
     ordered = sorted(near, key=lambda other: -distance[other])[: attention.N_UNUSUAL]
-    assert [link["sender_id"] for link in found["unusual"]] == [made.users[other] for other in ordered]
-    np.testing.assert_allclose([link["distance"] for link in found["unusual"]], [distance[o] for o in ordered])
+    assert [link["sender_id"] for link in summary["unusual"]] == [made.users[other] for other in ordered]
+    np.testing.assert_allclose([link["distance"] for link in summary["unusual"]], [distance[o] for o in ordered])
 
 
 # the network
@@ -116,10 +113,10 @@ def test_a_network_by_a_loop() -> None:
     made = random_embeddings(3, graph=cliques(8, 6, 5))
     trunk, graph = made.trunk, made.graph
     assert trunk is not None
-    found = of_network(made, seed=0)
-    assert [community["users"] for community in found["communities"]] == [8, 6, 5]
-    assert [community["links"] for community in found["communities"]] == [56, 30, 20]
-    assert (found["links"], found["between_links"]) == (graph.n_links, 4)
+    network = of_network(made, seed=0)
+    assert [community["users"] for community in network["communities"]] == [8, 6, 5]
+    assert [community["links"] for community in network["communities"]] == [56, 30, 20]
+    assert (network["links"], network["between_links"]) == (graph.n_links, 4)
     group = np.repeat([0, 1, 2], [8, 6, 5])
     for layer in (0, 1):
         rows = {}
@@ -127,18 +124,18 @@ def test_a_network_by_a_loop() -> None:
             rows[int(receiver), int(sender)] = trunk.weights(layer, np.array([sender]), np.array([receiver]))[0]
         weights = np.array(list(rows.values()))
         entropies = [-sum(w * log(w) for w in row) / log(4) for row in weights]
-        said = found["layers"][layer]
-        assert said["entropy"] == pytest.approx(np.mean(entropies), rel=1e-5)
-        np.testing.assert_allclose(said["entropy_quantiles"], np.quantile(entropies, QUANTILES), rtol=1e-4)
-        for row, spread in enumerate(said["spread"]):
+        summary = network["layers"][layer]
+        assert summary["entropy"] == pytest.approx(np.mean(entropies), rel=1e-5)
+        np.testing.assert_allclose(summary["entropy_quantiles"], np.quantile(entropies, QUANTILES), rtol=1e-4)
+        for row, spread in enumerate(summary["spread"]):
             np.testing.assert_allclose(spread["quantiles"], np.quantile(weights[:, row], QUANTILES), rtol=1e-4)
             assert spread["mean"] == pytest.approx(weights[:, row].mean(), rel=1e-5)
             assert spread["first"] == pytest.approx(
                 np.mean(np.isclose(weights[:, row], weights.max(axis=1), rtol=1e-6))
             )
         between = np.mean([w for (r, s), w in rows.items() if group[r] != group[s]], axis=0)
-        np.testing.assert_allclose(found["between"][layer], between, rtol=1e-4)
-        for number, community in enumerate(found["communities"]):
+        np.testing.assert_allclose(network["between"][layer], between, rtol=1e-4)
+        for number, community in enumerate(network["communities"]):
             inner = np.mean([w for (r, s), w in rows.items() if group[r] == group[s] == number], axis=0)
             np.testing.assert_allclose(community["weights"][layer], inner, rtol=1e-4)
             effect = (inner - between) / weights.std(axis=0)
@@ -162,7 +159,7 @@ def test_the_behavior_that_holds_a_community_together_is_found() -> None:
     network = of_network(planted(), seed=0)
     raised = np.exp([4.0, 0.0, 0.0])
     strong, weak = raised[0] / raised.sum(), raised[1] / raised.sum()
-    first, second = found["communities"]
+    first, second = network["communities"]
     np.testing.assert_allclose(first["weights"], [[strong, weak, weak]], rtol=1e-5)
     np.testing.assert_allclose(second["weights"], [[weak, strong, weak]], rtol=1e-5)
     assert first["effect"][0][0] > 1 > 0 > first["effect"][0][1]
@@ -170,27 +167,27 @@ def test_the_behavior_that_holds_a_community_together_is_found() -> None:
 
 
 def test_even_weights_have_all_the_entropy_and_no_effect() -> None:
-    found = of_network(random_embeddings(4, attention=False, graph=cliques(5, 4)), seed=0)
-    for layer in found["layers"]:
+    network = of_network(random_embeddings(4, attention=False, graph=cliques(5, 4)), seed=0)
+    for layer in network["layers"]:
         assert layer["entropy"] == pytest.approx(1)
         assert [each["mean"] for each in layer["spread"]] == pytest.approx([0.25] * 4)
         assert [each["first"] for each in layer["spread"]] == [1.0] * 4, "of none is there one that weighs more"
-    assert [community["effect"] for community in found["communities"]] == [[[0.0] * 4] * 2] * 2
+    assert [community["effect"] for community in network["communities"]] == [[[0.0] * 4] * 2] * 2
 
 
 def test_one_behavior_alone_has_no_entropy() -> None:
     made = planted()
     assert made.trunk is not None
     loud = Attention(np.ones((1, 4), dtype=np.float32), np.full(1, 2000, dtype=np.float32))
-    found = of_network(replace(made, trunk=replace(made.trunk, attention=(loud,))), seed=0)
-    assert found["layers"][0]["entropy_quantiles"][2] == 0
-    json.dumps(found, allow_nan=False)
+    network = of_network(replace(made, trunk=replace(made.trunk, attention=(loud,))), seed=0)
+    assert network["layers"][0]["entropy_quantiles"][2] == 0
+    json.dumps(network, allow_nan=False)
 
 
 def test_one_community_has_nothing_between() -> None:
-    found = of_network(random_embeddings(5, graph=cliques(6)), seed=0)
-    assert (found["between"], found["between_links"], found["communities"][0]["effect"]) == ([], 0, [])
-    json.dumps(found, allow_nan=False)
+    network = of_network(random_embeddings(5, graph=cliques(6)), seed=0)
+    assert (network["between"], network["between_links"], network["communities"][0]["effect"]) == ([], 0, [])
+    json.dumps(network, allow_nan=False)
 
 
 # mistakes

@@ -39,35 +39,35 @@ def planted(*, pointing: float) -> ConditionalEmbeddings:
     return embeddings_of(trunk, some_graph(), random)
 
 
-def finding(found: dict[str, Any], *what: str) -> dict[str, Any]:
+def finding(result: dict[str, Any], *what: str) -> dict[str, Any]:
     one: dict[str, Any]
-    (one,) = (each for each in found["findings"] if (each["part"], each["chance"], each["measure"]) == what)
+    (one,) = (each for each in result["findings"] if (each["part"], each["chance"], each["measure"]) == what)
     return one
 
 
 def test_attention_that_points_at_what_matters_is_believed() -> None:
     result = faithfulness(planted(pointing=1.0), seed=0, draws=8)
     for chance in ("random", "swapped"):
-        ratio = finding(found, "behaviors", chance, "vectors")["ratio"]
+        ratio = finding(result, "behaviors", chance, "vectors")["ratio"]
         assert ratio["value"] is not None
         assert ratio["low"] is not None
         assert ratio["value"] > 1.5
         assert ratio["low"] > 1
-    least = finding(found, "behaviors", "random", "vectors")["least_ratio"]
+    least = finding(result, "behaviors", "random", "vectors")["least_ratio"]
     assert least["high"] is not None
     assert least["high"] < 1
-    json.dumps(found, allow_nan=False)
+    json.dumps(result, allow_nan=False)
 
 
 def test_attention_that_points_away_is_not_which_independent_draws_do_not_notice() -> None:
-    found = faithfulness(planted(pointing=-0.1), seed=0, draws=30)
-    told = finding(found, "behaviors", "swapped", "vectors")
+    result = faithfulness(planted(pointing=-0.1), seed=0, draws=30)
+    told = finding(result, "behaviors", "swapped", "vectors")
     assert told["most"] < told["by_chance"] < told["least"]
     assert told["ratio"]["high"] is not None
     assert told["ratio"]["high"] < 1
     assert told["least_ratio"]["low"] is not None
     assert told["least_ratio"]["low"] > 1
-    unaware = finding(found, "behaviors", "random", "vectors")["ratio"]["low"]
+    unaware = finding(result, "behaviors", "random", "vectors")["ratio"]["low"]
     assert unaware is not None
     assert unaware > 1
 
@@ -81,9 +81,9 @@ def test_longer_messages_count_more_than_random_ones() -> None:
     masks = np.ones((3, D), dtype=bool)
     combine = np.concatenate([np.eye(D), np.zeros((D, D))], axis=1).astype(np.float32)
     trunk = Trunk((vectors,), (masks, masks), None, combine=(combine,))
-    found = faithfulness(embeddings_of(trunk, graph, random), seed=0, draws=5)
-    assert {each["part"] for each in found["findings"]} == {"links"}  # all behaviors weigh the same: none is the most
-    ratio = finding(found, "links", "random", "vectors")["ratio"]
+    result = faithfulness(embeddings_of(trunk, graph, random), seed=0, draws=5)
+    assert {each["part"] for each in result["findings"]} == {"links"}  # all behaviors weigh the same: none is the most
+    ratio = finding(result, "links", "random", "vectors")["ratio"]
     assert ratio["low"] is not None
     assert ratio["low"] > 1.2
 
@@ -99,19 +99,19 @@ def test_where_nothing_changes_there_is_no_ratio() -> None:
     assert made.trunk is not None
     deaf = np.concatenate([np.zeros((D, D)), np.eye(D)], axis=1).astype(np.float32)  # hears, and does not care
     trunk = replace(made.trunk, combine=(deaf,))
-    found = faithfulness(embeddings_of(trunk, made.graph, np.random.default_rng(0)), seed=0, draws=2)
-    assert {each["ratio"]["value"] for each in found["findings"]} == {None}
-    assert {each["most"] for each in found["findings"]} == {0.0}
+    result = faithfulness(embeddings_of(trunk, made.graph, np.random.default_rng(0)), seed=0, draws=2)
+    assert {each["ratio"]["value"] for each in result["findings"]} == {None}
+    assert {each["most"] for each in result["findings"]} == {0.0}
 
 
 def test_users_whose_vectors_are_nothing_are_left_aside() -> None:
     made = planted(pointing=1.0)
     assert made.trunk is not None
     dead = replace(made.trunk, combine=(-np.ones((D, 2 * D), dtype=np.float32),))
-    found = faithfulness(embeddings_of(dead, made.graph, np.random.default_rng(0)), seed=0, draws=2)
-    assert (found["users_with_vectors"], found["users_with_scores"]) == (0, 0)
-    assert {each["ratio"]["value"] for each in found["findings"]} == {None}
-    json.dumps(found, allow_nan=False)
+    result = faithfulness(embeddings_of(dead, made.graph, np.random.default_rng(0)), seed=0, draws=2)
+    assert (result["users_with_vectors"], result["users_with_scores"]) == (0, 0)
+    assert {each["ratio"]["value"] for each in result["findings"]} == {None}
+    json.dumps(result, allow_nan=False)
 
 
 def test_a_tenth_of_the_links_one_at_least_never_all() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.small_training import small_network
 
 from mcne.analysis import links as module
 from mcne.analysis.links import HEURISTICS, cosine_scores, hold_out, inner_product_scores, told_apart
 from mcne.data.graph import Graph, undirected
+from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError, UsageError
 
 
@@ -24,7 +24,7 @@ def graph_of(n_users: int, *pairs: tuple[int, int], weights: list[float] | None 
 
 
 def social() -> Graph:
-    return small_network().graph
+    return generate(SyntheticConfig(users=500, behaviors=2, seed=0))[0].graph
 
 
 def pair_set(pairs: np.ndarray) -> set[tuple[int, int]]:
@@ -87,8 +87,7 @@ def test_metrics_are_those_of_loops(positive: list[int], negative: list[int]) ->
 
 def test_scores_by_hand() -> None:
     vectors = np.array([[3, 4, 100], [4, 3, -7], [0, 0, 5]], dtype=np.float32)
-    mask = np.array([True, True, False])
-    pairs = np.array([[0, 1], [0, 2]], dtype=np.int32)
+    mask, pairs = np.array([True, True, False]), np.array([[0, 1], [0, 2]], dtype=np.int32)
     assert inner_product_scores(vectors, mask, pairs).tolist() == [24, 0]
     assert cosine_scores(vectors, mask, pairs) == pytest.approx([24 / 25, 0])  # nothing is left of the third
 
@@ -141,10 +140,10 @@ def test_degrees_say_nothing_of_pairs_of_the_same_degrees() -> None:
     aucs = []
     for seed in range(20):
         held = hold_out(graph, share=0.1, seed=seed)
-        found.append(
+        aucs.append(
             auc(*(HEURISTICS["degree product"](held.graph, pairs) for pairs in (held.links, held.others["degree"])))
         )
-    assert np.mean(found) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(aucs) == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_seed_decides() -> None:

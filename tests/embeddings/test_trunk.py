@@ -61,8 +61,7 @@ def test_weights_by_hand(tiny: ConditionalEmbeddings) -> None:
 def test_weights_are_those_of_the_kernel(message: MessageKind, layer: int) -> None:
     trunk = random_trunk(layer, message)
     sender, receiver = (ends.ravel() for ends in np.mgrid[:5, :5])
-    attention = trunk.attention
-    masks = torch.from_numpy(trunk.masks[layer].astype(np.float32))
+    attention, masks = trunk.attention, torch.from_numpy(trunk.masks[layer].astype(np.float32))
     assert attention is not None
     conditional = torch.tensor(trunk.levels[layer])[:, None, :] * masks  # [users, B, d]
     halves = torch.tensor(attention[layer].project).chunk(2, dim=1)
@@ -140,8 +139,7 @@ VARIANTS: list[dict[str, Any]] = [
     "settings", [{}, {"message": "literal"}, {"weighted_neighbors": True}, {"last_activation": False}]
 )
 def test_levels_are_those_of_the_network(kind: type[MCNE], settings: dict[str, Any]) -> None:
-    graph = random_graph(0)
-    n_users = 12
+    graph, n_users = random_graph(0), 12
     user = np.arange(n_users, dtype=np.int32)
     behaviors = tuple(Behavior(name, Ids(user), user, user) for name in ("Books", "Music", "Travel"))
     dataset = SocialDataset("small", Ids(user), graph, behaviors)
@@ -219,10 +217,9 @@ def test_without_a_behavior_that_is_everything_the_others_are_weighed_by_their_s
 
 def naive_levels(trunk: Trunk, graph: Graph, without: Without) -> list[np.ndarray]:
     """Eq. 3–6 user by user and link by link, in double precision."""
-    found = [trunk.levels[0].astype(np.float64)]
+    vectors = [trunk.levels[0].astype(np.float64)]
     for layer, combine in enumerate(trunk.combine):
-        below = vectors[-1]
-        rows = []
+        below, rows = vectors[-1], []
         for receiver in range(graph.n_users):
             heard, total = np.zeros(below.shape[1]), 0.0
             for link in range(graph.indptr[receiver], graph.indptr[receiver + 1]):

@@ -12,12 +12,11 @@ from tests.small_training import transfer_small
 from mcne import training
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
-from mcne.extend.transfer import aligned, settings_of, transfer
+from mcne.extend.transfer import aligned, settings_of
 from mcne.models import tables
 from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
 from mcne.training import resources
 from mcne.training.journal import Reporter
-from mcne.training.run import TRANSFER
 
 
 class Noted(Reporter):

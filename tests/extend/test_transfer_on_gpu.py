@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.extend.later_behavior import NEW, RandomBase, Whole
-from tests.models.mcne_parts import hops_on_host
 
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.extend.learner import Transfer, TransferConfig
@@ -63,9 +63,9 @@ def test_a_step_on_the_gpu_is_a_plain_step(
 ) -> None:
     base = random_base("neighbor", weighted=False, last_activation=True)
     monkeypatch.setattr(backend, "is_gpu", lambda _: True)
-    there = made(base, whole, GPU, control)
-    assert there.device_sampler is not None
-    there.device_sampler.is_small = is_small  # small networks have rows for all users
+    on_gpu = made(base, whole, GPU, control)
+    assert on_gpu.device_sampler is not None
+    on_gpu.device_sampler.is_small = is_small  # small networks have rows for all users
     monkeypatch.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = made(base, whole, CPU, control)
     assert (on_gpu.is_capturable, plain.is_capturable) == (True, False)
@@ -73,8 +73,7 @@ def test_a_step_on_the_gpu_is_a_plain_step(
         monkeypatch.setattr(backend, "is_gpu", lambda _: True)
         turn = on_gpu.prepare(0, step)
         assert isinstance(turn, torch.Tensor)
-        batch = on_host(on_gpu, turn)
-        ours = on_gpu.loss(turn)
+        batch, ours = on_host(on_gpu, turn), on_gpu.loss(turn)
         on_gpu.update(ours)
         monkeypatch.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
         wanted = plain.loss(batch)

@@ -12,7 +12,7 @@ from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.transfer import transfer, without
+from mcne.extend.transfer import without
 from mcne.models.contract import TrainingData
 from mcne.models.popularity import Popularity, PopularityConfig
 

@@ -22,9 +22,8 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.ranking import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.transfer import ParameterCounts, settings_of, transfer
+from mcne.extend.transfer import ParameterCounts, settings_of
 from mcne.training.journal import METRICS, Position, Reporter
-from mcne.training.run import TRANSFER
 
 pytestmark = pytest.mark.usefixtures("no_flushing")
 

@@ -70,6 +70,13 @@ def plainly_aggregate_all(
     return messages
 
 
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 def layer_inputs(shape: tuple[int, ...], dtype: torch.dtype, *, binary: bool = True) -> Inputs:
     """Vectors, masks and weights of a layer, and a hop; a user may be a receiver twice."""
     senders, receivers, width, _, _, depth = shape
@@ -95,8 +102,7 @@ def plain_layer(
     vectors: Tensor, masks: Tensor, project: Tensor, score: Tensor, combine: Tensor, hop: TensorHop
 ) -> Tensor:
     """By the equations: conditional vectors of every user are formed."""
-    own = vectors[hop.receiver]
-    first, second = project.chunk(2, dim=1)
+    own, (first, second) = vectors[hop.receiver], project.chunk(2, dim=1)
     near, here = (vectors[:, None] * masks) @ first.T, (own[:, None] * masks) @ second.T
     messages = plain(vectors, near, here, score, masks, sender=hop.sender, has_neighbors=hop.has_neighbors)
     return torch.cat([messages, own], dim=1) @ combine.T
@@ -145,8 +151,7 @@ def hops(draw: st.DrawFn) -> Inputs:
 @given(hops(), st.sampled_from([(torch.float64, 1e-12), (torch.float32, 3e-5)]))
 @settings(deadline=None, max_examples=60)
 def test_compiled_is_plain_in_any_shape(given_hop: Inputs, precision: tuple[torch.dtype, float]) -> None:
-    tensors, at = given_hop
-    dtype, tolerance = precision
+    (tensors, at), (dtype, tolerance) = given_hop, precision
     assert_plain([tensor.to(dtype) for tensor in tensors], at, tolerance)
 
 
@@ -214,11 +219,10 @@ def test_no_receivers_at_all() -> None:
     assert not any(gradient.any() for gradient in gradients)
 
 
-@pytest.mark.usefixtures("restored_threads")
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [SHAPES["as on Ciao"], SHAPES["widths of no power of two"], (900, 800, 16, 3, 3, 4)])
 def test_the_number_of_threads_changes_no_byte(shape: tuple[int, ...]) -> None:
-    given = layer_inputs(shape, torch.float32)
-    outputs = []
+    given, outputs = layer_inputs(shape, torch.float32), []
     for count in (1, 2, 3, 7):
         torch.set_num_threads(count)
         outputs.append([tensor.numpy().tobytes() for tensor in with_gradients(layer, given)])
@@ -247,7 +251,7 @@ def test_means_are_those_of_gathered_vectors(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 3e-5)])
 def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
-    dtype: torch.dtype, tolerance: float, restored_threads: None, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, tolerance: float, threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = torch.Generator().manual_seed(0)
     (vectors, near, here, score, masks), _ = inputs((50, 20, 7, 3, 2, 5), dtype, binary=False)
@@ -261,15 +265,15 @@ def test_messages_of_all_neighbors_are_plain_and_the_same_on_any_threads(
     messages = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
-        found.append(torch.zeros(20, 7, dtype=dtype))
-        aggregate_all(vectors, near, here, score, masks, links, found[-1])
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
+        messages.append(torch.zeros(20, 7, dtype=dtype))
+        aggregate_all(vectors, near, here, score, masks, links, messages[-1])
+    assert torch.equal(messages[0], messages[1])
+    assert torch.equal(messages[0], messages[2])
     monkeypatch.setattr(backend, "ON_CPU", "torch")
     monkeypatch.setattr("mcne.models.inference.LINKS_AT_ONCE", 7)
     plainly = plainly_aggregate_all(vectors, near, here, score, masks, *links)
-    torch.testing.assert_close(found[0], plainly, rtol=tolerance, atol=tolerance)
-    assert not found[0][degree == 0].any()
+    torch.testing.assert_close(messages[0], plainly, rtol=tolerance, atol=tolerance)
+    assert not messages[0][degree == 0].any()
     gate = masks.mean(dim=0)
     even = plainly_aggregate_all(vectors, near, here, torch.zeros_like(score), masks, *links)
     torch.testing.assert_close(even, shared_sum(vectors, first, sender, share) * gate, rtol=tolerance, atol=tolerance)

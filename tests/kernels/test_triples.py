@@ -123,7 +123,14 @@ def test_no_triples_give_nothing() -> None:
     assert not any(gradient.any() for gradient in gradients)
 
 
-@pytest.mark.usefixtures("restored_threads")
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
 def test_the_number_of_threads_changes_no_byte() -> None:
     outputs = []
     for count in (1, 2, 5):

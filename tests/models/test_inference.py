@@ -93,5 +93,5 @@ def test_links_made_in_pieces_are_those_of_the_graph(weighted: bool, graph: Grap
     for start, stop in ((0, USERS), (0, 1), (17, 60), (80, USERS), (0, USERS)):
         own = slice(graph.indptr[start], graph.indptr[stop])
         first = indptr[start : stop + 1] - indptr[start]
-        wanted, found = Links(first, indices[own], torch.from_numpy(shares[own])), made(start, stop)
-        assert all(torch.equal(getattr(wanted, name), getattr(found, name)) for name in ("first", "sender", "share"))
+        wanted, links = Links(first, indices[own], torch.from_numpy(shares[own])), made(start, stop)
+        assert all(torch.equal(getattr(wanted, name), getattr(links, name)) for name in ("first", "sender", "share"))

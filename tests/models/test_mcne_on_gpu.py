@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.models.mcne_parts import enlarge, hops_on_host
 from tests.models.test_mcne import CONFIG, VARIANTS, dataset, triples_of
 from tests.values import not_none
 
@@ -41,7 +40,12 @@ def make(kind: type[MCNE], device: torch.device, **changed: Any) -> MCNE:
     big = dataset(30)
     config = replace(CONFIG, **changed)
     method = kind(TrainingData.of(big, random_split(big, seed=0)), config, seed=0, device=device)
-    enlarge(method, 80)
+    with torch.no_grad():
+        for layer in method.network.message_layers():
+            for weight in layer.parameters():
+                weight.mul_(80)
+    for table in method.tables.tables.values():
+        table.mul_(80)
     return method
 
 
@@ -58,7 +62,16 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
     (users, hops, drawn), n_items = method.device_sampler.draw(turn), method.data.n_items
     row = ((users >= 0).cumsum(0) - 1).clamp(min=0).cpu()  # of those whose vectors are needed
     users = users[users >= 0].cpu()
-    hops = hops_on_host(hops)
+    hops = tuple(
+        replace(
+            hop,
+            receiver=hop.receiver.cpu(),
+            sender=hop.sender.cpu(),
+            has_neighbors=hop.has_neighbors.cpu(),
+            by_sender=None,
+        )
+        for hop in hops
+    )
     hops = (replace(hops[0], receiver=row[hops[0].receiver], sender=row[hops[0].sender]), *hops[1:])
     user = drawn.user.cpu().chunk(len(n_items))
     item = drawn.items[drawn.item].cpu().chunk(len(n_items))
@@ -67,14 +80,6 @@ def on_host(method: MCNE, turn: torch.Tensor) -> Batch:
         items, rows = torch.unique(item[k] - first, return_inverse=True)
         triples.append(Triples(user[k], items, rows[:, 0].contiguous(), rows[:, 1:].contiguous()))
     return Batch(users, hops, tuple(triples))
-
-
-def assert_same_state(plain: MCNE, on_gpu: MCNE) -> None:
-    """What both have learned and remember is the same, up to rounding."""
-    for own, other in ((plain.learned(), on_gpu.learned()), (plain.memory(), on_gpu.memory())):
-        assert own.keys() == other.keys()
-        for name, value in own.items():
-            torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
 
 
 STEPS = [(kind, message, True) for kind in KINDS for message in ("neighbor", "literal")] + [
@@ -89,10 +94,10 @@ def test_a_step_on_the_gpu_is_a_plain_step(
     name: str, message: str, is_small: bool, interpreted: pytest.MonkeyPatch
 ) -> None:
     kind = KINDS[name]
-    there = make(kind, GPU, message=message)
-    assert there.device_sampler is not None
-    assert there.device_sampler.is_small
-    there.device_sampler.is_small = is_small  # larger networks have rows for some users alone
+    on_gpu = make(kind, GPU, message=message)
+    assert on_gpu.device_sampler is not None
+    assert on_gpu.device_sampler.is_small
+    on_gpu.device_sampler.is_small = is_small  # larger networks have rows for some users alone
     interpreted.setattr(backend, "is_gpu", lambda device: device.type == "cuda")
     plain = make(kind, CPU, message=message)
     assert on_gpu.is_capturable
@@ -109,8 +114,8 @@ def test_a_step_on_the_gpu_is_a_plain_step(
         assert ours.examples == wanted.examples
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(ours.per_behavior.cpu(), wanted.per_behavior, rtol=1e-5, atol=1e-6)
-    assert not {"_sampler", "_neighbors"} & {*vars(there.items), *vars(there)}  # the host draws nothing
-    for own, other in ((plain.learned(), there.learned()), (plain.memory(), there.memory())):
+    assert not {"_sampler", "_neighbors"} & {*vars(on_gpu.items), *vars(on_gpu)}  # the host draws nothing
+    for own, other in ((plain.learned(), on_gpu.learned()), (plain.memory(), on_gpu.memory())):
         assert own.keys() == other.keys()
         for name, value in own.items():
             torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
@@ -135,7 +140,10 @@ def test_a_step_drawn_on_the_host_is_a_plain_step_too(
         wanted = plain.loss(plain.prepare(0, step))
         plain.update(wanted)
         torch.testing.assert_close(ours.total.cpu(), wanted.total, rtol=1e-5, atol=1e-6)
-    assert_same_state(plain, on_gpu)
+    for own, other in ((plain.learned(), on_gpu.learned()), (plain.memory(), on_gpu.memory())):
+        assert own.keys() == other.keys()
+        for name, value in own.items():
+            torch.testing.assert_close(other[name].cpu(), value, rtol=1e-3, atol=2e-4, msg=name)
 
 
 @pytest.mark.parametrize("message", ["neighbor", "literal"])

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.small_training import small_network, train_small
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -92,7 +91,7 @@ def test_the_estimate_is_near_the_peak(method: str, users: int, given: dict[str,
 
 @cache
 def network(users: int = 500) -> tuple[SocialDataset, Split]:
-    dataset = small_network(users=users)
+    dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
     return dataset, random_split(dataset, seed=0)
 
 
@@ -110,8 +109,7 @@ def made(method: str, users: int = 500) -> Any:
 
 def train(method: str, path: Path) -> training.Run:
     settings = SMALL[method] | {"epochs": 2}
-    dataset, split = network()
-    return train_small(method, dataset, path, split=split, settings=settings, seed=1)
+    return training.Training(method, *network(), settings=settings, seed=1, device=CPU).run(path)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -134,8 +132,7 @@ def test_more_of_anything_needs_more_of_other_methods(method: str) -> None:
 
 @pytest.mark.parametrize("method", SMALL)
 def test_tables_are_counted_as_they_are(method: str) -> None:
-    model = made(method)
-    needed = needed_by(method)
+    model, needed = made(method), needed_by(method)
     model.update(model.loss(model.prepare(0, 0)))  # after which there are moments
     learned = sum(value.nbytes for value in _tables(model.learned()))
     moments = sum(value.nbytes for value in model.memory().values() if value.dim() == 2 and len(value) > 100)
@@ -162,7 +159,7 @@ def test_whom_nodes_visit_counts() -> None:
 
 @pytest.mark.parametrize("method", ["libfm", "nfm"])
 def test_the_friends_of_a_step_count(method: str) -> None:
-    dataset = small_network(links_per_user=2.0)
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2, links_per_user=2.0))
     settings = settings_of(method, SMALL[method] | {"batch_size": 16})
     fewer = estimate(method, *settings, dataset, random_split(dataset, seed=0), is_on_gpu=False)
     assert fewer is not None
@@ -246,14 +243,14 @@ def test_a_gpu_needs_room_for_everything_and_cublas(
         with pytest.raises(UsageError, match=r"mcne needs about 24\.1 GiB on the GPU of memory"):
             decide("mcne", needed, torch.device("cuda", 0), path=tmp_path)
         return
-    line, memory_for_tables = decide("mcne", found, torch.device("cuda", 0), path=tmp_path)
+    line, memory_for_tables = decide("mcne", needed, torch.device("cuda", 0), path=tmp_path)
     assert line.startswith("GPU memory: about 24.1 GiB of 24.1 GiB")
     assert line.endswith(", cuBLAS 64.0 MiB)")
     assert memory_for_tables is None
 
 
 def test_tables_are_counted_to_the_byte() -> None:
-    dataset = small_network()
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
     split = random_split(dataset, seed=0)
     config, settings = training.settings_of("mcne", {"widths": [16, 8], "neighbor_samples": [3]})
     needed = estimate("mcne", config, settings, dataset, split, is_on_gpu=False)
@@ -265,7 +262,7 @@ def test_tables_are_counted_to_the_byte() -> None:
 
 def test_more_of_anything_needs_more() -> None:
     def needed(users: int = 500, *, on_gpu: bool = False, **changes: object) -> Estimate:
-        dataset = small_network(users=users)
+        dataset, _ = generate(SyntheticConfig(users=users, behaviors=2))
         given = {"widths": [16, 8, 8], "neighbor_samples": [3, 3], "batch_size": 16} | changes
         estimated = estimate(
             "mcne", *settings_of("mcne", given), dataset, random_split(dataset, seed=0), is_on_gpu=on_gpu
@@ -289,9 +286,8 @@ def test_more_of_anything_needs_more() -> None:
 @pytest.mark.parametrize("batch_size", [4, 100])
 def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weighted: bool) -> None:
     draws = pytest.importorskip("mcne.models.device_sampler", reason="Triton is made for Linux alone")
-    dataset = small_network()
-    split = random_split(dataset, seed=0)
-    samples = [3, 2]
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=2))
+    split, samples = random_split(dataset, seed=0), [3, 2]
     given = {"neighbor_samples": samples, "batch_size": batch_size, "weighted_neighbors": weighted}
     config, settings = settings_of("mcne", given)
     needed = estimate("mcne", config, settings, dataset, split, is_on_gpu=True)

@@ -27,7 +27,7 @@ def embeddings(behaviors: int, **given: Any) -> ConditionalEmbeddings:
     return random_embeddings(0, graph=random_graph(0, 60, 110), behaviors=behaviors, **given)
 
 
-def numbers_of(kind: str, behaviors: int) -> dict[str, Any]:
+def found_of(kind: str, behaviors: int) -> dict[str, Any]:
     made = embeddings(behaviors)
     user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
     if kind == "network":
@@ -46,7 +46,7 @@ def texts(figure: Figure) -> str:
 @pytest.mark.parametrize("behaviors", [2, 3, 12])
 @pytest.mark.parametrize("kind", ["link", "user", "network"])
 def test_no_label_overlaps_or_is_clipped(kind: str, behaviors: int, theme: Theme) -> None:
-    numbers = numbers_of(kind, behaviors)
+    numbers = found_of(kind, behaviors)
     with styled(theme):
         assert_legible(draw_attention(numbers, theme=theme), at_least=10)
         long = {"behaviors": [*LONG[:behaviors], "other"]}
@@ -55,7 +55,7 @@ def test_no_label_overlaps_or_is_clipped(kind: str, behaviors: int, theme: Theme
 
 def test_axes_have_ticks_that_are_what_they_say() -> None:
     """No two ticks are called alike, however narrow the weights or the ratios are."""
-    numbers = numbers_of("network", 3)
+    numbers = found_of("network", 3)
     for layer in numbers["layers"]:
         for each in layer["spread"]:
             each["quantiles"] = [0.25] * 5
@@ -74,14 +74,14 @@ def test_axes_have_ticks_that_are_what_they_say() -> None:
 
 
 def test_a_name_of_two_lines_is_written_in_one() -> None:
-    numbers = numbers_of("network", 3) | {"behaviors": ["two\nlines", "b", "c", "other"]}
+    numbers = found_of("network", 3) | {"behaviors": ["two\nlines", "b", "c", "other"]}
     with styled("light"):
         labels = [label.get_text() for label in draw_attention(numbers, theme="light").axes[0].get_yticklabels()]
     assert labels == ["two lines", "b", "c", "other"]
 
 
 def test_the_same_numbers_give_the_same_bytes_also_once_kept() -> None:
-    numbers = numbers_of("network", 3)
+    numbers = found_of("network", 3)
     with styled("light"):
         one = to_svg(draw_attention(numbers, theme="light"))
         other = to_svg(draw_attention(json.loads(json.dumps(numbers)), theme="light"))
@@ -89,7 +89,7 @@ def test_the_same_numbers_give_the_same_bytes_also_once_kept() -> None:
 
 
 def test_tables_show_the_weights() -> None:
-    numbers = numbers_of("user", 3)
+    numbers = found_of("user", 3)
     with styled("light"):
         figure = draw_attention(numbers, theme="light")
     for layer, axes in enumerate(figure.axes):
@@ -103,7 +103,7 @@ def test_tables_show_the_weights() -> None:
 
 
 def test_bars_are_the_weights_of_both_messages() -> None:
-    numbers = numbers_of("link", 3)
+    numbers = found_of("link", 3)
     with styled("light"):
         figure = draw_attention(numbers, theme="light")
     for layer, axes in enumerate(figure.axes):
@@ -120,10 +120,9 @@ def shades(numbers: dict[str, Any]) -> tuple[list[np.ndarray], str]:
 
 
 def test_colors_tell_how_far_a_community_is_from_the_links_between() -> None:
-    numbers = numbers_of("network", 3)
+    numbers = found_of("network", 3)
     between = [0.25, 0.25, 0.25, 0.25]
-    numbers["between"] = [between, between]
-    numbers["communities"] = numbers["communities"][:2]
+    numbers["between"], numbers["communities"] = [between, between], numbers["communities"][:2]
     for each, by in zip(numbers["communities"], (0.2, 0.1), strict=True):
         each["weights"] = [[0.25 + by, 0.25 - by, 0.25, 0.25], between]
     (first, second), text = shades(numbers)
@@ -136,7 +135,7 @@ def test_colors_tell_how_far_a_community_is_from_the_links_between() -> None:
 
 def test_what_is_practically_even_has_no_color() -> None:
     """Weights that differ by a hundredth of a point, be that ten standard deviations."""
-    numbers = numbers_of("network", 3)
+    numbers = found_of("network", 3)
     numbers["between"] = [[0.25] * 4] * 2
     for each in numbers["communities"]:
         each["weights"], each["effect"] = [[0.2501, 0.2499, 0.25, 0.25]] * 2, [[10.0, -10.0, 0.0, 0.0]] * 2
@@ -148,7 +147,7 @@ def test_what_is_practically_even_has_no_color() -> None:
 
 def test_networks_with_less_to_show() -> None:
     even = embeddings(3, attention=False)
-    found = of_network(even, seed=0) | {"faithfulness": faithfulness(even, seed=0, draws=2)}
+    numbers = of_network(even, seed=0) | {"faithfulness": faithfulness(even, seed=0, draws=2)}
     with styled("light"):
         shown = texts(draw_attention(numbers, theme="light"))
         assert "entropy 1.000 of 1" in shown

@@ -11,22 +11,24 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from matplotlib.figure import Figure
 from tests.plots.figure_parts import bars_of
 from tests.report.report_reader import ReportReader, checked_page
 from tests.report.report_runs import EVIL, SCRIPT, train
-from tests.small_training import small_network, transfer_small
 
 from mcne.analysis.maps import ConditionalMap, Panel, Separation
 from mcne.analysis.masks import mask_numbers
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split
 from mcne.data.split import random_split
+from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.metrics import TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
+from mcne.extend.transfer import transfer
 from mcne.plots import style
 from mcne.plots.style import Theme, canvas, colors, styled
 from mcne.randomness import Stream
@@ -230,7 +232,7 @@ def test_names_that_are_markup_stay_text(evil: Path) -> None:
 
 @pytest.mark.slow
 def test_twelve_behaviors_fit(tmp_path: Path) -> None:
-    dataset = small_network(behaviors=12, items_per_behavior=150)
+    dataset, _ = generate(SyntheticConfig(users=500, behaviors=12, items_per_behavior=150, seed=0))
     dataset.save(tmp_path / "network")
     given = {"widths": [8, 8], "neighbor_samples": [2], "attention_width": 4, "batch_size": 1024, "epochs": 1}
     run = train("mcne", tmp_path / "network", tmp_path / "runs" / "mcne", given)
@@ -383,9 +385,9 @@ def test_a_caption_tells_of_letters_that_no_font_has(monkeypatch: pytest.MonkeyP
         figure.suptitle("\u97f3")
         return figure
 
-    said = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", "About it.", draw))).text
-    assert said.startswith("About it. Boxes in the figure stand for letters that no font had")
-    assert "\u97f3" in said
+    text = ReportReader(report_page.shown(report_page.Drawing("d", "d", "d", "About it.", draw))).text
+    assert text.startswith("About it. Boxes in the figure stand for letters that no font had")
+    assert "\u97f3" in text
 
 
 def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
@@ -403,8 +405,7 @@ def test_an_interval_holds_the_middle_of_what_resampling_can_give() -> None:
 
 def map_of(run: Run) -> ConditionalMap:
     """A map as ``mcne plot map`` makes it, of places that mean nothing."""
-    names = run.embeddings.behavior_names
-    ids = run.embeddings.users.take(np.arange(12))
+    names, ids = run.embeddings.behavior_names, run.embeddings.users.take(np.arange(12))
     places = Stream(0, "places").normal((len(names), len(ids), 2))
     panels = [
         Panel(f"{kind} masks", tuple(names), places, 0.9, Separation(at, 0.8))
@@ -422,10 +423,15 @@ def test_the_masks_of_a_behavior_that_was_added_are_shown_at_every_level(plain: 
     users, items = (Stream(0, name).integers(n, 2000).tolist() for name, n in (("users", 500), ("items", 120)))
     records = pa.table({"user_id": [base.users[user] for user in users], "item_id": items})
     later = SocialDataset.from_frames(records, single_behavior="Sports")
-    settings = {"epochs": 2, "learning_rate": 0.05}
-    run = transfer_small(
-        base, later, random_split(later, seed=0), tmp_path / "later", behavior="Sports", settings=settings
+    added = Training(
+        TRANSFER,
+        later,
+        random_split(later, seed=0),
+        settings={"epochs": 2, "learning_rate": 0.05},
+        device=torch.device("cpu"),
+        places={"split": "random-0"},
     )
+    run = transfer(base, added, tmp_path / "later", behavior="Sports")
     report = report_of_run(run, with_map=False)
     page = checked_page(report.html())
     ones = [text.count("1") / len(text) for text in run.embeddings.provenance["added"]["Sports"]["masks"]]

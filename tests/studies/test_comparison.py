@@ -9,14 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.small_training import train_small
+import torch
 from tests.studies.small_plan import PLAN, opened, run
 
 from mcne import __version__, training
@@ -73,10 +71,15 @@ def test_the_search_never_sees_the_test_part(finished: Comparison) -> None:
 def test_a_cell_holds_what_its_run_evaluates_to(finished: Comparison, tmp_path: Path) -> None:
     cell = next(c for c in finished.final_cells() if c.candidate.method == "bpr" and c.repetition == 1)
     split = random_split(finished.dataset, seed=1)
-    chosen = cell.candidate
-    again = train_small(
-        "bpr", finished.dataset, tmp_path / "run", split=split, settings=chosen.given, seed=1, mode=chosen.mode
-    )
+    again = training.Training(
+        "bpr",
+        finished.dataset,
+        split,
+        settings=cell.candidate.given,
+        seed=1,
+        device=torch.device("cpu"),
+        mode=cell.candidate.mode,
+    ).run(tmp_path / "run")
     assert again.spec.identity == cell.spec.identity
     kept = read_result(finished.directory(cell))
     assert (kept["spec"], kept["version"], kept["jobs"]) == (vars(cell.spec), __version__, 1)
@@ -234,30 +237,23 @@ def test_only_limits_what_is_trained_and_nothing_else(
 # several processes
 
 
-@contextmanager
-def held_elsewhere(directory: Path, finish: Callable[[], object]) -> Iterator[None]:
-    """While somebody else has a cell under way; it ends its work before it lets go."""
-    begun = threading.Event()
-
-    def hold() -> None:
-        with locked(directory):
-            begun.set()
-            time.sleep(1.5)
-            finish()
-
-    other = threading.Thread(target=hold)
-    other.start()
-    begun.wait()
-    yield
-    other.join()
-
-
 def test_a_cell_that_another_process_trains_is_awaited(
     finished: Comparison, copied: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is neither trained here, nor failed; the tables have it."""
     cell = copied.search_cells()[0]
     shutil.rmtree(copied.directory(cell))
+    begun = threading.Event()
+
+    def elsewhere() -> None:
+        with locked(copied.directory(cell)):
+            begun.set()
+            time.sleep(1.5)
+            shutil.copy(finished.directory(cell) / "cell.json", copied.directory(cell))
+
+    other = threading.Thread(target=elsewhere)
+    other.start()
+    begun.wait()
     monkeypatch.setattr(Training, "run", lambda *_, **__: pytest.fail("trained here"))
     failed, messages = run(copied)
     other.join()
