@@ -44,7 +44,7 @@ class Ids(Sequence[int | str]):
     def __init__(self, values: NDArray[np.integer[Any]] | Iterable[str] | pa.Int64Array | pa.LargeStringArray) -> None:
         self._values: Any = values  # a pa.Int64Array or pa.LargeStringArray
         if isinstance(values, np.ndarray):
-            self._values = pa.array(values.astype(np.int64, copy=False))
+            self._values = integer_array(values)
         elif not isinstance(values, pa.Int64Array | pa.LargeStringArray):
             self._values = pa.array(values, WIDE_TEXT)
         if not pc.all(pc.greater(self._values[1:], self._values[:-1]), min_count=0).as_py():
@@ -90,12 +90,12 @@ class Ids(Sequence[int | str]):
 
     def arrow(self, rows: NDArray[np.integer[Any]] | None = None) -> pa.Array:
         """The raw ids (of these rows) as an Arrow array."""
-        return self._values if rows is None else self._values.take(pa.array(rows))
+        return self._values if rows is None else self._values.take(integer_array(rows))
 
     def rows(self, raw: Any) -> NDArray[np.int64]:
         """The row of each raw id; −1 where the id is unknown."""
         if self.kind == "integer":
-            known = np.asarray(self._values)
+            known = self._integers()
             wanted = np.asarray(raw)
             if not len(self) or (wanted.size and wanted.dtype.kind not in "iu"):
                 return np.full(len(wanted), -1, dtype=np.int64)
@@ -127,12 +127,19 @@ class Ids(Sequence[int | str]):
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
         """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
         if self.kind == "integer":
-            return {name: np.asarray(self._values)}
+            return {name: self._integers()}
         whole = self.arrow(np.arange(len(self))) if self._values.offset else self._values
         _, offsets, data = whole.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64)[: len(self) + 1] if len(self) else np.zeros(1, np.int64)
         text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]] if data else np.zeros(0, np.uint8)
         return {f"{name}.offsets": ends, f"{name}.utf8": text}
+
+    def _integers(self) -> NDArray[np.int64]:
+        """Integer ids, without a copy."""
+        start = self._values.offset
+        integers = np.frombuffer(self._values.buffers()[1], np.int64)[start : start + len(self)]
+        integers.flags.writeable = False
+        return integers
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], name: str) -> Ids:
@@ -142,6 +149,11 @@ class Ids(Sequence[int | str]):
         offsets, text = arrays[f"{name}.offsets"], arrays[f"{name}.utf8"]
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
         return cls(pa.Array.from_buffers(WIDE_TEXT, len(offsets) - 1, buffers))
+
+
+def integer_array(values: NDArray[np.integer[Any]]) -> pa.Int64Array:
+    """Integers as Arrow has them, without a copy where they have 64 bits; ``pa.array`` would import pandas."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
 def encode(*columns: IdColumn) -> tuple[Ids, list[NDArray[np.int32]]]:
@@ -171,7 +183,7 @@ def encode(*columns: IdColumn) -> tuple[Ids, list[NDArray[np.int32]]]:
 def coded(column: IdColumn) -> pa.DictionaryArray:
     """A column of text or integers as one array of int32 codes into its distinct values."""
     if isinstance(column, np.ndarray):
-        column = pa.array(column.astype(np.int64, copy=False))
+        column = integer_array(column)
     chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if not pa.types.is_dictionary(chunked.type):
         plain = chunked if pa.types.is_integer(chunked.type) else chunked.cast(WIDE_TEXT)
