@@ -1,4 +1,4 @@
-"""``python -m benchmarks.walk``: how deep the calls of a training step go, and how many files of the package they touch.
+"""``python -m benchmarks.walk``: how deep the calls of a training step go, and in how many files they are.
 
 A step of MCNE is followed from the command line on a small synthetic network: the figures of docs/architecture.md.
 """
