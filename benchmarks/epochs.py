@@ -19,7 +19,7 @@ from benchmarks.temporary_run import temporary_run
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.models.registry import METHODS, refusal
-from mcne.training.journal import TIMES
+from mcne.training.run import TIMES
 
 
 def main() -> None:

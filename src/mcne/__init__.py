@@ -1,31 +1,42 @@
 """Multiple conditional network embedding: one vector space, a binary mask per behavior.
 
-Names are loaded when first used, so that ``import mcne`` costs nothing.
+A class for every method (``mcne.MCNE``, ``mcne.BPR``, …), :mod:`mcne.datasets`, and the functions below. Names are
+loaded when first used, so that ``import mcne`` costs nothing.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mcne.api import MCNE as MCNE
-    from mcne.api import load as load
-    from mcne.data.dataset import SocialDataset as SocialDataset
-    from mcne.embeddings.artifact import ConditionalEmbeddings as ConditionalEmbeddings
+from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {"MCNE": "api", "ConditionalEmbeddings": "embeddings.artifact", "SocialDataset": "data.dataset", "load": "api"}
-
-__all__ = ["MCNE", "ConditionalEmbeddings", "SocialDataset", "__version__", "load"]
+_HOMES = {
+    "ConditionalEmbeddings": "mcne.embeddings.artifact",
+    "SocialDataset": "mcne.data.dataset",
+    "compare": "mcne.api.comparing",
+    "evaluate": "mcne.api.asking",
+    "fit": "mcne.api.methods",
+    "load": "mcne.api.methods",
+    "split": "mcne.api.asking",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'mcne' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"mcne.{_HOMES[name]}"), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "datasets":
+        return importlib.import_module("mcne.datasets")
+    if name[:1].isupper() and name in (names := _method_classes()):
+        methods = importlib.import_module("mcne.api.methods")
+        return methods.documented(methods.model_class(names[name]))
+    raise AttributeError(f"module 'mcne' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_HOMES, *_method_classes(), "__version__", "datasets"])
+
+
+def _method_classes() -> dict[str, str]:
+    names: dict[str, str] = importlib.import_module("mcne.models.registry").class_names()
+    return names

@@ -8,19 +8,57 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 
 class MCNEError(Exception):
-    """A mistake or a circumstance that a person can act on."""
+    """A mistake or a circumstance that a person can act on.
+
+    The message reads ``place: problem; remedy``. Programs read its parts as fields: ``place`` is where it happened (a
+    file and line, a setting, an option), ``value`` what was given, ``allowed`` what is, ``remedy`` the next step. A
+    field that does not apply is empty.
+    """
 
     exit_code = 1
 
+    def __init__(
+        self,
+        problem: str,
+        *,
+        place: object = "",
+        value: object = None,
+        allowed: Iterable[object] = (),
+        remedy: str = "",
+    ) -> None:
+        self.place = str(place)
+        self.value = value
+        self.allowed = tuple(allowed)
+        self.remedy = remedy
+        message = f"{self.place}: {problem}" if self.place else problem
+        super().__init__(f"{message}; {remedy}" if remedy else message)
 
-class UsageError(MCNEError):
-    """An unknown command, option, behavior, category or user."""
+    def __str__(self) -> str:
+        return str(self.args[0])  # of a KeyError Python would show the quoted text
+
+
+class UsageError(MCNEError, ValueError):
+    """A wrong option, setting or argument."""
 
     exit_code = 2
+
+
+class UnknownError(UsageError, KeyError):
+    """A name that is not known: a method, setting, behavior, user or item."""
+
+    @classmethod
+    def of(cls, what: str, value: object, allowed: Iterable[object], *, place: object = "") -> Self:
+        """The error that offers the nearest of the ``allowed`` names."""
+        names = list(allowed)
+        return cls(unknown(what, value, names), place=place, value=value, allowed=names)
+
+
+class UnknownArgumentError(UnknownError, TypeError):
+    """A keyword argument that a class does not have."""
 
 
 class DivergedError(MCNEError):
@@ -29,10 +67,14 @@ class DivergedError(MCNEError):
     exit_code = 3
 
 
-class DataError(MCNEError):
+class DataError(MCNEError, ValueError):
     """Input data that cannot be used as it is."""
 
     exit_code = 4
+
+
+class MissingError(DataError, FileNotFoundError):
+    """A file or directory that does not exist."""
 
 
 class ArtifactError(MCNEError):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.errors import ArtifactError, DataError, DiskError, UsageError
+from mcne.errors import ArtifactError, DataError, DiskError, MCNEError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -269,6 +269,8 @@ def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
     """
     try:
         yield
+    except MCNEError:  # of which one is an OSError, too
+        raise
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         message = f"{path}: {error.strerror or error}"

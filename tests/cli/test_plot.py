@@ -15,6 +15,7 @@ from tests.small_training import small_network, train_small
 
 import mcne
 from mcne import training
+from mcne.api.methods import load_embeddings
 
 SMALL = {"widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 256}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -97,7 +98,7 @@ def test_masks_as_json_are_those_of_the_run(trained: Path, tmp_path: Path, plot:
 
 
 def test_masks_of_saved_embeddings_have_no_training(trained: Path, tmp_path: Path, plot: Run) -> None:
-    mcne.load(trained / "mcne").save(tmp_path / "saved")
+    load_embeddings(trained / "mcne").save(tmp_path / "saved")
     result = plot("masks", tmp_path / "saved", "--out", tmp_path / "m.png", "--json")
     assert json.loads(result.out)["training"] == []
 
@@ -198,7 +199,7 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
     [
         ("bpr", 2, "'bpr' "),
         ("popularity", 2, "'popularity' has no"),
-        ("nfm", 2, "does not rank by inner products of vectors"),
+        ("nfm", 2, "has no embeddings, so it can recommend"),
         ("unfinished", 4, "not finished yet; go on with"),
         ("nowhere", 4, "nowhere: no such directory"),
     ],

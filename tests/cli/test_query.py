@@ -20,6 +20,7 @@ from tests.small_training import saved, train_small
 
 import mcne
 from mcne import training
+from mcne.api.methods import load_embeddings
 from mcne.cli import machine
 from mcne.data.dataset import SocialDataset
 from mcne.evaluation.protocol import evaluate
@@ -225,7 +226,7 @@ def test_export(kind: str, ok: Ok, run: Run, trained: Path, tmp_path: Path) -> N
 
 
 def test_saved_embeddings_are_asked_like_a_run(run: Run, trained: Path, tmp_path: Path) -> None:
-    mcne.load(trained / "mcne").save(tmp_path / "saved")
+    load_embeddings(trained / "mcne").save(tmp_path / "saved")
     asked = ("--user", CURATOR, "--behavior", "watch", "--json")
     assert run("recommend", tmp_path / "saved", *asked) == run("recommend", trained / "mcne", *asked)
 

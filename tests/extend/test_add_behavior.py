@@ -69,7 +69,7 @@ def test_a_behavior_is_added_and_nothing_changes(model: mcne.MCNE) -> None:
 
 def test_the_same_seed_gives_the_same_bytes_with_or_without_a_directory(model: mcne.MCNE, tmp_path: Path) -> None:
     again = mcne.MCNE(**TINY)
-    again._trained = model._trained
+    again._fitted = model._fitted
     model.add_behavior("play", pa.table(records(50, seed=7)), progress=False, out=tmp_path / "run")
     again.add_behavior("play", pa.table(records(50, seed=7)), progress=False)
     assert model.embeddings.fingerprint == again.embeddings.fingerprint == mcne.load(tmp_path / "run").fingerprint
@@ -80,7 +80,7 @@ def test_mistakes_leave_the_model_as_it_was(model: mcne.MCNE) -> None:
     table = pa.table(records(50, seed=7))
     for kind, message, name, given in (
         (UsageError, "'read' is there already", "read", table),
-        (UsageError, "the new behavior's name: ''", "", table),
+        (UsageError, "the new behavior: '' is no name", "", table),
         (UsageError, "cannot all be 'play'", "play", table.append_column("behavior", pa.array(["x"] * 300))),
         (DataError, "none of the 50 users of play is known", "play", _moved(table, 1000)),
         (DataError, "of the 60 users of play, with 120 of its 360", "play", _moved(pa.table(records(60, seed=7)), 20)),

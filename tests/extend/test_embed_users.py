@@ -13,6 +13,7 @@ from tests.extend.small_network import dataset, embeddings
 from typer.testing import CliRunner
 
 import mcne
+from mcne.api.methods import load_embeddings
 from mcne.cli.main import app
 from mcne.data.behavior import Attribute
 from mcne.data.graph import undirected
@@ -144,7 +145,7 @@ def test_the_network_has_the_new_links_and_the_old(old: ConditionalEmbeddings, b
 
 def test_they_survive_the_disk_and_take_more_users(both: ConditionalEmbeddings, tmp_path: Path) -> None:
     both.save(tmp_path / "both")
-    again = mcne.load(tmp_path / "both")
+    again = load_embeddings(tmp_path / "both")
     assert again.fingerprint == both.fingerprint
     assert again.provenance["new_users"]["users"] == 3
     more = embed_users(again, links=pa.table({"source_id": [7], "target_id": [5]}))
@@ -168,7 +169,7 @@ def test_the_command_keeps_what_can_be_asked(tmp_path: Path) -> None:
     command = ["embed-users", str(tmp_path / "old"), "--links", str(tmp_path / "links.csv"), "--out"]
     result = CliRunner().invoke(app, [*command, str(tmp_path / "new")])
     assert result.exit_code == 0, result.output
-    new = mcne.load(tmp_path / "new")
+    new = load_embeddings(tmp_path / "new")
     assert result.stdout.splitlines() == ["1 new users beside 14", f"saved {tmp_path / 'new'} {new.fingerprint}"]
     assert new.fingerprint == embed_users(old, links=tmp_path / "links.csv").fingerprint
     asked = CliRunner().invoke(app, ["recommend", str(tmp_path / "new"), "--user", "somebody", "--behavior", "Books"])

@@ -19,11 +19,12 @@ from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.embeddings import ConditionalEmbeddings
-from mcne.embeddings.ranking import Ranking
+from mcne.embeddings.answers import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.transfer import ParameterCounts, settings_of
-from mcne.training.journal import METRICS, Position, Reporter
+from mcne.training.journal import Position, Reporter
+from mcne.training.run import METRICS
 
 pytestmark = pytest.mark.usefixtures("no_flushing")
 

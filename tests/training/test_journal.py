@@ -14,7 +14,8 @@ import torch
 from mcne.errors import ArtifactError, DiskError
 from mcne.models.settings import TrainingSettings
 from mcne.training import journal as journal_module
-from mcne.training.journal import METRICS, TENSORBOARD, TIMES, PlainReporter, Reporter, RunJournal
+from mcne.training.journal import PlainReporter, Reporter, RunJournal
+from mcne.training.run import METRICS, TENSORBOARD, TIMES
 
 CPU = torch.device("cpu")
 STATE = {"learned": {"a": torch.ones(2)}, "memory": {"b": torch.ones(1)}}

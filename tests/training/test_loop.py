@@ -25,8 +25,9 @@ from mcne.kernels import compilation
 from mcne.models.contract import Learner, Method, StepLoss
 from mcne.models.settings import TrainingSettings
 from mcne.training import loop
-from mcne.training.journal import CHECKPOINTS, METRICS, TIMES, PlainReporter, Position, Reporter, RunJournal, State
+from mcne.training.journal import PlainReporter, Position, Reporter, RunJournal, State
 from mcne.training.loop import Evaluate, Loop, evaluate_once
+from mcne.training.run import CHECKPOINTS, METRICS, TIMES
 
 CPU = torch.device("cpu")
 NAMES = ("Books", "Travel")

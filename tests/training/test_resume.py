@@ -31,7 +31,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DivergedError, Interrupted
-from mcne.training.journal import CHECKPOINTS, METRICS, Position, Reporter, RunJournal
+from mcne.training.journal import Position, Reporter, RunJournal
+from mcne.training.run import CHECKPOINTS, METRICS
 
 pytestmark = pytest.mark.usefixtures("no_flushing", "one_thread")
 

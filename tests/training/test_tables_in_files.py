@@ -14,7 +14,8 @@ from mcne.errors import Interrupted, UsageError
 from mcne.models import tables
 from mcne.models.memory import Estimate
 from mcne.training import resources
-from mcne.training.journal import METRICS, Reporter
+from mcne.training.journal import Reporter
+from mcne.training.run import METRICS
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "mcne": {"widths": [8, 6], "neighbor_samples": [3], "attention_width": 3, "batch_size": 256, "epochs": 3},

@@ -80,7 +80,7 @@ def map_users(
     The numbers are kept beside the figure as .json: give that in place of RUN to draw it again.
     """
     from mcne.analysis.maps import ConditionalMap, conditional_map
-    from mcne.api import load
+    from mcne.api.methods import load_embeddings as load
     from mcne.plots.maps import draw_map
 
     kept = None
@@ -249,7 +249,7 @@ def _distinct_names(paths: Sequence[Path]) -> list[str]:
 def _mask_numbers(path: Path) -> MaskNumbers:
     """Of a run with its training, of saved embeddings without."""
     from mcne.analysis.masks import mask_numbers
-    from mcne.api import load
+    from mcne.api.methods import load_embeddings as load
     from mcne.training import SPEC, Run
 
     if not (path / SPEC).is_file():
@@ -264,7 +264,7 @@ def _attention_numbers(
     """The numbers of a link, a user or the network."""
     from mcne.analysis.attention import of_link, of_network, of_user
     from mcne.analysis.faithfulness import faithfulness
-    from mcne.api import load
+    from mcne.api.methods import load_embeddings as load
 
     if user is None and other is not None:
         raise UsageError(f"--other {other}: --user is needed too, for the other end of the link")

@@ -15,8 +15,8 @@ from mcne.errors import UsageError
 from mcne.text import human_bytes, percent
 
 if TYPE_CHECKING:
+    from mcne.embeddings.answers import Ranking
     from mcne.embeddings.explanation import Explanation, Likeness
-    from mcne.embeddings.ranking import Ranking
 
 FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN")]
 Protocol = Annotated[Literal["sampled", "full", "popular"], Option(help="What test items are ranked against.")]
@@ -101,7 +101,9 @@ def explain(run: RunPath, user: User, other: Other, as_json: AsJson = False) -> 
 
 def export(run: RunPath, out: NewDirectory, file_format: Format) -> None:
     """Write vectors, masks and items for other programs."""
-    for file in mcne.load(run).export(out, file_format):
+    from mcne.api.methods import load_embeddings
+
+    for file in load_embeddings(run).export(out, file_format):
         typer.echo(str(file))
 
 

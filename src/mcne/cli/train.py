@@ -82,6 +82,7 @@ def transfer(
     before; mcne evaluate measures the new one.
     """
     from mcne import training
+    from mcne.api.methods import load_embeddings
     from mcne.cli.progress import outcome, training_progress
     from mcne.data.split import split_of
     from mcne.extend import transfer as transfers
@@ -89,7 +90,7 @@ def transfer(
     from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
-    base = mcne.load(run)
+    base = load_embeddings(run)
     config, settings = transfers.settings_of(base, given)
     transfers.trunk_of(base, config)
     chosen = training.choose_device(device)
@@ -119,9 +120,10 @@ def embed_users(
 
     The result can be queried like a run. The vectors of known users stay the same.
     """
+    from mcne.api.methods import load_embeddings
     from mcne.extend import embed_users as embed
 
-    known = mcne.load(run)
+    known = load_embeddings(run)
     embeddings = embed(known, links=links, history=history, attributes=attributes)
     fingerprint = embeddings.save(out)
     typer.echo(f"{embeddings.n_users - known.n_users:,} new users beside {known.n_users:,}")

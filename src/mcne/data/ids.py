@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mcne.errors import UsageError
+from mcne.errors import UnknownError
 
 WIDE_TEXT = pa.large_string()
 DENSE_RANGE = 1 << 22  # integer ids with a range below this (or four times their count) are looked up in a table
@@ -115,10 +115,11 @@ class Ids(Sequence[int | str]):
         if row >= 0:
             return row
         if not len(self):
-            raise UsageError(f"unknown {what} {raw!r}: there are none")
+            raise UnknownError(f"unknown {what} {raw!r}: there are none", value=raw)
         near = difflib.get_close_matches(str(raw), map(str, self[:20_000]), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise UsageError(f"unknown {what} {raw!r}{hint} ({len(self):,} known, from {self[0]!r} to {self[-1]!r})")
+        known_range = f"{len(self):,} known, from {self[0]!r} to {self[-1]!r}"
+        raise UnknownError(f"unknown {what} {raw!r}{hint} ({known_range})", value=raw, allowed=near)
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """The ids of these rows, which must be increasing."""

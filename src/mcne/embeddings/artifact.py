@@ -16,8 +16,9 @@ from mcne import files
 from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids
+from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries
-from mcne.embeddings.ranking import RawId, inner_products
+from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
 from mcne.files import Arrays, check, freeze
@@ -198,6 +199,22 @@ class ConditionalEmbeddings(Queries):
         matrix, mask = self.matrix_and_mask(space.name)
         queries = matrix[users] * mask  # [n, d]
         return inner_products(queries, space.item_vectors, bias=space.item_bias, items=items)
+
+    def best_items(
+        self,
+        behavior: int,
+        users: NDArray[np.integer[Any]],
+        *,
+        k: int,
+        among: NDArray[np.integer[Any]] | None,
+        excluded: Sequence[NDArray[np.integer[Any]]],
+    ) -> list[Ranking]:
+        """The ``k`` best items for each user, as :class:`~mcne.embeddings.queries.Answering` asks for them."""
+        space = self.spaces[behavior]
+        matrix, mask = self.matrix_and_mask(space.name)
+        table = VectorTable(space.items, space.item_vectors, bias=space.item_bias)
+        searched = table if among is None else table.only(among)
+        return searched.search(matrix[users] * mask, k=k, excluded=excluded)
 
     def save(self, path: str | Path) -> str:
         """Write the artifact as a directory and return its fingerprint; an existing one is never replaced."""

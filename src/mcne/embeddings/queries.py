@@ -1,100 +1,265 @@
-"""Questions to trained vectors, which embeddings and a trained model both answer."""
+"""Questions that embeddings, methods without vectors and trained models all answer; raw ids in and out.
+
+One id is answered with one :class:`Ranking`, a sequence of ids with :class:`Rankings`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcne.data.graph import Graph
+from mcne.data.ids import Ids
+from mcne.embeddings.answers import Kind, Ranking, Rankings
 from mcne.embeddings.explanation import Explanation, explain
-from mcne.embeddings.ranking import Ranking, RawId, RawIds, VectorTable, answer, inverse_norms, rows_of
-from mcne.errors import UsageError
+from mcne.embeddings.ranking import RawId, RawIds, VectorTable, inverse_norms, is_one, rows_of
+from mcne.errors import UnknownError, UsageError
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
 
+FilterSeen = Literal["behavior", "all"] | bool
+Friends = Literal["include", "exclude", "only"]
+Rows = NDArray[np.integer[Any]]
 
-class Queries:
-    """Raw ids in and out: one id is answered with one ``Ranking``, a sequence of ids with a list."""
+
+class Catalog(Protocol):
+    """The items of a behavior, and who has which of them."""
 
     @property
-    def _queried(self) -> ConditionalEmbeddings:
-        """Whose vectors answer; both classes that answer say so."""
+    def name(self) -> str:
+        """The behavior."""
+
+    @property
+    def items(self) -> Ids:
+        """The raw ids of all items."""
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """The items that a user has in the dataset, increasing."""
+
+
+class Answering(Protocol):
+    """What can be asked for recommendations."""
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+
+    @property
+    def users(self) -> Ids:
+        """The raw ids of all users."""
+
+    @property
+    def graph(self) -> Graph:
+        """Who is linked to whom."""
+
+    @property
+    def spaces(self) -> Sequence[Catalog]:
+        """The catalog of every behavior."""
+
+    def best_items(
+        self, behavior: int, users: Rows, *, k: int, among: Rows | None, excluded: Sequence[Rows]
+    ) -> list[Ranking]:
+        """The ``k`` best items for each user, ``among`` these (increasing) or all, but for the rows ``excluded``."""
+
+
+class Queries:
+    """The questions, given who answers them."""
+
+    @property
+    def _queried(self) -> Answering:
+        """Who answers."""
         raise NotImplementedError
 
     @overload
     def recommend(  # type: ignore[overload-overlap]  # text is one id, though also a sequence of text
-        self, user_ids: RawId, behavior: str, *, k: int = 10, filter_seen: bool = True
+        self,
+        user_ids: RawId,
+        behavior: str | None = None,
+        *,
+        k: int = 10,
+        filter_seen: FilterSeen = "behavior",
+        items: RawIds | None = None,
+        exclude: RawIds = (),
     ) -> Ranking: ...
 
     @overload
-    def recommend(self, user_ids: RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True) -> list[Ranking]: ...
+    def recommend(
+        self,
+        user_ids: RawIds,
+        behavior: str | None = None,
+        *,
+        k: int = 10,
+        filter_seen: FilterSeen = "behavior",
+        items: RawIds | None = None,
+        exclude: RawIds = (),
+    ) -> Rankings: ...
 
     def recommend(
-        self, user_ids: RawId | RawIds, behavior: str, *, k: int = 10, filter_seen: bool = True
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` items of a behavior with the highest scores, without those that the user has in the dataset."""
-        embeddings = self._queried
-        space = embeddings.space(behavior)
-        matrix, mask = embeddings.matrix_and_mask(behavior)
-        users = rows_of(embeddings.users, user_ids, what="user")
-        table = VectorTable(space.items, space.item_vectors, bias=space.item_bias)
-        none = np.zeros(0, dtype=np.int32)
-        seen = [space.seen(user) if filter_seen else none for user in users]
-        return answer(user_ids, table.search(matrix[users] * mask, k=k, excluded=seen))
+        self,
+        user_ids: RawId | RawIds,
+        behavior: str | None = None,
+        *,
+        k: int = 10,
+        filter_seen: FilterSeen = "behavior",
+        items: RawIds | None = None,
+        exclude: RawIds = (),
+    ) -> Ranking | Rankings:
+        """The ``k`` items of a behavior with the highest scores for one user or several.
+
+        ``filter_seen`` leaves out the items that the user has in this ``"behavior"``, or those with the id of an item
+        that the user has in any (``"all"``); ``False`` leaves out nothing. ``items`` limits the answer to these,
+        ``exclude`` leaves these out. The behavior can be omitted where there is only one.
+        """
+        answering = self._queried
+        at = place_of(answering, behavior)
+        catalog = answering.spaces[at]
+        users = rows_of(answering.users, user_ids, what="user")
+        excluded = _seen(answering, at, users, filter_seen)
+        left_out = rows_of(catalog.items, exclude, what=f"item of {catalog.name}")
+        if len(left_out):
+            excluded = [np.union1d(rows, left_out) for rows in excluded]
+        among = None
+        if items is not None:
+            among = np.unique(rows_of(catalog.items, items, what=f"item of {catalog.name}"))
+            excluded = [np.flatnonzero(np.isin(among, rows)) for rows in excluded]
+        rankings = answering.best_items(at, users, k=k, among=among, excluded=excluded)
+        return _answer(user_ids, answering.users, users, rankings, "user")
 
     @overload
     def similar_users(  # type: ignore[overload-overlap]  # as for recommend
-        self, user_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+        self,
+        user_ids: RawId,
+        behavior: str | None = None,
+        *,
+        k: int = 10,
+        cosine: bool = False,
+        friends: Friends = "include",
     ) -> Ranking: ...
 
     @overload
     def similar_users(
-        self, user_ids: RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> list[Ranking]: ...
+        self,
+        user_ids: RawIds,
+        behavior: str | None = None,
+        *,
+        k: int = 10,
+        cosine: bool = False,
+        friends: Friends = "include",
+    ) -> Rankings: ...
 
     def similar_users(
-        self, user_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
-    ) -> Ranking | list[Ranking]:
-        """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine."""
-        embeddings = self._queried
+        self,
+        user_ids: RawId | RawIds,
+        behavior: str | None = None,
+        *,
+        k: int = 10,
+        cosine: bool = False,
+        friends: Friends = "include",
+    ) -> Ranking | Rankings:
+        """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine.
+
+        ``friends="exclude"`` leaves out the users who are linked already, so that the answer suggests new friends;
+        ``friends="only"`` ranks just these.
+        """
+        if friends not in get_args(Friends):
+            raise UnknownError.of("value of friends", friends, get_args(Friends))
+        embeddings = self._embeddings(needs_width=True)
         matrix, mask = embeddings.matrix_and_mask(behavior)
         rows = rows_of(embeddings.users, user_ids, what="user")
-        table = VectorTable(embeddings.users, matrix)
-        return answer(user_ids, self._similar(table, mask, rows=rows, k=k, cosine=cosine))
+        table = VectorTable(embeddings.users, matrix, kind="user")
+        excluded: list[Rows] = [np.array([row]) for row in rows]
+        if friends != "include":
+            everyone = np.arange(embeddings.n_users)
+            for at, row in enumerate(rows):
+                linked = embeddings.graph.neighbors(row)
+                left_out = linked if friends == "exclude" else np.setdiff1d(everyone, linked, assume_unique=True)
+                excluded[at] = np.union1d(left_out, row)
+        rankings = _similar(table, mask, rows=rows, k=k, cosine=cosine, excluded=excluded)
+        return _answer(user_ids, embeddings.users, rows, rankings, "user")
 
     @overload
     def similar_items(  # type: ignore[overload-overlap]  # as for recommend
-        self, item_ids: RawId, behavior: str, *, k: int = 10, cosine: bool = False
+        self, item_ids: RawId, behavior: str | None = None, *, k: int = 10, cosine: bool = False
     ) -> Ranking: ...
 
     @overload
-    def similar_items(self, item_ids: RawIds, behavior: str, *, k: int = 10, cosine: bool = False) -> list[Ranking]: ...
+    def similar_items(
+        self, item_ids: RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> Rankings: ...
 
     def similar_items(
-        self, item_ids: RawId | RawIds, behavior: str, *, k: int = 10, cosine: bool = False
-    ) -> Ranking | list[Ranking]:
+        self, item_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
+    ) -> Ranking | Rankings:
         """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
-        space = self._queried.space(behavior)
-        rows = rows_of(space.items, item_ids, what=f"item of {behavior}")
+        embeddings = self._embeddings(needs_width=True)
+        space = embeddings.spaces[place_of(embeddings, behavior)]
+        rows = rows_of(space.items, item_ids, what=f"item of {space.name}")
         table = VectorTable(space.items, space.item_vectors)
-        return answer(item_ids, self._similar(table, space.mask, rows=rows, k=k, cosine=cosine))
+        rankings = _similar(table, space.mask, rows=rows, k=k, cosine=cosine, excluded=list(rows[:, None]))
+        return _answer(item_ids, space.items, rows, rankings, "item")
 
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
         """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
-        return explain(self._queried, user_id, other_id)
+        return explain(self._embeddings(), user_id, other_id)
 
-    def _similar(
-        self, table: VectorTable, mask: NDArray[np.bool_], *, rows: NDArray[np.int64], k: int, cosine: bool
-    ) -> list[Ranking]:
-        """The best for these rows of the table itself, each without itself."""
-        if not self._queried.width:
-            raise UsageError(
-                f"{self._queried.method!r} has no vectors, so nothing is similar to anything; ask another method"
-            )
-        queries = table.vectors[rows] * mask
-        if cosine:
-            table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask))
-            queries *= inverse_norms(table.vectors[rows], mask)[:, None]
-        return table.search(queries, k=k, excluded=list(rows[:, None]))
+    def _embeddings(self, *, needs_width: bool = False) -> ConditionalEmbeddings:
+        """Who answers what methods without vectors cannot."""
+        from mcne.embeddings.artifact import ConditionalEmbeddings
+
+        answering = self._queried
+        if isinstance(answering, ConditionalEmbeddings) and (answering.width or not needs_width):
+            return answering
+        raise UsageError(
+            f"{answering.method!r} has no vectors, so it can only recommend",
+            value=answering.method,
+            remedy="to compare users or items, train a method with vectors, such as mcne or bpr",
+        )
+
+
+def place_of(answering: Answering, behavior: str | None) -> int:
+    """Which behavior is asked about."""
+    names = [space.name for space in answering.spaces]
+    if behavior is None and len(names) > 1:
+        raise UsageError("which behavior?", allowed=names, remedy=f"choose one of {', '.join(names)}")
+    if behavior is not None and behavior not in names:
+        raise UnknownError.of("behavior", behavior, names)
+    return 0 if behavior is None else names.index(behavior)
+
+
+def _seen(answering: Answering, at: int, users: Rows, filter_seen: FilterSeen) -> list[Rows]:
+    """The items of a behavior that each user is not to be offered again."""
+    if filter_seen not in (True, False, "behavior", "all"):
+        raise UnknownError.of("value of filter_seen", filter_seen, ("behavior", "all", False))
+    if filter_seen is False:
+        return [np.zeros(0, dtype=np.int32)] * len(users)
+    own = answering.spaces[at]
+    seen: list[Rows] = [own.seen(user) for user in users]
+    if filter_seen == "all":
+        for other in answering.spaces:
+            if other is not own and other.items.kind == own.items.kind:
+                rows = own.items.rows(other.items.arrow())  # [items of the other behavior], −1 where it is not here
+                here = (rows[other.seen(user)] for user in users)
+                seen = [np.union1d(before, same[same >= 0]) for before, same in zip(seen, here, strict=True)]
+    return seen
+
+
+def _similar(
+    table: VectorTable, mask: NDArray[np.bool_], *, rows: Rows, k: int, cosine: bool, excluded: Sequence[Rows]
+) -> list[Ranking]:
+    """The best for these rows of the table itself."""
+    queries = table.vectors[rows] * mask
+    if cosine:
+        table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask), kind=table.kind)
+        queries *= inverse_norms(table.vectors[rows], mask)[:, None]
+    return table.search(queries, k=k, excluded=excluded)
+
+
+def _answer(
+    asked: RawId | RawIds, ids: Ids, rows: Rows, rankings: list[Ranking], asked_kind: Kind
+) -> Ranking | Rankings:
+    """One ranking if one id was asked about, else all."""
+    return rankings[0] if is_one(asked) else Rankings(ids.take(rows), rankings, asked_kind=asked_kind)

@@ -7,7 +7,7 @@ question has one answer, whoever else is asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,36 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.ids import Ids
+from mcne.embeddings.answers import Kind, Ranking
 from mcne.errors import UsageError
-from mcne.files import freeze
 
 RawId = int | str
-RawIds = Sequence[int] | Sequence[str] | NDArray[Any]
+RawIds = Sequence[int | str] | NDArray[Any]
 
 AT_ONCE = 1 << 24  # numbers held in memory
 GATHERED_AT_ONCE = 1 << 18  # numbers gathered, few enough to be still in cache when they are multiplied
 EPSILON = float(np.finfo(np.float32).eps)
 ZERO_NORM = 1e-18  # a vector no longer, whose square float32 can hardly hold, counts as zero: all its cosines are 0
-
-
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """The answer to one query: raw ids and their scores, best first, of equal scores the lower row first.
-
-    Iterates over pairs ``(id, score)``.
-    """
-
-    ids: tuple[int | str, ...]
-    scores: NDArray[np.float32]  # [ids]
-
-    def __post_init__(self) -> None:
-        freeze(self, "scores")
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __iter__(self) -> Iterator[tuple[int | str, float]]:
-        return zip(self.ids, self.scores.tolist(), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +35,12 @@ class VectorTable:
     vectors: NDArray[np.float32]  # [m, d]
     scale: NDArray[np.float32] | None = None  # [m]
     bias: NDArray[np.float32] | None = None  # [m]
+    kind: Kind = "item"
+
+    def only(self, rows: NDArray[np.integer[Any]]) -> VectorTable:
+        """The table of these rows, which must be increasing."""
+        scale, bias = (None if each is None else each[rows] for each in (self.scale, self.bias))
+        return VectorTable(self.ids.subset(rows), self.vectors[rows], scale, bias, self.kind)
 
     def search(self, queries: NDArray[np.float32], *, k: int, excluded: Sequence[NDArray[Any]]) -> list[Ranking]:
         """The ``k`` best for each of ``queries`` [n, d], but none of the rows ``excluded[q]``."""
@@ -74,7 +60,7 @@ class VectorTable:
                     exact = np.einsum("d,nd->n", query, self.vectors[rows].astype(np.float64))
                     exact = self._scaled(exact, rows).astype(np.float32)
                 best = np.argsort(-exact, kind="stable")[:k]  # rows increase: of equals the lower comes first
-                rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best]))
+                rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best], self.kind))
         return rankings
 
     def _scaled(self, products: NDArray[Any], rows: NDArray[np.int64] | slice) -> NDArray[Any]:
@@ -124,7 +110,7 @@ def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDAr
 
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     """The rows of one raw id or several; the first unknown one is an error."""
-    wanted: Any = [raw] if _is_one(raw) else raw
+    wanted: Any = [raw] if is_one(raw) else raw
     if not isinstance(wanted, Iterable):
         raise UsageError(f"one raw id or a sequence of them expected, got {raw!r}")
     wanted = list(wanted)
@@ -132,11 +118,6 @@ def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     for at in np.flatnonzero(rows < 0):
         rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error
     return rows
-
-
-def answer(asked: RawId | RawIds, rankings: list[Ranking]) -> Ranking | list[Ranking]:
-    """One ranking if one id was asked about, else all."""
-    return rankings[0] if _is_one(asked) else rankings
 
 
 def _short_list(scores: NDArray[np.float32], k: int, *, error: float) -> NDArray[np.int64]:
@@ -147,5 +128,6 @@ def _short_list(scores: NDArray[np.float32], k: int, *, error: float) -> NDArray
     return np.flatnonzero(scores >= worst - 2 * error - 4 * EPSILON * abs(worst))
 
 
-def _is_one(raw: object) -> bool:
+def is_one(raw: object) -> bool:
+    """Whether it is one raw id, and not several."""
     return isinstance(raw, int | str | np.integer)

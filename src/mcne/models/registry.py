@@ -37,6 +37,11 @@ class Entry:
     settings: str = ""  # where their class is not named like that of the model
 
     @property
+    def class_name(self) -> str:
+        """The name of its class, here and in Python's ``mcne``."""
+        return self.model.partition(".")[2]
+
+    @property
     def make(self) -> Any:
         """The class, which is called with training data, settings, seed and device."""
         return _imported(self.model)
@@ -195,6 +200,11 @@ def entry(name: str) -> Entry:
     if name not in METHODS:
         raise UsageError(unknown("method", name, METHODS))
     return METHODS[name]
+
+
+def class_names() -> dict[str, str]:
+    """The methods by the names of their classes: ``{"BPR": "bpr", …}``."""
+    return {each.class_name: method for method, each in METHODS.items()}
 
 
 def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> str | None:

@@ -11,9 +11,9 @@ import numpy as np
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
+from mcne.embeddings.answers import Ranking
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation, Likeness
-from mcne.embeddings.ranking import Ranking
 from mcne.report.cards import data_card, model_card, named_values, origin_of
 from mcne.report.figures import learning, masks, sensitivity, user_map
 from mcne.report.page import Part, Report, Section, facts

@@ -116,12 +116,8 @@ class Plan(ComparisonFile):
     def read(cls, path: Path, *, only: tuple[str, ...] = ()) -> Plan:
         """The plan of a TOML file, checked; ``only`` limits what is trained."""
         with plan_of(path, ComparisonFile, "mcne compare") as file:
-            file.check_rows("methods", file.methods, paper=file.paper)
             check_names("method", only, file.methods)
-            plan = cls(**vars(file), only=only)
-            for row, candidates in plan.candidates.items():
-                plan.check_candidates(f"methods.{row}", candidates, lambda each: (each.mode, each.resolved), "method")
-            return plan
+            return cls(**vars(file), only=only).checked()
 
     @classmethod
     def of_methods(cls, methods: Sequence[str], *, repetitions: int) -> Plan:
@@ -134,6 +130,13 @@ class Plan(ComparisonFile):
         command = f"mcne compare --data DATA --methods {','.join(methods)} --seeds {repetitions} --out DIR"
         reference = "mcne" if "mcne" in methods else methods[0]
         return cls(title, command, repetitions, 1, reference, methods={name: ComparedTable() for name in methods})
+
+    def checked(self) -> Plan:
+        """The plan, whose rows, methods and settings are all there are."""
+        self.check_rows("methods", self.methods, paper=self.paper)
+        for row, candidates in self.candidates.items():
+            self.check_candidates(f"methods.{row}", candidates, lambda each: (each.mode, each.resolved), "method")
+        return self
 
     @cached_property
     def candidates(self) -> dict[str, tuple[Candidate, ...]]:

@@ -26,7 +26,7 @@ from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_j
 from mcne.studies import workers
 from mcne.text import NO_VALUE, with_spread
 from mcne.training import Run, choose_device
-from mcne.training.journal import TIMES
+from mcne.training.run import TIMES
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 CELLS, BASES = "cells", "bases"
 RESULT, RANKS, RUN = "cell.json", "ranks.parquet", "run"
 PRINTS = "data.json"
+DATA = "data"
+"""The dataset of a study that was started from Python, in its directory."""
 WRITTEN_AGAIN = "remove it, and the same command writes it again"
 NEEDED = ("cell", "validation", "train_seconds")
 N_SHOWN = 5
@@ -79,7 +81,7 @@ def check_kind(out: Path, kind: Kind) -> None:
     if not out.is_dir():
         raise UsageError(f"{out}: is a file, and a {kind} needs a directory; choose another --out")
     # listed before its kind is read: a study that another process begins in between is recognized, or not seen
-    names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
+    names = sorted(each.name for each in out.iterdir() if not (each.name.startswith(".") or each.name == DATA))
     before = kind_of(out)
     if before not in (None, kind):
         raise UsageError(f"{out}: already contains a {before}, and this is a {kind}; choose another --out")

@@ -25,8 +25,8 @@ from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import disk_errors, overwrite
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import read_in_order
+from mcne.training.run import CHECKPOINTS, METRICS, TENSORBOARD, TIMES
 
-METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 KIND, VERSION = "mcne checkpoint", 1
 PREFIX = "step-"
 

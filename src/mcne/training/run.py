@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
-METRICS = "metrics.jsonl"
+METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
 TRANSFER = "mcne-transfer"
 """The method of a run that brought a behavior to a trained run; it cannot be made from data alone."""
@@ -82,20 +82,26 @@ class Run:
             raise DataError(f"{path}: not finished yet; go on with: mcne {command} --out {path} --resume")
         return cls(path, spec, notes["places"])
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether scores are inner products of vectors of users and items."""
+        return (self.path / EMBEDDINGS).exists()
+
     @cached_property
     def embeddings(self) -> ConditionalEmbeddings:
         """What was learned, memory-mapped."""
-        if not (self.path / EMBEDDINGS).exists():
+        if not self.has_vectors:
             raise UsageError(
-                f"{self.path}: {self.spec.method} does not rank by inner products of vectors, so it can be evaluated "
-                "and compared, but not asked or exported; train another method for that"
+                f"{self.spec.method} has no embeddings, so it can recommend, but not compare users or items",
+                place=self.path,
+                remedy="train a method with vectors for that, such as mcne or bpr",
             )
         return ConditionalEmbeddings.load(self.path / EMBEDDINGS)
 
     @property
     def fingerprint(self) -> str:
         """The identity of what was learned."""
-        if (self.path / EMBEDDINGS).exists():
+        if self.has_vectors:
             return self.embeddings.fingerprint
         if self.spec.mode == "separate":
             parts = sorted((self.path / BEHAVIORS).iterdir())
@@ -138,7 +144,7 @@ class Run:
 
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
         """What scores items for users; a method without vectors is made again from what it had learned."""
-        if (self.path / EMBEDDINGS).exists():
+        if self.has_vectors:
             names = self.embeddings.behavior_names
             places = [names.index(name) for name in dataset.behavior_names]
             return OneOfEach(tuple((self.embeddings, at) for at in places))

@@ -1,9 +1,11 @@
-"""The Python face: ``mcne.MCNE`` and ``mcne.load``."""
+"""Models: settings, training, questions, saving; the functions of the package."""
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import inspect
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.small_training import sixty_users
+from tests.small_training import saved, sixty_users, train_small
 
 import mcne
 from mcne import training
@@ -21,6 +23,7 @@ from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.models.mcne import MCNEConfig
+from mcne.models.registry import METHODS
 from mcne.models.settings import TrainingSettings
 from mcne.training.journal import RunJournal
 
@@ -50,7 +53,7 @@ def model(data: SocialDataset) -> mcne.MCNE:
 def test_every_setting_of_model_and_training_is_a_named_argument() -> None:
     defaults = {name: p.default for name, p in inspect.signature(mcne.MCNE).parameters.items()}
     named = {field.name: field.default for kind in (MCNEConfig, TrainingSettings) for field in dataclasses.fields(kind)}
-    assert defaults == {"seed": 0, "device": "auto", "initial": "free"} | named
+    assert defaults == {"seed": 0, "device": "auto", "separate": False, "initial": "free"} | named
 
 
 def test_params_and_repr(model: mcne.MCNE) -> None:
@@ -58,11 +61,11 @@ def test_params_and_repr(model: mcne.MCNE) -> None:
     assert mcne.MCNE(**model.get_params()).get_params() == model.get_params()
     assert repr(mcne.MCNE()) == "MCNE()"
     assert repr(mcne.MCNE(seed=3, l2=0.5)) == "MCNE(seed=3, l2=0.5)"
-    assert repr(model).endswith("), trained on 'small': 60 users, read, watch")
+    assert repr(model).endswith("), trained on 60 users, read, watch")
 
 
 def test_unknown_and_wrong_settings(data: SocialDataset) -> None:
-    with pytest.raises(TypeError, match="lerning_rate"):
+    with pytest.raises(TypeError, match="unknown setting of MCNE 'lerning_rate'; did you mean 'learning_rate'"):
         mcne.MCNE(lerning_rate=1)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="setting epochs: 'many' is str"):
         mcne.MCNE(epochs="many").fit(data)  # type: ignore[arg-type]
@@ -255,9 +258,9 @@ def test_load_opens_runs_and_saved_embeddings(data: SocialDataset, model: mcne.M
     model.embeddings.save(tmp_path / "saved")
     for name in ("run", "saved"):
         opened = mcne.load(tmp_path / name)
-        assert isinstance(opened, mcne.ConditionalEmbeddings)
+        assert type(opened) is (mcne.MCNE if name == "run" else mcne.ConditionalEmbeddings)
         assert opened.fingerprint == model.embeddings.fingerprint
-    np.testing.assert_array_equal(mcne.load(str(tmp_path / "saved")).user_vectors("read"), opened.user_vectors("read"))
+        np.testing.assert_array_equal(opened.user_vectors("read"), model.embeddings.user_vectors("read"))
 
 
 def test_load_of_anything_else(data: SocialDataset, tmp_path: Path) -> None:
@@ -270,6 +273,63 @@ def test_load_of_anything_else(data: SocialDataset, tmp_path: Path) -> None:
         mcne.load(tmp_path / "data")
 
 
+def test_a_saved_model_is_a_run(data: SocialDataset, model: mcne.MCNE, tmp_path: Path) -> None:
+    model.save(tmp_path / "first" / "model")
+    opened = mcne.load(tmp_path / "first" / "model")
+    assert isinstance(opened, mcne.MCNE)
+    assert opened.get_params() == model.get_params() | {"device": "auto"}
+    assert opened.evaluate().summary() == model.evaluate().summary()
+    opened.save(tmp_path / "second")
+    run = training.Run.open(tmp_path / "second")
+    assert run.data()[0].fingerprint == data.fingerprint
+    assert sorted(each.name for each in run.path.iterdir()) == [
+        "data", "embeddings", "metrics.jsonl", "result.json", "run.json", "times.jsonl"
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="already"):
+        model.save(tmp_path / "second")
+
+
+def test_a_run_of_the_commands_is_saved_with_its_data(data: SocialDataset, tmp_path: Path) -> None:
+    saved(data, tmp_path / "data")
+    train_small("bpr", data, tmp_path / "runs" / "bpr", dataset_path="../../data")
+    opened = mcne.load(tmp_path / "runs" / "bpr")
+    opened.save(tmp_path / "elsewhere" / "model")
+    shutil.rmtree(tmp_path / "data")
+    again = mcne.load(tmp_path / "elsewhere" / "model")
+    assert isinstance(again, mcne.BPR)
+    assert again.evaluate().summary()["mean"] == again.evaluate("sampled").summary()["mean"]
+    assert again.recommend(3, "read").ids == opened.recommend(3, "read").ids
+
+
+def test_a_run_that_nobody_keeps_vanishes_with_its_model(data: SocialDataset) -> None:
+    model = mcne.Popularity().fit(data, progress=False)
+    path = model._trained.run.path
+    assert path.is_dir()
+    del model
+    gc.collect()
+    assert not path.exists()
+
+
+# other functions
+
+
+def test_the_split_and_the_evaluation_of_the_package(data: SocialDataset, model: mcne.MCNE) -> None:
+    parts = mcne.split(data, seed=0)
+    assert parts.fingerprint == random_split(data, seed=0).fingerprint
+    assert mcne.evaluate(model).summary() == model.evaluate().summary()
+    assert mcne.evaluate(model.embeddings, data, parts).summary() == model.evaluate().summary()
+    other = mcne.split(data, seed=1)
+    assert mcne.evaluate(model, split=other, protocol="full").protocol == "full"
+    with pytest.raises(UsageError, match="data and split are needed"):
+        mcne.evaluate(model.embeddings)
+    with pytest.raises(UsageError, match="unknown kind of split 'randum'; did you mean 'random'"):
+        mcne.split(data, "randum")  # type: ignore[arg-type] # wrong on purpose
+
+
 def test_the_names_of_the_package() -> None:
-    assert dir(mcne) == ["ConditionalEmbeddings", "MCNE", "SocialDataset", "__version__", "load"]
-    assert all(getattr(mcne, name) is not None for name in dir(mcne))
+    names = dir(mcne)
+    assert {"BPR", "EASE", "MCNE", "datasets", "fit", "compare", "load", "split", "evaluate"} < set(names)
+    assert len(names) == len(METHODS) + 9
+    assert all(getattr(mcne, name) is not None for name in names)
+    with pytest.raises(AttributeError, match="no attribute 'MCNF'"):
+        _ = mcne.MCNF  # type: ignore[attr-defined] # wrong on purpose

@@ -1,0 +1,128 @@
+"""A class for every method, made from its entry in the registry: ``mcne.BPR``, ``mcne.EASE``, …"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+from mcne import training
+from mcne.api.model import GENERAL, Model
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import Split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.errors import MissingError, UnknownError, UsageError
+from mcne.files import MANIFEST
+from mcne.models.registry import Entry, entry
+from mcne.models.settings import TrainingSettings
+from mcne.training.run import SPEC, TRANSFER, Run
+
+Initial = Literal["free", "attributes", "both"]
+
+
+class _MCNE(Model):
+    """What ``mcne.MCNE`` can do beside all others: start users from attributes, which is the method mcne-plus."""
+
+    extra: ClassVar[Mapping[str, Any]] = {"initial": "free"}
+
+    def _method_settings(self) -> tuple[str, dict[str, Any]]:
+        settings = {name: value for name, value in self.get_params().items() if name not in GENERAL}
+        if self.initial not in get_args(Initial):
+            raise UnknownError.of("value", self.initial, get_args(Initial), place="setting initial")
+        method = "mcne-plus"
+        if self.initial == "free":
+            method = "mcne"
+            settings.pop("initial")
+        training.settings_of(method, settings)
+        return method, settings
+
+
+class Extended(Model):
+    """A trained network that a behavior was added to: it can be asked and extended, but not trained from data."""
+
+    method = TRANSFER
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {**GENERAL, **asdict(TrainingSettings())}
+
+    def _method_settings(self) -> tuple[str, dict[str, Any]]:
+        raise UsageError(
+            "a network that a behavior was added to cannot be trained from data",
+            remedy="train mcne.MCNE on all behaviors, or train it on the first ones and call add_behavior",
+        )
+
+
+@cache
+def model_class(method: str) -> type[Model]:
+    """The class of a method."""
+    known = entry(method)
+    base = _MCNE if method == "mcne" else Model
+    return type(known.class_name, (base,), {"method": method, "__module__": "mcne", "__doc__": known.summary})
+
+
+def documented(kind: type[Model]) -> type[Model]:
+    """The class with the settings of its method in its docstring and signature, which takes importing torch."""
+    defaults = kind._defaults()
+    kind.__doc__ = documentation(entry(kind.method), defaults)
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()
+    ]
+    kind.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by inspect
+    return kind
+
+
+def documentation(known: Entry, defaults: Mapping[str, Any]) -> str:
+    """The docstring of a method's class: what it is, where it is from, its settings."""
+    own = {name: value for name, value in defaults.items() if name not in GENERAL}
+    settings = [f"    {name}={value!r}" for name, value in own.items()]
+    lines = [known.summary, "", inspect.cleandoc(known.config.__doc__ or ""), "", "Settings and their defaults::", ""]
+    origin = [f"Origin: {known.origin}.", ""] if known.origin else []
+    return "\n".join([*lines[:2], *origin, *lines[2:], *settings, ""])
+
+
+def fit(
+    method: str,
+    data: SocialDataset,
+    split: Split | None = None,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    **settings: Any,
+) -> Model:
+    """Train a method by its name: ``mcne.fit("bpr", data, l2=0.05)`` is ``mcne.BPR(l2=0.05).fit(data)``.
+
+    >>> import mcne
+    >>> mcne.fit("ease", mcne.datasets.synthetic(users=500), l2=50.0, progress=False)
+    EASE(l2=50.0), trained on 500 users, Books, Movies, Travel, Food
+    """
+    return model_class(method)(**settings).fit(data, split, out=out, resume=resume, progress=progress)
+
+
+def load(path: str | Path) -> Model | ConditionalEmbeddings:
+    """A trained model from a run or from :meth:`Model.save`, or the embeddings that ``embeddings.save`` wrote.
+
+    Everything is verified, and memory-mapped where it can be.
+    """
+    path = Path(path)
+    if (path / SPEC).is_file():
+        run = Run.open(path)
+        kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
+        return kind.opened(run)
+    if path.exists() and not (path / MANIFEST).is_file():
+        raise MissingError(
+            f"neither {SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of it was copied",
+            place=path,
+            remedy="make a run with mcne train",
+        )
+    return ConditionalEmbeddings.load(path)
+
+
+def load_embeddings(path: str | Path) -> ConditionalEmbeddings:
+    """The vectors of a run or of saved embeddings."""
+    opened = load(path)
+    return opened.embeddings if isinstance(opened, Model) else opened

@@ -1,0 +1,372 @@
+"""What the class of every method shares: train it, ask it, save it.
+
+Nothing here needs torch until a model is made with settings or trained.
+"""
+
+from __future__ import annotations
+
+import operator
+import shutil
+import signal
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from mcne import files, training
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split, random_split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.queries import Queries
+from mcne.embeddings.scored import ScoredItems
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import Interrupted, UnknownArgumentError, UsageError
+from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
+from mcne.models.registry import entry
+from mcne.models.settings import TrainingSettings
+from mcne.training.run import CHECKPOINTS, SPEC, TENSORBOARD, TRANSFER, Run
+
+if TYPE_CHECKING:
+    from mcne.training.journal import Reporter
+
+PLACES = {"dataset": "data", "split": "fitted"}
+"""Where a run made from Python keeps its dataset and split, so that commands can evaluate it."""
+NEVER = 1e9
+"""Seconds between checkpoints of a run that vanishes: none could ever be used."""
+GENERAL = {"seed": 0, "device": "auto", "separate": False}
+"""Settings of every model beside those of its method and of training."""
+
+
+class Model(Queries):
+    """A method with its settings; after :meth:`fit`, or from :func:`mcne.load`, a trained model that can be asked.
+
+    Settings are keyword arguments; ``get_params`` and ``set_params`` work as in scikit-learn, so ``clone`` does too.
+    ``separate=True`` trains a model for each behavior instead of one for all. A model with vectors also has the
+    attributes of its :attr:`embeddings`, such as ``user_vectors``.
+
+    >>> import mcne
+    >>> data = mcne.datasets.synthetic(users=500)
+    >>> model = mcne.BPR(epochs=2, seed=1).fit(data, progress=False)
+    >>> model
+    BPR(seed=1, epochs=2), trained on 500 users, Books, Movies, Travel, Food
+    >>> model.recommend(7, "Books", k=2).ids
+    (97, 168)
+    >>> model.similar_users([7, 8], "Travel", k=1).to_pandas().columns.tolist()
+    ['user_id', 'rank', 'similar_user_id', 'score']
+    """
+
+    method: ClassVar[str]
+    extra: ClassVar[Mapping[str, Any]] = {}  # settings that only the class has, with their defaults
+
+    def __init__(self, **settings: Any) -> None:
+        defaults = self._defaults()
+        for name in settings:
+            if name not in defaults:
+                raise UnknownArgumentError.of(f"setting of {type(self).__name__}", name, defaults)
+        self.__dict__.update(defaults | settings)
+        self._fitted: Fitted | None = None
+
+    @classmethod
+    def opened(cls, run: Run) -> Self:
+        """The trained model of a finished run."""
+        model = cls.__new__(cls)
+        config = {name: tuple(value) if isinstance(value, list) else value for name, value in run.spec.config.items()}
+        own = {"seed": run.spec.seed, "device": "auto", "separate": run.spec.mode == "separate"}
+        model.__dict__.update({**asdict(TrainingSettings()), **config, **run.spec.schedule, **own, **cls.extra})
+        model._fitted = Fitted(run)
+        return model
+
+    # settings
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Every setting by name with its default."""
+        own: dict[str, Any] = vars(entry(cls.method).config())
+        return {**GENERAL, **asdict(TrainingSettings()), **own, **cls.extra}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name; ``deep`` is there for scikit-learn and changes nothing."""
+        return {name: self.__dict__[name] for name in self._defaults()}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings of the next :meth:`fit`.
+
+        >>> import mcne
+        >>> mcne.BPR().set_params(l2=0.1)
+        BPR(l2=0.1)
+        """
+        type(self)(**settings)  # refuses unknown ones
+        self.__dict__.update(settings)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
+        trained = ""
+        if self._fitted is not None:
+            answering = self._fitted.answering
+            names = ", ".join(space.name for space in answering.spaces)
+            trained = f", trained on {len(answering.users):,} users, {names}"
+        return f"{type(self).__name__}({', '.join(changed)}){trained}"
+
+    # training
+
+    def fit(
+        self,
+        data: SocialDataset,
+        split: Split | None = None,
+        *,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> Self:
+        """Train on the training part of ``split`` and keep the best epoch on its validation part.
+
+        Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run stays
+        there, with its checkpoints, metrics and data, and ``resume`` continues an interrupted one. ``progress`` shows
+        how it goes on stderr.
+        """
+        if not isinstance(data, SocialDataset):
+            raise UsageError(
+                f"fit takes a SocialDataset, not {type(data).__name__}",
+                value=type(data).__name__,
+                remedy="make one with mcne.datasets.from_frames",
+            )
+        parts = random_split(data, seed=whole(self.seed)) if split is None else split
+        if parts.dataset_fingerprint != data.fingerprint:
+            raise UsageError(
+                f"the split is of dataset {parts.dataset_fingerprint[:12]}, but this is {data.fingerprint[:12]}",
+                remedy="make one of this dataset with mcne.split",
+            )
+        method, settings = self._method_settings()
+        with _place(out) as path:
+            fitting = self._training(method, settings, data, parts, is_kept=out is not None, progress=progress)
+            run = fitting.run(path, resume=resume)
+            save_data(path, data, parts, run.places)
+        self._fitted = Fitted(run, is_temporary=out is None)
+        return self
+
+    def add_behavior(
+        self,
+        name: str,
+        interactions: Any,
+        *,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> Self:
+        """Add a behavior of the same users: its masks and items learn, and all earlier answers stay the same.
+
+        ``interactions`` are as in :func:`mcne.datasets.from_frames`, with the columns ``user_id`` and ``item_id``, and
+        are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
+
+        >>> import mcne, pyarrow as pa
+        >>> model = mcne.MCNE(epochs=1, widths=(8, 8), neighbor_samples=(2,))
+        >>> model = model.fit(mcne.datasets.synthetic(users=500), progress=False)
+        >>> games = pa.table({"user_id": [1, 1, 2, 3, 4] * 8, "item_id": list(range(40))})
+        >>> model.add_behavior("Games", games, progress=False).behavior_names
+        ['Books', 'Movies', 'Travel', 'Food', 'Games']
+        """
+        from mcne.extend.transfer import beside, transfer
+
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"{name!r} is no name; a text such as 'Sports' is needed", place="the new behavior")
+        known, split = self._trained.data
+        new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
+        parts = random_split(new, seed=whole(self.seed))
+        schedule = {field: self.__dict__[field] for field in asdict(TrainingSettings())}
+        with _place(out) as path:
+            added = self._training(TRANSFER, schedule, new, parts, is_kept=out is not None, progress=progress)
+            run = transfer(self.embeddings, added, path, behavior=name, resume=resume)
+        self._fitted = Fitted(run, beside(known, split, *run.data()), is_temporary=out is None)
+        return self
+
+    def embed_users(self, *, links: Any = None, history: Any = None, attributes: Any = None) -> ConditionalEmbeddings:
+        """The embeddings with additional users who were unknown in training, from whatever is known of each.
+
+        ``links`` (``source_id, target_id``: a new user and a known one), ``history`` (``user_id, item_id, behavior``)
+        and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
+        of them. Nothing is trained again: earlier vectors, masks and items stay byte-identical, and so does this model.
+
+        >>> import mcne, pyarrow as pa
+        >>> model = mcne.MCNE(epochs=1, widths=(8, 8), neighbor_samples=(2,))
+        >>> model = model.fit(mcne.datasets.synthetic(users=500), progress=False)
+        >>> links = pa.table({"source_id": [501, 501], "target_id": [1, 2]})
+        >>> len(model.embed_users(links=links).recommend(501, "Books", k=3))
+        3
+        """
+        from mcne.extend import embed_users
+
+        return embed_users(self.embeddings, links=links, history=history, attributes=attributes)
+
+    # what was trained
+
+    @property
+    def embeddings(self) -> ConditionalEmbeddings:
+        """What was learned: save it, export it, or take its vectors."""
+        return self._trained.run.embeddings
+
+    @property
+    def _queried(self) -> ConditionalEmbeddings | ScoredItems:
+        return self._trained.answering
+
+    def data(self) -> tuple[SocialDataset, Split]:
+        """The dataset and split that it was trained with."""
+        return self._trained.data
+
+    def scorer(self) -> Scorer:
+        """What scores items for users of the data, by rows."""
+        return self._trained.scorer
+
+    def evaluate(self, protocol: ProtocolName = "sampled") -> Evaluation:
+        """Rank the test part: against ``sampled`` or ``popular`` items that the user has not, or in ``full``."""
+        data, split = self._trained.data
+        return evaluate(self._trained.scorer, data, split, part="test", protocol=protocol)
+
+    def save(self, path: str | Path) -> None:
+        """Keep the trained model with its data in a new directory, for :func:`mcne.load` and for the commands.
+
+        >>> import mcne, tempfile
+        >>> model = mcne.Popularity().fit(mcne.datasets.synthetic(users=500), progress=False)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     model.save(f"{place}/model")
+        ...     mcne.load(f"{place}/model").recommend(7, "Books", k=3).ids
+        (37, 134, 22)
+        """
+        trained = self._trained
+        path = files.place(Path(path))
+        if path.exists() and (path.is_file() or any(path.iterdir())):
+            raise UsageError("already exists, and nothing is ever replaced", place=path, remedy="choose another place")
+        left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
+        with files.written_aside(path) as aside:
+            shutil.copytree(trained.run.path, aside, ignore=left_out, dirs_exist_ok=True)
+            if trained.run.places != PLACES and trained.run.spec.method != TRANSFER:
+                data, split = trained.data
+                save_data(aside, data, split, PLACES)
+                content = files.read_json(aside / SPEC, step="train again")
+                files.write_json(aside / SPEC, content | {"places": PLACES}, sort_keys=True)
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of what answers: of the embeddings, if there are any."""
+        fitted = self.__dict__.get("_fitted")
+        if fitted is not None and not name.startswith("_"):
+            return getattr(fitted.answering, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def _trained(self) -> Fitted:
+        if self._fitted is None:
+            raise UsageError(
+                f"this {type(self).__name__} is not trained yet",
+                remedy="call fit(data) first, or open a trained model with mcne.load",
+            )
+        return self._fitted
+
+    def _method_settings(self) -> tuple[str, dict[str, Any]]:
+        """The method to train, and its settings, checked."""
+        settings = {name: value for name, value in self.get_params().items() if name not in GENERAL}
+        training.settings_of(self.method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
+        return self.method, settings
+
+    def _training(
+        self,
+        method: str,
+        settings: Mapping[str, Any],
+        data: SocialDataset,
+        split: Split,
+        *,
+        is_kept: bool,
+        progress: bool,
+    ) -> training.Training:
+        return training.Training(
+            method,
+            data,
+            split,
+            settings=settings if is_kept else {**settings, "checkpoint_seconds": NEVER},
+            seed=whole(self.seed),
+            device=training.choose_device(self.device),
+            places=PLACES,
+            mode="separate" if self.separate else "joint",
+            reporter=self._reporter(method, progress=progress),
+            reports_memory=progress,
+        )
+
+    def _reporter(self, method: str, *, progress: bool) -> Reporter:
+        from mcne.api.notebook import NotebookReporter, is_notebook
+        from mcne.training.journal import PlainReporter, Reporter
+
+        if not progress:
+            return Reporter()
+        if is_notebook():
+            return NotebookReporter(method, epochs=self.epochs)
+        return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs)
+
+
+class Fitted:
+    """A finished run with everything that is asked of it, made when it is first needed."""
+
+    def __init__(
+        self, run: Run, data: tuple[SocialDataset, Split] | None = None, *, is_temporary: bool = False
+    ) -> None:
+        self.run = run
+        if data is not None:
+            self.data = data
+        if is_temporary:  # the run vanishes with the model
+            weakref.finalize(self, shutil.rmtree, run.path, ignore_errors=True)
+
+    @cached_property
+    def data(self) -> tuple[SocialDataset, Split]:
+        """What it was trained on."""
+        return self.run.data()
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What scores items for users of the data."""
+        return self.run.scorer(*self.data)
+
+    @cached_property
+    def answering(self) -> ConditionalEmbeddings | ScoredItems:
+        """What answers questions: the vectors, or the scores of a method that has none."""
+        if self.run.has_vectors:
+            return self.run.embeddings
+        data, _ = self.data
+        return ScoredItems.of(self.scorer, data, method=self.run.spec.method)
+
+
+def save_data(path: Path, data: SocialDataset, split: Split, places: Mapping[str, str]) -> None:
+    """Keep dataset and split with a run."""
+    data.save(path / places["dataset"])
+    split.save(path / places["dataset"] / DIRECTORY / places["split"])
+
+
+def whole(seed: object) -> int:
+    """A seed of any integer type, such as NumPy's, as a plain number."""
+    try:
+        return int(operator.index(seed))  # type: ignore[arg-type]  # which is the question
+    except TypeError as error:
+        kind = type(seed).__name__
+        raise UsageError(f"{seed!r} is {kind}; a whole number is needed", place="seed", value=seed) from error
+
+
+@contextmanager
+def _place(out: str | Path | None) -> Iterator[Path]:
+    """The run's own directory, or a temporary one, which is removed if the block fails.
+
+    There no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
+    """
+    if out is not None:
+        yield Path(out)
+        return
+    path = Path(tempfile.mkdtemp(prefix="mcne-"))
+    try:
+        yield path
+    except BaseException as error:
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, Interrupted):
+            signal.raise_signal(error.signal_number)
+        raise

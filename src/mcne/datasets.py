@@ -1,0 +1,68 @@
+"""Where datasets come from: your own tables, a synthetic network, the paper's Ciao and Epinions, or a saved one.
+
+>>> import mcne
+>>> data = mcne.datasets.synthetic(users=500)
+>>> data.n_users, data.behavior_names
+(500, ['Books', 'Movies', 'Travel', 'Food'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mcne.data.dataset import SocialDataset
+
+__all__ = ["ciao", "epinions", "from_frames", "load", "synthetic"]
+
+from_frames = SocialDataset.from_frames
+load = SocialDataset.load
+
+
+def synthetic(users: int = 2000, *, seed: int = 0, **settings: Any) -> SocialDataset:
+    """A synthetic social network with planted tastes: see docs/synthetic.md.
+
+    ``settings`` are those of ``mcne data synthetic``: ``behaviors``, ``items_per_behavior``, ``links_per_user``,
+    ``records_per_user``, ``homophily``, ``attributes``, ``levels``.
+    """
+    from mcne.data.synthetic import SyntheticConfig, generate
+
+    return generate(SyntheticConfig(users=users, seed=seed, **settings))[0]
+
+
+def ciao(
+    directory: str | Path,
+    *,
+    behaviors: Sequence[str] | None = None,
+    extra_behaviors: Sequence[str] = (),
+    timestamps: bool = False,
+) -> SocialDataset:
+    """Ciao as the paper prepared it, from a directory with ``rating.mat`` and ``trustnetwork.mat``."""
+    from mcne.data.trust import CIAO, prepare
+
+    return prepare(CIAO, Path(directory), behaviors=behaviors, extra_behaviors=extra_behaviors, timestamps=timestamps)
+
+
+def epinions(
+    directory: str | Path,
+    *,
+    aligned: bool = False,
+    behaviors: Sequence[str] | None = None,
+    extra_behaviors: Sequence[str] = (),
+    timestamps: bool = False,
+) -> SocialDataset:
+    """Epinions as the paper prepared it; ``aligned`` corrects the ids of the network, which the paper took as they are.
+
+    The directory holds ``rating.mat`` and ``trustnetwork.mat``.
+    """
+    from mcne.data.trust import EPINIONS, prepare
+
+    return prepare(
+        EPINIONS,
+        Path(directory),
+        behaviors=behaviors,
+        extra_behaviors=extra_behaviors,
+        timestamps=timestamps,
+        aligned=aligned,
+    )

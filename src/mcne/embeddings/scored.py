@@ -1,0 +1,85 @@
+"""What a method without vectors answers from: its scores, and the ids and records of its dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.graph import Graph
+from mcne.data.ids import Ids
+from mcne.embeddings.answers import Ranking
+from mcne.embeddings.queries import Queries, place_of
+from mcne.embeddings.scorer import Scorer
+
+AT_ONCE = 1 << 22
+"""Scores held in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredCatalog:
+    """A behavior's items, and who has which of them."""
+
+    name: str
+    items: Ids
+    indptr: NDArray[Any]  # [users + 1]
+    item: NDArray[np.int32]  # [records]
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """The items of one user, increasing."""
+        return self.item[self.indptr[user] : self.indptr[user + 1]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoredItems(Queries):
+    """Recommends by any scorer; users and items cannot be compared."""
+
+    method: str
+    scorer: Scorer
+    users: Ids
+    graph: Graph
+    spaces: tuple[ScoredCatalog, ...]
+
+    @classmethod
+    def of(cls, scorer: Scorer, dataset: SocialDataset, *, method: str) -> ScoredItems:
+        """Answers for the users of a dataset."""
+        spaces = tuple(
+            ScoredCatalog(behavior.name, behavior.items, behavior.indptr(dataset.n_users), behavior.item)
+            for behavior in dataset.behaviors
+        )
+        return cls(method, scorer, dataset.users, dataset.graph, spaces)
+
+    @property
+    def _queried(self) -> ScoredItems:
+        return self
+
+    def space(self, behavior: str) -> ScoredCatalog:
+        """The catalog of the behavior of that name."""
+        return self.spaces[place_of(self, behavior)]
+
+    def best_items(
+        self,
+        behavior: int,
+        users: NDArray[np.integer[Any]],
+        *,
+        k: int,
+        among: NDArray[np.integer[Any]] | None,
+        excluded: Sequence[NDArray[np.integer[Any]]],
+    ) -> list[Ranking]:
+        """The ``k`` best items for each user; of equal scores the lower row comes first."""
+        catalog = self.spaces[behavior]
+        rows = np.arange(len(catalog.items)) if among is None else among
+        rankings = []
+        step = max(1, AT_ONCE // max(1, len(catalog.items)))
+        for start in range(0, len(users), step):
+            some = users[start : start + step]
+            items = None if among is None else np.tile(among, (len(some), 1))
+            for at, scores in enumerate(self.scorer.scores(behavior, some, items), start=start):
+                left = np.delete(np.arange(len(rows)), excluded[at])
+                best = left[np.argsort(-scores[left], kind="stable")[:k]]
+                rankings.append(Ranking(tuple(catalog.items.take(rows[best])), scores[best]))
+        return rankings

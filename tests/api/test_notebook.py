@@ -1,0 +1,48 @@
+"""Progress in a notebook, as its display functions see it; without one, lines on stderr."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.small_training import sixty_users, small_settings
+
+import mcne
+
+
+class ZMQInteractiveShell:
+    """What the shell of a notebook is called."""
+
+
+class Handle:
+    """A display that can be updated."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def update(self, content: Any) -> None:
+        self.shown.append(content._repr_html_())
+
+
+def test_a_bar_that_moves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    handle = Handle()
+
+    def display(content: Any, *, display_id: bool) -> Handle:
+        assert display_id
+        handle.update(content)
+        return handle
+
+    ipython = ModuleType("IPython")
+    vars(ipython)["get_ipython"] = ZMQInteractiveShell
+    module = ModuleType("IPython.display")
+    vars(module)["display"] = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    mcne.BPR(**small_settings("bpr") | {"epochs": 2}, device="cpu").fit(sixty_users())
+    first, *_, last = handle.shown
+    assert '<progress value="0" max="2">' in first
+    assert '<progress value="2" max="2">' in last
+    assert "epoch 2/2" in last
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,165 @@
+"""Mistakes that a person makes at the command line and in Python, and where they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tests.small_training import saved, sixty_users, train_small
+
+import mcne
+
+FILES: Mapping[str, str] = {
+    "good.csv": "user_id,item_id,behavior\nann,dune,Books\nbob,dune,Books\nann,lisbon,Travel\n",
+    "links.csv": "source_id,target_id\nann,bob\n",
+    "semicolons.csv": "user_id;item_id;behavior\nann;dune;Books\nbob;dune;Books\n",
+    "no-behavior.csv": "user_id,item_id\nann,dune\nbob,dune\n",
+    "other-names.csv": "user,movie,behavior\nann,dune,Films\nbob,dune,Films\n",
+    "header-only.csv": "user_id,item_id,behavior\n",
+    "empty.csv": "",
+    "no-user.csv": "user_id,item_id,behavior\nann,dune,Books\n,dune,Books\n",
+    "short-row.csv": "user_id,item_id,behavior\nann,dune,Books\nbob,dune\n",
+    "latin1.csv": "user_id,item_id,behavior\nann,caf\udce9,Books\n",
+    "no-date.csv": "user_id,item_id,behavior,timestamp\nann,dune,Books,2021-05-06\nbob,dune,Books,yesterday\n",
+    "weights.csv": "source_id,target_id,weight\nann,bob,strong\n",
+    "negative.csv": "source_id,target_id,weight\nann,bob,-1\n",
+    "users-twice.csv": "user_id,age\nann,30\nann,31\n",
+    "notes.pdf": "%PDF",
+    "history.csv": "user_id,item_id,behavior\nnew,999,read\n",
+    "new-links.csv": "source_id,target_id\nnew,999\n",
+    "bad.toml": "epochs = \n",
+    "misspelled.toml": "lerning_rate = 0.1\n",
+    "plan.toml": "repetitions = 2\n[methods.bpr]\n[methods.bpr.search]\nlr = [0.1, 0.2]\n",
+    "no-methods.toml": "title = 'a'\ncommand = 'b'\nreference = 'bpr'\n",
+}
+
+COMMANDS: Mapping[str, str] = {
+    "a misspelled command": "mcne trian mcne --data mydata --out run",
+    "an unknown option": "mcne train bpr --data mydata --out run --epoch 5",
+    "an option without its value": "mcne train bpr --data mydata --out",
+    "a missing option": "mcne train bpr --data mydata",
+    "a misspelled method": "mcne train mcen --data mydata --out run",
+    "a misspelled method in a list": "mcne compare --methods popularity,bprr --data mydata --out comparison",
+    "a method twice in a list": "mcne compare --methods bpr,bpr --data mydata --out comparison",
+    "a misspelled setting": "mcne train bpr --data mydata --out run --set lerning_rate=0.1",
+    "a short name of a setting": "mcne train bpr --data mydata --out run --set lr=0.1",
+    "a setting of another type": "mcne train bpr --data mydata --out run --set epochs=many",
+    "a setting out of range": "mcne train bpr --data mydata --out run --set epochs=0",
+    "a setting without a value": "mcne train bpr --data mydata --out run --set epochs",
+    "widths that do not fit the samples": "mcne train mcne --data mydata --out run --set widths=[8,8]",
+    "a settings file that does not exist": "mcne train bpr --data mydata --out run --config nowhere.toml",
+    "a settings file that is not TOML": "mcne train bpr --data mydata --out run --config bad.toml",
+    "a misspelled setting in a file": "mcne train bpr --data mydata --out run --config misspelled.toml",
+    "a dataset that does not exist": "mcne train bpr --data nowhere --out run",
+    "a CSV file in place of a dataset": "mcne train bpr --data good.csv --out run",
+    "a run in place of a dataset": "mcne describe-nothing",
+    "a directory of something else in place of a dataset": "mcne data describe runs",
+    "a split that does not exist": "mcne train bpr --data mydata --out run --split rnadom-0",
+    "a run that exists": "mcne train bpr --data mydata --out runs/bpr",
+    "a method that needs attributes": "mcne train mcne-plus --data mydata --out run",
+    "a GPU where there is none": "mcne train bpr --data mydata --out run --device cuda",
+    "a negative seed": "mcne train bpr --data mydata --out run --seed -1",
+    "a run that does not exist": "mcne recommend nowhere --user 3 --behavior read",
+    "a dataset in place of a run": "mcne recommend mydata --user 3 --behavior read",
+    "an unknown user": "mcne recommend runs/bpr --user 33x --behavior read",
+    "an unknown user with a near one": "mcne similar runs/bpr --user 599",
+    "an unknown behavior": "mcne recommend runs/bpr --user 3 --behavior raed",
+    "no recommendations at all": "mcne recommend runs/bpr --user 3 --behavior read -k 0",
+    "similar users of a method without vectors": "mcne similar runs/ease --user 3",
+    "the vectors of a method without any": "mcne export runs/ease --format npz --out vectors",
+    "an explanation of one user": "mcne explain runs/bpr --user 3 --other 3",
+    "an unknown protocol": "mcne evaluate runs/bpr --protocol fulll",
+    "an unknown export format": "mcne export runs/bpr --format csv --out vectors",
+    "a report that exists": "mcne report runs/bpr --out good.csv",
+    "a transfer to a method without masks": "mcne transfer runs/bpr --data mydata --behavior read --out run",
+    "a transfer of a known behavior": "mcne transfer runs/mcne --data mydata --behavior read --out run",
+    "new users for a method that takes none": "mcne embed-users runs/bpr --links new-links.csv --out run",
+    "an unknown item in a history": "mcne embed-users runs/mcne --history history.csv --out run",
+    "an unknown friend of a new user": "mcne embed-users runs/mcne --links new-links.csv --out run",
+    "new users of whom nothing is known": "mcne embed-users runs/mcne --out run",
+    "a plan that does not exist": "mcne compare nowhere.toml --data mydata --out comparison",
+    "a plan with an unknown setting": "mcne compare plan.toml --data mydata --out comparison",
+    "a plan without methods": "mcne compare no-methods.toml --data mydata --out comparison",
+    "neither a plan nor methods": "mcne compare --data mydata --out comparison",
+    "a directory of something else for a comparison": "mcne compare --methods bpr --data mydata --out runs",
+    "an unknown setting to sweep": "mcne sweep --data mydata --set final_dims=8,16 --out sweep",
+    "a file that does not exist": "mcne data prepare files --interactions nowhere.csv --out new",
+    "a directory in place of a file": "mcne data prepare files --interactions runs --out new",
+    "a file of an unknown type": "mcne data prepare files --interactions notes.pdf --out new",
+    "semicolons with a comma as separator": "mcne data prepare files --interactions semicolons.csv --out new",
+    "no behavior column": "mcne data prepare files --interactions no-behavior.csv --out new",
+    "columns of other names": "mcne data prepare files --interactions other-names.csv --out new",
+    "a mapping to a column that does not exist": (
+        "mcne data prepare files --interactions other-names.csv --column user_id=usr --out new"
+    ),
+    "an unknown standard column": (
+        "mcne data prepare files --interactions other-names.csv --column users=user --out new"
+    ),
+    "a header and no rows": "mcne data prepare files --interactions header-only.csv --out new",
+    "an empty file": "mcne data prepare files --interactions empty.csv --out new",
+    "a missing user": "mcne data prepare files --interactions no-user.csv --out new",
+    "a row that is too short": "mcne data prepare files --interactions short-row.csv --out new",
+    "a file that is not UTF-8": "mcne data prepare files --interactions latin1.csv --out new",
+    "a date that is none": "mcne data prepare files --interactions no-date.csv --out new",
+    "a weight that is no number": "mcne data prepare files --interactions good.csv --links weights.csv --out new",
+    "a negative weight": "mcne data prepare files --interactions good.csv --links negative.csv --out new",
+    "a user listed twice": "mcne data prepare files --interactions good.csv --users users-twice.csv --out new",
+    "an unknown behavior to keep": "mcne data prepare files --interactions good.csv --behaviors Book --out new",
+    "nobody left": "mcne data prepare files --interactions good.csv --min-records 9 --out new",
+    "a place that is taken": "mcne data prepare files --interactions good.csv --out runs",
+    "Ciao without its files": "mcne data prepare ciao --raw runs --out ciao",
+    "an unknown category of Ciao": "mcne data prepare ciao --raw runs --behaviors Bookz --out ciao",
+    "ratios that are none": "mcne data split mydata --name other --ratios 70,30",
+    "a temporal split without times": "mcne data split mydata --name temporal --temporal",
+    "too few users for a synthetic network": "mcne data synthetic --users 10 --out new",
+}
+
+PYTHON: Mapping[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "a misspelled argument": ("mcne.BPR(lerning_rate=0.1)", lambda _: mcne.BPR(lerning_rate=0.1)),  # type: ignore[call-arg] # wrong on purpose
+    "a value of another type": (
+        'mcne.BPR(epochs="many").fit(data)',
+        lambda known: mcne.BPR(epochs="many").fit(known["data"]),  # type: ignore[arg-type] # wrong on purpose
+    ),
+    "an unknown name of a method": ('mcne.fit("bprr", data)', lambda known: mcne.fit("bprr", known["data"])),
+    "a question before training": ('mcne.BPR().recommend(3, "read")', lambda _: mcne.BPR().recommend(3, "read")),
+    "a frame in place of a dataset": (
+        "mcne.BPR().fit(frame)",
+        lambda known: mcne.BPR().fit(known["frame"]),
+    ),
+    "the split of other data": (
+        "mcne.BPR().fit(data, other_split)",
+        lambda known: mcne.BPR().fit(known["data"], known["other_split"]),
+    ),
+    "an unknown user in Python": (
+        'model.recommend("ann", "read")',
+        lambda known: known["model"].recommend("ann", "read"),
+    ),
+    "no behavior where there are several": ("model.recommend(3)", lambda known: known["model"].recommend(3)),
+    "an unknown item to leave out": (
+        'model.recommend(3, "read", exclude=[99])',
+        lambda known: known["model"].recommend(3, "read", exclude=[99]),
+    ),
+    "a path without a run": ('mcne.load("nowhere")', lambda _: mcne.load("nowhere")),
+    "a directory without a run": ('mcne.load("runs")', lambda _: mcne.load("runs")),
+    "a frame without a column": (
+        "mcne.datasets.from_frames(frame)",
+        lambda known: mcne.datasets.from_frames(known["frame"]),
+    ),
+    "a comparison of nothing": ("mcne.compare(data, [])", lambda known: mcne.compare(known["data"], [])),
+}
+
+
+def prepare(place: Path) -> dict[str, Any]:
+    """Put the files, a dataset and three runs into a directory; what Python's mistakes are made with."""
+    for name, text in FILES.items():
+        (place / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    data = sixty_users()
+    split = saved(data, place / "mydata")
+    for method in ("bpr", "ease", "mcne"):
+        train_small(method, data, place / "runs" / method, split=split, dataset_path="../../mydata")
+    other = mcne.split(mcne.datasets.synthetic(users=500))
+    frame = pa.table({"user_id": [1, 2], "item_id": [1, 1]})
+    model = mcne.load(place / "runs" / "bpr")
+    return {"data": data, "frame": frame, "other_split": other, "model": model}
