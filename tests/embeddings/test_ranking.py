@@ -74,7 +74,7 @@ def test_bias_alone_ranks_by_bias(bias_alone: ConditionalEmbeddings) -> None:
     assert pairs(bias_alone.recommend(40, "Books")) == [("a", 2), ("c", 2), ("b", 1)]
     assert pairs(bias_alone.recommend(10, "Books")) == [("c", 2), ("b", 1)]
     assert bias_alone.user_vectors("Books").shape == (4, 0)
-    with pytest.raises(UsageError, match="'popularity' has no vectors, so it can only recommend"):
+    with pytest.raises(UsageError, match="'popularity' has no vectors, so nothing is similar to anything"):
         bias_alone.similar_users(10)
     with pytest.raises(UsageError, match="'popularity' has no vectors"):
         bias_alone.similar_items("a", "Books")

@@ -312,11 +312,7 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
     if not mine.any():
         raise DataError(f"behavior {behavior.name!r}: none of its users is left {wanted.text()}; lower the filter")
     touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
-    user_rows = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    item_rows = np.cumsum(touched, dtype=np.int32) - np.int32(1)
-    times = None if behavior.timestamp is None else behavior.timestamp[mine]
-    items = behavior.items.subset(np.flatnonzero(touched))
-    return Behavior(behavior.name, items, user_rows[behavior.user[mine]], item_rows[behavior.item[mine]], times)
+    return behavior.restrict(kept, touched, mine)
 
 
 def _behavior_ledgers(read: int, distinct: Behavior, kept: Behavior) -> list[Ledger]:

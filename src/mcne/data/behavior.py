@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,29 +13,80 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mcne.data.graph import Graph, offsets
-from mcne.data.ids import Ids
-from mcne.files import freeze
+from mcne.data.ids import Ids, Names
+from mcne.files import Arrays, freeze
 from mcne.randomness import Stream
 
 MOST_LINKS = 100_000  # of more, one is drawn from each of this many equal stretches
 MOST_RECORDS = 1 << 28  # if the compared users have more, fewer links are compared
 AT_ONCE = 1 << 22  # records held in memory at a time
 LITTLE = 1.5  # friends less than this many times as alike as any two users are hardly alike; on Ciao it is 2.0 to 2.4
+OPTIONAL = ("timestamp", "weight", "known_user", "known_item")  # arrays that a behavior may have
 ENOUGH = 30  # with fewer links whose users share an item, there is no verdict
 
 
 @dataclass(frozen=True, eq=False)
+class Attribute:
+    """One fact about every user, or about every item of a behavior.
+
+    Numbers (NaN where unknown), or rows of ``categories`` (−1 where unknown).
+    """
+
+    values: NDArray[Any]  # [rows] float64, or int32 rows of categories
+    categories: Ids | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, "values")
+
+    def subset(self, rows: NDArray[Any]) -> Attribute:
+        """The fact about these rows, or where a mask is true."""
+        return Attribute(self.values[rows], self.categories)
+
+    def arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
+        arrays = {f"{name}.values": self.values}
+        return arrays if self.categories is None else arrays | self.categories.arrays(f"{name}.categories")
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, name: str, *, is_categorical: bool) -> Attribute:
+        """Read what :meth:`arrays` stored, without copying."""
+        categories = Ids.from_arrays(arrays, f"{name}.categories") if is_categorical else None
+        return cls(arrays[f"{name}.values"], categories)
+
+    def validate(self, name: str, n_rows: int) -> None:
+        """Raise ``ValueError`` unless the values fit their kind."""
+        kind = np.float64 if self.categories is None else np.int32
+        if self.values.shape != (n_rows,) or self.values.dtype != kind:
+            raise ValueError(f"attribute {name!r}: one {np.dtype(kind).name} per row expected")
+        if self.categories is not None and n_rows:
+            if not -1 <= self.values.min() <= self.values.max() < len(self.categories):
+                raise ValueError(f"attribute {name!r}: a category out of range")
+        elif np.any(np.isinf(self.values)):
+            raise ValueError(f"attribute {name!r}: an infinite value")
+
+
+@dataclass(frozen=True, eq=False)
 class Behavior:
-    """One kind of behavior: its items and who touched which, each pair once, by user and then by item."""
+    """One kind of behavior: its items and who touched which, each pair once, by user and then by item.
+
+    Beside the records there may be pairs that are *known* and no records, such as items that a user rated badly: they
+    are never drawn as negatives and never recommended.
+    """
 
     name: str
     items: Ids
     user: NDArray[np.int32]  # [interactions] rows of users, never decreasing
     item: NDArray[np.int32]  # [interactions] rows of items, increasing within a user
     timestamp: NDArray[Any] | None = None  # [interactions] int64 or float64
+    weight: NDArray[np.float32] | None = None  # [interactions] ratings or counts, above 0
+    known_user: NDArray[np.int32] | None = None  # [known] as user
+    known_item: NDArray[np.int32] | None = None  # [known] as item
+    names: Names | None = None  # of items, for people
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # of items
 
     def __post_init__(self) -> None:
-        freeze(self, "user", "item", "timestamp")
+        freeze(self, "user", "item", "timestamp", "weight", "known_user", "known_item")
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
     def __len__(self) -> int:
         return len(self.user)
@@ -51,46 +104,122 @@ class Behavior:
         """Offsets of each user's interactions."""
         return offsets(np.bincount(self.user, minlength=n_users))
 
+    def seen(self, n_users: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Records and known pairs together: the offsets of each user's items, and the items, increasing."""
+        if self.known_user is None or self.known_item is None:
+            return self.indptr(n_users), self.item
+        user = np.concatenate([self.user, self.known_user])
+        item = np.concatenate([self.item, self.known_item])
+        return offsets(np.bincount(user, minlength=n_users)), item[np.lexsort((item, user))]
+
+    def restrict(self, users: NDArray[np.bool_], items: NDArray[np.bool_], mine: NDArray[np.bool_]) -> Behavior:
+        """The behavior of these users and items, renumbered in order; ``mine`` are the interactions that stay."""
+        user_rows = np.cumsum(users, dtype=np.int32) - np.int32(1)
+        item_rows = np.cumsum(items, dtype=np.int32) - np.int32(1)
+        known_user, known_item = self.known_user, self.known_item
+        if known_user is not None and known_item is not None:
+            still_known = users[known_user] & items[known_item]
+            known_user, known_item = user_rows[known_user[still_known]], item_rows[known_item[still_known]]
+        rows = np.flatnonzero(items)
+        return Behavior(
+            self.name,
+            self.items.subset(rows),
+            user_rows[self.user[mine]],
+            item_rows[self.item[mine]],
+            None if self.timestamp is None else self.timestamp[mine],
+            None if self.weight is None else self.weight[mine],
+            known_user,
+            known_item,
+            None if self.names is None else self.names.subset(rows),
+            {name: attribute.subset(rows) for name, attribute in self.attributes.items()},
+        )
+
+    def moved(self, rows: NDArray[Any]) -> tuple[Behavior, NDArray[np.int64]]:
+        """The behavior of users at other ``rows`` [users], and the order in which its interactions then stand."""
+        order = np.lexsort((self.item, rows[self.user]))
+        times = None if self.timestamp is None else self.timestamp[order]
+        weight = None if self.weight is None else self.weight[order]
+        known_user, known_item = self.known_user, self.known_item
+        if known_user is not None and known_item is not None:
+            new_user = rows[known_user]
+            known = np.lexsort((known_item, new_user))
+            known = known[new_user[known] >= 0]  # of users who have a row there
+            known_user, known_item = new_user[known].astype(np.int32), known_item[known]
+        moved = replace(
+            self,
+            user=rows[self.user][order].astype(np.int32),
+            item=self.item[order],
+            timestamp=times,
+            weight=weight,
+            known_user=known_user,
+            known_item=known_item,
+        )
+        return moved, order
+
     def validate(self, n_users: int) -> None:
         """Raise ``ValueError`` unless every property that the class promises holds."""
+        what = f"behavior {self.name!r}"
         if not len(self):
-            raise ValueError(f"behavior {self.name!r} has no interactions")
-        for column, size in (("user", n_users), ("item", self.n_items)):
-            rows = getattr(self, column)
-            if rows.dtype != np.int32 or len(rows) != len(self) or not 0 <= rows.min() <= rows.max() < size:
-                raise ValueError(f"behavior {self.name!r}: {column}s must be int32 rows below {size}")
-        keys = self.user.astype(np.int64) * self.n_items + self.item
-        if np.any(keys[1:] <= keys[:-1]):
-            raise ValueError(f"behavior {self.name!r}: interactions must be sorted by user and item, each pair once")
+            raise ValueError(f"{what} has no interactions")
+        keys = self._keys(self.user, self.item, n_users, "interactions")
         if not np.all(self.popularity()):
-            raise ValueError(f"behavior {self.name!r}: an item without interactions")
+            raise ValueError(f"{what}: an item without interactions")
         times = self.timestamp
         if times is not None and (len(times) != len(self) or times.dtype not in (np.int64, np.float64)):
-            raise ValueError(f"behavior {self.name!r}: timestamps must be int64 or float64, one per interaction")
+            raise ValueError(f"{what}: timestamps must be int64 or float64, one per interaction")
         if times is not None and not np.all(np.isfinite(times)):
-            raise ValueError(f"behavior {self.name!r}: timestamps must be finite")
+            raise ValueError(f"{what}: timestamps must be finite")
+        weight = self.weight
+        if weight is not None and (len(weight) != len(self) or weight.dtype != np.float32):
+            raise ValueError(f"{what}: weights must be float32, one per interaction")
+        if weight is not None and not (np.all(np.isfinite(weight)) and np.all(weight > 0)):
+            raise ValueError(f"{what}: weights must be finite and positive")
+        if (self.known_user is None) != (self.known_item is None):
+            raise ValueError(f"{what}: known pairs need users and items")
+        if self.known_user is not None and self.known_item is not None:
+            known = self._keys(self.known_user, self.known_item, n_users, "known pairs")
+            if len(np.intersect1d(keys, known, assume_unique=True)):
+                raise ValueError(f"{what}: a known pair is an interaction, too")
+        if self.names is not None and len(self.names) != self.n_items:
+            raise ValueError(f"{what}: one name per item expected")
+        for name, attribute in self.attributes.items():
+            attribute.validate(name, self.n_items)
 
+    def _keys(self, user: NDArray[Any], item: NDArray[Any], n_users: int, pairs: str) -> NDArray[np.int64]:
+        """A number for each pair, which must increase."""
+        for column, rows, size in (("user", user, n_users), ("item", item, self.n_items)):
+            is_sound = rows.dtype == np.int32 and len(rows) == len(user)
+            if not is_sound or (len(rows) and not 0 <= rows.min() <= rows.max() < size):
+                raise ValueError(f"behavior {self.name!r}: {column}s of {pairs} must be int32 rows below {size}")
+        keys: NDArray[np.int64] = user.astype(np.int64) * self.n_items + item
+        if np.any(keys[1:] <= keys[:-1]):
+            raise ValueError(f"behavior {self.name!r}: {pairs} must be sorted by user and item, each pair once")
+        return keys
 
-@dataclass(frozen=True, eq=False)
-class Attribute:
-    """One fact about every user: numbers (NaN where unknown), or rows of ``categories`` (−1 where unknown)."""
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """The arrays to store; :meth:`from_arrays` reads them back."""
+        arrays = self.items.arrays(f"{prefix}.ids") | {f"{prefix}.user": self.user, f"{prefix}.item": self.item}
+        for name in OPTIONAL:
+            if (array := getattr(self, name)) is not None:
+                arrays[f"{prefix}.{name}"] = array
+        if self.names is not None:
+            arrays |= self.names.arrays(f"{prefix}.names")
+        for k, attribute in enumerate(self.attributes.values()):
+            arrays |= attribute.arrays(f"{prefix}.attribute.{k}")
+        return arrays
 
-    values: NDArray[Any]  # [users] float64, or int32 rows of categories
-    categories: Ids | None = None
-
-    def __post_init__(self) -> None:
-        freeze(self, "values")
-
-    def validate(self, name: str, n_users: int) -> None:
-        """Raise ``ValueError`` unless the values fit their kind."""
-        kind = np.float64 if self.categories is None else np.int32
-        if self.values.shape != (n_users,) or self.values.dtype != kind:
-            raise ValueError(f"attribute {name!r}: one {np.dtype(kind).name} per user expected")
-        if self.categories is not None and n_users:
-            if not -1 <= self.values.min() <= self.values.max() < len(self.categories):
-                raise ValueError(f"attribute {name!r}: a category out of range")
-        elif np.any(np.isinf(self.values)):
-            raise ValueError(f"attribute {name!r}: an infinite value")
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str, attributes: Sequence[tuple[str, bool]]) -> Behavior:
+        """Read what :meth:`arrays` stored, without copying; ``attributes`` by name, and whether they are categories."""
+        optional: dict[str, Any] = {each: arrays.get(f"{prefix}.{each}") for each in OPTIONAL}
+        if f"{prefix}.names.offsets" in arrays:
+            optional["names"] = Names.from_arrays(arrays, f"{prefix}.names")
+        optional["attributes"] = {
+            each: Attribute.from_arrays(arrays, f"{prefix}.attribute.{k}", is_categorical=is_categorical)
+            for k, (each, is_categorical) in enumerate(attributes)
+        }
+        ids = Ids.from_arrays(arrays, f"{prefix}.ids")
+        return cls(name, ids, arrays[f"{prefix}.user"], arrays[f"{prefix}.item"], **optional)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mcne import files
 from mcne.data.assemble import Ledger, PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.graph import Graph
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names
 from mcne.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class SocialDataset:
     behaviors: tuple[Behavior, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    user_names: Names | None = None  # for people
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "behaviors", tuple(self.behaviors))
@@ -55,6 +56,8 @@ class SocialDataset:
             behavior.validate(self.n_users)
         for attribute_name, attribute in self.attributes.items():
             attribute.validate(attribute_name, self.n_users)
+        if self.user_names is not None and len(self.user_names) != self.n_users:
+            raise ValueError("one name per user expected")
 
     @classmethod
     def from_frames(
@@ -160,43 +163,38 @@ class SocialDataset:
         """Open a saved dataset, memory-mapped; ``verify`` checks every byte against its sha256."""
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
         arrays, meta = saved.arrays, saved.meta
+        of_items = meta.get("item_attributes", [[]] * len(meta["behaviors"]))
         behaviors = tuple(
-            Behavior(
-                name,
-                Ids.from_arrays(arrays, f"behavior.{k}.ids"),
-                arrays[f"behavior.{k}.user"],
-                arrays[f"behavior.{k}.item"],
-                arrays.get(f"behavior.{k}.timestamp"),
-            )
+            Behavior.from_arrays(arrays, f"behavior.{k}", name=name, attributes=of_items[k])
             for k, name in enumerate(meta["behaviors"])
         )
         attributes = {
-            name: Attribute(
-                arrays[f"attribute.{k}.values"],
-                Ids.from_arrays(arrays, f"attribute.{k}.categories") if categorical else None,
-            )
-            for k, (name, categorical) in enumerate(meta["attributes"])
+            name: Attribute.from_arrays(arrays, f"attribute.{k}", is_categorical=is_categorical)
+            for k, (name, is_categorical) in enumerate(meta["attributes"])
         }
         users = Ids.from_arrays(arrays, "users")
         provenance = dict(saved.provenance)
         name = provenance.pop("name")
-        dataset = cls(name, users, Graph.from_arrays(arrays), behaviors, attributes, provenance)
+        names = Names.from_arrays(arrays, "user_names") if "user_names.offsets" in arrays else None
+        dataset = cls(name, users, Graph.from_arrays(arrays), behaviors, attributes, provenance, names)
         dataset.__dict__["fingerprint"] = saved.fingerprint
         return dataset
 
     def _meta(self) -> dict[str, Any]:
-        attributes = [[name, attribute.categories is not None] for name, attribute in self.attributes.items()]
-        return {"behaviors": self.behavior_names, "attributes": attributes}
+        meta: dict[str, Any] = {"behaviors": self.behavior_names, "attributes": _kinds(self.attributes)}
+        if any(behavior.attributes for behavior in self.behaviors):
+            meta["item_attributes"] = [_kinds(behavior.attributes) for behavior in self.behaviors]
+        return meta
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = self.graph.arrays() | self.users.arrays("users")
         for k, behavior in enumerate(self.behaviors):
-            arrays |= behavior.items.arrays(f"behavior.{k}.ids")
-            arrays |= {f"behavior.{k}.user": behavior.user, f"behavior.{k}.item": behavior.item}
-            if behavior.timestamp is not None:
-                arrays[f"behavior.{k}.timestamp"] = behavior.timestamp
+            arrays |= behavior.arrays(f"behavior.{k}")
         for k, attribute in enumerate(self.attributes.values()):
-            arrays[f"attribute.{k}.values"] = attribute.values
-            if attribute.categories is not None:
-                arrays |= attribute.categories.arrays(f"attribute.{k}.categories")
-        return arrays
+            arrays |= attribute.arrays(f"attribute.{k}")
+        return arrays if self.user_names is None else arrays | self.user_names.arrays("user_names")
+
+
+def _kinds(attributes: Mapping[str, Attribute]) -> list[list[Any]]:
+    """Of every attribute the name, and whether it is a category."""
+    return [[name, attribute.categories is not None] for name, attribute in attributes.items()]

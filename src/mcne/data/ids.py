@@ -129,11 +129,7 @@ class Ids(Sequence[int | str]):
         """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
         if self.kind == "integer":
             return {name: self._integers()}
-        whole = self.arrow(np.arange(len(self))) if self._values.offset else self._values
-        _, offsets, data = whole.buffers()
-        ends = np.frombuffer(offsets, dtype=np.int64)[: len(self) + 1] if len(self) else np.zeros(1, np.int64)
-        text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]] if data else np.zeros(0, np.uint8)
-        return {f"{name}.offsets": ends, f"{name}.utf8": text}
+        return text_arrays(self._values, name)
 
     def _integers(self) -> NDArray[np.int64]:
         """Integer ids, without a copy."""
@@ -147,9 +143,58 @@ class Ids(Sequence[int | str]):
         """Read what :meth:`arrays` stored, without copying."""
         if name in arrays:
             return cls(arrays[name])
-        offsets, text = arrays[f"{name}.offsets"], arrays[f"{name}.utf8"]
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-        return cls(pa.Array.from_buffers(WIDE_TEXT, len(offsets) - 1, buffers))
+        return cls(text_of(arrays, name))
+
+
+class Names(Sequence[str]):
+    """A name for people of each user or item, in the order of rows; empty where there is none."""
+
+    def __init__(self, values: Iterable[str] | pa.LargeStringArray) -> None:
+        self._values = values if isinstance(values, pa.LargeStringArray) else pa.array(values, WIDE_TEXT)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        return list(self._values[row].to_pylist()) if isinstance(row, slice) else str(self._values[int(row)])
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> list[str]:
+        """The names of these rows."""
+        return list(self._values.take(integer_array(rows)).to_pylist())
+
+    def subset(self, rows: NDArray[np.integer[Any]]) -> Names:
+        """The names of these rows, as a value of their own."""
+        return Names(self._values.take(integer_array(rows)))
+
+    def arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
+        return text_arrays(self._values, name)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], name: str) -> Names:
+        """Read what :meth:`arrays` stored, without copying."""
+        return cls(text_of(arrays, name))
+
+
+def text_arrays(values: pa.LargeStringArray, name: str) -> dict[str, NDArray[Any]]:
+    """Text as two plain arrays, where each begins and the UTF-8 bytes of all."""
+    whole = values.take(integer_array(np.arange(len(values)))) if values.offset else values
+    _, offsets, data = whole.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[: len(values) + 1] if len(values) else np.zeros(1, np.int64)
+    text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]] if data else np.zeros(0, np.uint8)
+    return {f"{name}.offsets": ends, f"{name}.utf8": text}
+
+
+def text_of(arrays: Mapping[str, NDArray[Any]], name: str) -> pa.LargeStringArray:
+    """The text that :func:`text_arrays` stored, without copying."""
+    offsets, text = arrays[f"{name}.offsets"], arrays[f"{name}.utf8"]
+    return pa.Array.from_buffers(WIDE_TEXT, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
 def integer_array(values: NDArray[np.integer[Any]]) -> pa.Int64Array:

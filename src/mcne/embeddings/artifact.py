@@ -57,9 +57,9 @@ class BehaviorSpace:
 
     @classmethod
     def of(cls, behavior: Behavior, n_users: int, **learned: Any) -> BehaviorSpace:
-        """The space of a dataset's behavior: its items, all its interactions as what is seen, and what was learned."""
-        seen = {"seen_indptr": behavior.indptr(n_users), "seen_items": behavior.item}
-        return cls(name=behavior.name, items=behavior.items, **seen, **learned)
+        """The space of a dataset's behavior: its items, what users have or know of them, and what was learned."""
+        indptr, items = behavior.seen(n_users)
+        return cls(name=behavior.name, items=behavior.items, seen_indptr=indptr, seen_items=items, **learned)
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """The items of one user, increasing."""

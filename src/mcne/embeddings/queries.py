@@ -211,8 +211,14 @@ class Queries:
         from mcne.embeddings.artifact import ConditionalEmbeddings
 
         answering = self._queried
-        if isinstance(answering, ConditionalEmbeddings) and (answering.width or not needs_width):
-            return answering
+        if isinstance(answering, ConditionalEmbeddings):
+            if answering.width or not needs_width:
+                return answering
+            raise UsageError(
+                f"{answering.method!r} has no vectors, so nothing is similar to anything",
+                value=answering.method,
+                remedy="ask another method",
+            )
         raise UsageError(
             f"{answering.method!r} has no vectors, so it can only recommend",
             value=answering.method,

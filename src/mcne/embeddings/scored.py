@@ -48,7 +48,7 @@ class ScoredItems(Queries):
     def of(cls, scorer: Scorer, dataset: SocialDataset, *, method: str) -> ScoredItems:
         """Answers for the users of a dataset."""
         spaces = tuple(
-            ScoredCatalog(behavior.name, behavior.items, behavior.indptr(dataset.n_users), behavior.item)
+            ScoredCatalog(behavior.name, behavior.items, *behavior.seen(dataset.n_users))
             for behavior in dataset.behaviors
         )
         return cls(method, scorer, dataset.users, dataset.graph, spaces)

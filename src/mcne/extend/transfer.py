@@ -171,9 +171,7 @@ def aligned(
             "changed: give the new one another name, or train anew with all records"
         )
     rows = _rows(base, dataset, new)
-    order = np.lexsort((new.item, rows[new.user]))
-    times = None if new.timestamp is None else new.timestamp[order]
-    moved = Behavior(behavior, new.items, rows[new.user][order], new.item[order], times)
+    moved, order = new.moved(rows)
     _refuse_known_records(base, moved)
     own = SocialDataset(dataset.name, base.users, base.graph, (moved,))
     one = split.only(dataset.behavior_names.index(behavior), own)

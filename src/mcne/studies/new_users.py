@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mcne import training
-from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, TEST, TRAIN, Split, random_split, supplied_split
 from mcne.embeddings.scorer import Scorer
@@ -191,24 +190,21 @@ def _restricted(
     dataset: SocialDataset, parts: Parts, users: Mask, items: Sequence[Mask]
 ) -> tuple[SocialDataset, Parts]:
     """The dataset of these users and items, and the parts of what is left of it."""
-    rows = np.cumsum(users, dtype=np.int32) - np.int32(1)
     behaviors = []
     left = []
     for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
         mine = users[behavior.user] & has[behavior.item]
         if not mine.any():
             raise DataError(f"{behavior.name}: nobody is left who has any of it; hold out fewer users")
-        item = np.cumsum(has, dtype=np.int32) - np.int32(1)
-        times = None if behavior.timestamp is None else behavior.timestamp[mine]
-        ids = behavior.items.subset(np.flatnonzero(has))
-        behaviors.append(Behavior(behavior.name, ids, rows[behavior.user[mine]], item[behavior.item[mine]], times))
+        behaviors.append(behavior.restrict(users, has, mine))
         left.append(part[mine])
     some = replace(
         dataset,
         users=dataset.users.subset(np.flatnonzero(users)),
         graph=dataset.graph.restrict(users),
         behaviors=tuple(behaviors),
-        attributes={name: Attribute(a.values[users], a.categories) for name, a in dataset.attributes.items()},
+        attributes={name: attribute.subset(users) for name, attribute in dataset.attributes.items()},
+        user_names=None if dataset.user_names is None else dataset.user_names.subset(np.flatnonzero(users)),
         provenance={},
     )
     return some, left
