@@ -14,7 +14,7 @@ from mcne.embeddings.artifact import ConditionalEmbeddings as ConditionalEmbeddi
 
 __version__: str
 
-class Popularity(Model):
+class _Method(Model):
     seed: int
     device: str
     separate: bool
@@ -26,6 +26,8 @@ class Popularity(Model):
     keep_checkpoints: int
     tensorboard: bool
     deterministic: bool
+
+class Popularity(_Method):
     def __init__(
         self,
         *,
@@ -42,18 +44,7 @@ class Popularity(Model):
         deterministic: bool = False,
     ) -> None: ...
 
-class UserKNN(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class UserKNN(_Method):
     neighbors: int | None
     idf: bool
     trust_weight: float
@@ -78,18 +69,7 @@ class UserKNN(Model):
         popularity_weight: float = 0.07,
     ) -> None: ...
 
-class ItemKNN(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class ItemKNN(_Method):
     neighbors: int | None
     idf: bool
     shrinkage: float
@@ -114,18 +94,7 @@ class ItemKNN(Model):
         popularity_weight: float = 0.05,
     ) -> None: ...
 
-class EASE(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class EASE(_Method):
     l2: float
     popularity_weight: float
     def __init__(
@@ -146,18 +115,7 @@ class EASE(Model):
         popularity_weight: float = 0.01,
     ) -> None: ...
 
-class BPR(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class BPR(_Method):
     width: int
     bias: bool
     negatives: int
@@ -186,18 +144,7 @@ class BPR(Model):
         l2: float = 0.05,
     ) -> None: ...
 
-class LibFM(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class LibFM(_Method):
     width: int
     negatives: int
     batch_size: int
@@ -224,18 +171,7 @@ class LibFM(Model):
         l2: float = 0.02,
     ) -> None: ...
 
-class NFM(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class NFM(_Method):
     width: int
     layers: tuple[int, ...]
     batch_norm: bool
@@ -270,18 +206,7 @@ class NFM(Model):
         l2: float = 0.03,
     ) -> None: ...
 
-class Node2vec(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class Node2vec(_Method):
     width: int
     bias: bool
     negatives: int
@@ -326,18 +251,7 @@ class Node2vec(Model):
         walk_batch: int = 256,
     ) -> None: ...
 
-class Node2vecB(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class Node2vecB(_Method):
     width: int
     bias: bool
     negatives: int
@@ -386,18 +300,7 @@ class Node2vecB(Model):
         beta: float = 1.0,
     ) -> None: ...
 
-class LINE(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class LINE(_Method):
     width: int
     bias: bool
     negatives: int
@@ -434,18 +337,7 @@ class LINE(Model):
         link_batch: int = 4096,
     ) -> None: ...
 
-class LINEB(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class LINEB(_Method):
     width: int
     bias: bool
     negatives: int
@@ -486,18 +378,7 @@ class LINEB(Model):
         beta: float = 1.0,
     ) -> None: ...
 
-class GraphSage(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class GraphSage(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     weighted_neighbors: bool
@@ -538,18 +419,7 @@ class GraphSage(Model):
         l2: float = 1.0,
     ) -> None: ...
 
-class PinSage(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class PinSage(_Method):
     widths: tuple[int, ...]
     neighbors: int
     walks: int
@@ -590,18 +460,7 @@ class PinSage(Model):
         l2: float = 0.1,
     ) -> None: ...
 
-class LightGCN(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class LightGCN(_Method):
     width: int
     layers: int
     bias: bool
@@ -632,18 +491,7 @@ class LightGCN(Model):
         l2: float = 0.0001,
     ) -> None: ...
 
-class LightGCNTrust(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class LightGCNTrust(_Method):
     width: int
     layers: int
     bias: bool
@@ -674,18 +522,7 @@ class LightGCNTrust(Model):
         l2: float = 0.0001,
     ) -> None: ...
 
-class SharedBottom(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class SharedBottom(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -724,18 +561,7 @@ class SharedBottom(Model):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class SoftGate(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class SoftGate(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -774,70 +600,48 @@ class SoftGate(Model):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNE(Model):
-    seed: int
-    device: str
-    separate: bool
+class MCNE(_Method):
+    widths: tuple[int, ...]
+    neighbor_samples: tuple[int, ...]
+    attention_width: int
+    message: Literal["neighbor", "literal"]
+    last_activation: bool
+    weighted_neighbors: bool
+    negatives: int
+    batch_size: int
+    learning_rate: float
+    l2: float
+    l2_form: Literal["scored", "parameters"]
     initial: Literal["free", "attributes", "both"]
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
-    widths: tuple[int, ...]
-    neighbor_samples: tuple[int, ...]
-    attention_width: int
-    message: Literal["neighbor", "literal"]
-    last_activation: bool
-    weighted_neighbors: bool
-    negatives: int
-    batch_size: int
-    learning_rate: float
-    l2: float
-    l2_form: Literal["scored", "parameters"]
     def __init__(
         self,
         *,
         seed: int = 0,
         device: str = "auto",
         separate: bool = False,
+        epochs: int = 200,
+        patience: int = 10,
+        evaluate_every: int = 1,
+        workers: int = 1,
+        checkpoint_seconds: float = 60.0,
+        keep_checkpoints: int = 2,
+        tensorboard: bool = False,
+        deterministic: bool = False,
+        widths: tuple[int, ...] = (256, 128, 100),
+        neighbor_samples: tuple[int, ...] = (20, 20),
+        attention_width: int = 64,
+        message: Literal["neighbor", "literal"] = "neighbor",
+        last_activation: bool = True,
+        weighted_neighbors: bool = False,
+        negatives: int = 5,
+        batch_size: int = 128,
+        learning_rate: float = 0.003,
+        l2: float = 0.001,
+        l2_form: Literal["scored", "parameters"] = "scored",
         initial: Literal["free", "attributes", "both"] = "free",
-        epochs: int = 200,
-        patience: int = 10,
-        evaluate_every: int = 1,
-        workers: int = 1,
-        checkpoint_seconds: float = 60.0,
-        keep_checkpoints: int = 2,
-        tensorboard: bool = False,
-        deterministic: bool = False,
-        widths: tuple[int, ...] = (256, 128, 100),
-        neighbor_samples: tuple[int, ...] = (20, 20),
-        attention_width: int = 64,
-        message: Literal["neighbor", "literal"] = "neighbor",
-        last_activation: bool = True,
-        weighted_neighbors: bool = False,
-        negatives: int = 5,
-        batch_size: int = 128,
-        learning_rate: float = 0.003,
-        l2: float = 0.001,
-        l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNEA(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class MCNEA(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -876,18 +680,7 @@ class MCNEA(Model):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNEF(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class MCNEF(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -926,18 +719,7 @@ class MCNEF(Model):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNEPlus(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class MCNEPlus(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -978,18 +760,7 @@ class MCNEPlus(Model):
         initial: Literal["both", "attributes"] = "both",
     ) -> None: ...
 
-class ConstantMasks(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class ConstantMasks(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -1030,18 +801,7 @@ class ConstantMasks(Model):
         value: float = 0.5,
     ) -> None: ...
 
-class RandomMasks(Model):
-    seed: int
-    device: str
-    separate: bool
-    epochs: int
-    patience: int
-    evaluate_every: int
-    workers: int
-    checkpoint_seconds: float
-    keep_checkpoints: int
-    tensorboard: bool
-    deterministic: bool
+class RandomMasks(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int

@@ -34,22 +34,27 @@ GENERAL = {"seed": ("int", 0), "device": ("str", "auto"), "separate": ("bool", F
 
 def stubs() -> str:
     """The whole file."""
-    return "\n".join([HEAD, *(_class(name) for name in METHODS)])
+    shared = GENERAL | _settings(TrainingSettings)
+    base = ["class _Method(Model):", *(f"    {name}: {hint}" for name, (hint, _) in shared.items()), ""]
+    return "\n".join([HEAD, *base, *(_class(name, shared) for name in METHODS)])
 
 
-def _class(method: str) -> str:
+def _class(method: str, shared: dict[str, tuple[str, Any]]) -> str:
     known = METHODS[method]
-    settings = dict(GENERAL)
+    own = _settings(known.config)
     if method == "mcne":
-        settings["initial"] = ('Literal["free", "attributes", "both"]', "free")
-    for kind in (TrainingSettings, known.config):
-        defaults = vars(kind())
-        settings |= {name: (written(hint), defaults[name]) for name, hint in _hints(kind).items()}
-    lines = [f"class {known.class_name}(Model):"]
-    lines += [f"    {name}: {hint}" for name, (hint, _) in settings.items()]
+        own["initial"] = ('Literal["free", "attributes", "both"]', "free")
+    lines = [f"class {known.class_name}(_Method):"]
+    lines += [f"    {name}: {hint}" for name, (hint, _) in own.items()]
     lines += ["    def __init__(", "        self,", "        *,"]
-    lines += [f"        {name}: {hint} = {_default(value)}," for name, (hint, value) in settings.items()]
+    lines += [f"        {name}: {hint} = {_default(value)}," for name, (hint, value) in (shared | own).items()]
     return "\n".join([*lines, "    ) -> None: ...", ""])
+
+
+def _settings(kind: type) -> dict[str, tuple[str, Any]]:
+    """Every setting of a dataclass: its type as it is written, and its default."""
+    defaults = vars(kind())
+    return {name: (written(hint), defaults[name]) for name, hint in _hints(kind).items()}
 
 
 def _hints(kind: type) -> dict[str, Any]:
