@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from tests.contract.cases import ONLY_SCORES
 from tests.small_training import sixty_users, small_settings
 
 import mcne
@@ -63,7 +62,7 @@ def test_a_saved_model_answers_as_before(model: Model, tmp_path: Path) -> None:
 
 
 def test_users_are_compared_where_there_are_vectors(model: Model) -> None:
-    if model.method in ONLY_SCORES | {"popularity"}:
+    if METHODS[model.method].gives != "vectors":
         with pytest.raises(UsageError, match="has no vectors, so") as raised:
             model.similar_users(3)
         assert raised.value.value == model.method
