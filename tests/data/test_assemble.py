@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.values import not_none
 
-from mcne.data.assemble import Ledger, Raw, RawInteractions, RawLinks, RawUsers, Rules, UserFilter
+from mcne.data.assemble import Ledger, Rules, UserFilter
 from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
+from mcne.data.raw import Raw, RawInteractions, RawLinks, RawUsers
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.data.trust import PAPER_FILTER
 from mcne.errors import DataError

@@ -7,73 +7,24 @@ and users whose friends were all dropped are dropped at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcne.data import facts
 from mcne.data.behavior import Attribute, Behavior, likeness
-from mcne.data.graph import Graph, run_starts, undirected
-from mcne.data.ids import IdColumn, Ids, encode
+from mcne.data.graph import Graph, undirected
+from mcne.data.ids import Ids, Names, encode
+from mcne.data.raw import Locate, Raw, RawInteractions, RawItems, refuse_rows
+from mcne.data.records import REPEATED, distinct, divide, known_rows, with_known
 from mcne.errors import DataError, UsageError, unknown
 from mcne.text import with_spread
 
-Locate = Callable[[int, str], str]
-"""Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
-
 SelfLinks = Literal["drop", "keep"]
 FEW = 0.1  # below this share of linked users with records, the two tables hardly belong together
-
-
-def refuse_rows(rows: NDArray[Any], locate: Locate, column: str, problem: str, advice: str) -> None:
-    """Refuse the bad ``rows`` of a source, if there are any: name the place of the first and count them."""
-    if len(rows):
-        raise DataError(f"{locate(int(rows[0]), column)}: {problem} ({len(rows):,} in all); {advice}")
-
-
-@dataclass(frozen=True)
-class RawInteractions:
-    """Rows of (user, item, behavior[, time]) as read; ``behavior`` holds keys of ``names``."""
-
-    user: IdColumn
-    item: IdColumn
-    behavior: NDArray[Any]  # [rows] small non-negative numbers
-    names: Mapping[int, str]
-    timestamp: NDArray[Any] | None
-
-    def __len__(self) -> int:
-        return len(self.behavior)
-
-    def of(self, behaviors: Sequence[int]) -> RawInteractions:
-        """The rows of these behaviors alone."""
-        wanted = np.zeros(int(max(self.names)) + 1, dtype=bool)
-        wanted[list(behaviors)] = True
-        rows = np.flatnonzero(wanted[self.behavior])
-        if len(rows) == len(self):
-            return self
-        times = None if self.timestamp is None else self.timestamp[rows]
-        return RawInteractions(take(self.user, rows), take(self.item, rows), self.behavior[rows], self.names, times)
-
-
-@dataclass(frozen=True)
-class RawLinks:
-    """Rows of (source, target[, weight]) as read."""
-
-    source: IdColumn
-    target: IdColumn
-    weight: NDArray[np.float32] | None
-    locate: Locate
-
-
-@dataclass(frozen=True)
-class RawUsers:
-    """Rows of (user, attributes…) as read; an attribute is float64, or int32 rows of its categories."""
-
-    user: IdColumn
-    attributes: Mapping[str, Attribute]
-    locate: Locate
 
 
 @dataclass(frozen=True)
@@ -127,19 +78,6 @@ class PreparationReport:
 
 
 @dataclass(frozen=True)
-class Raw:
-    """What a reader leaves: the columns of its tables, and which of their behaviors were chosen."""
-
-    interactions: RawInteractions
-    links: RawLinks
-    users: RawUsers | None = None
-    behaviors: Sequence[int] = ()  # keys of the interactions' names, in the order of the dataset
-    extra_behaviors: Sequence[int] = ()  # additional ones; they do not affect which users are kept
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # what a person should know of how the tables were read
-
-
-@dataclass(frozen=True)
 class Rules:
     """Which users and links of the raw data enter the dataset."""
 
@@ -154,13 +92,13 @@ class Rules:
 
 def assemble(
     raw: Raw, rules: Rules, *, name: str
-) -> tuple[Ids, Graph, tuple[Behavior, ...], dict[str, Attribute], PreparationReport]:
-    """The users, graph, chosen behaviors (in that order), attributes and report of a dataset.
+) -> tuple[Ids, Graph, tuple[Behavior, ...], dict[str, Attribute], Names | None, PreparationReport]:
+    """The users, graph, chosen behaviors (in that order), attributes and names of users, and report of a dataset.
 
     Whether a user is kept depends on its links and on its records in ``raw.behaviors``.
     """
     chosen = [*raw.behaviors, *raw.extra_behaviors]
-    rows = raw.interactions.of(chosen)
+    rows, below = divide(raw.interactions.of(chosen), raw.positive_from)
     links, users = raw.links, raw.users
     ids, (user, source, target, *listed) = encode(
         rows.user, links.source, links.target, *([users.user] if users else [])
@@ -171,33 +109,39 @@ def assemble(
         _refuse_strange_links(source, target, links.locate, recorded)
     graph, unused, repeats = _make_graph(len(ids), source, target, links.weight, rules.self_links)
     at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
-    distinct = {code: _distinct(rows, at[code], user, rows.names[code]) for code in chosen}
+    merged_rows = {code: distinct(rows, at[code], user, rows.names[code]) for code in chosen}
 
     records = np.zeros(len(ids), dtype=np.int64)
     for code in raw.behaviors:
-        records += np.bincount(distinct[code].user, minlength=len(ids))
+        records += np.bincount(merged_rows[code].user, minlength=len(ids))
     known = records > 0
     known[np.concatenate([source, target, *listed])] = True
     kept, friends, dropped = _filter(graph, records, known, rules.user_filter)
     if not kept.any():
         raise DataError(f"{name}: no user is left of {len(ids):,} {rules.user_filter.text()}; lower the filter")
 
-    built = {code: _restrict(distinct[code], kept, rules.user_filter) for code in chosen}
+    built = {code: _restrict(merged_rows[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
     n_links, n_kept = ((network.n_links + network.n_self_links()) // 2 for network in (graph, friends))
     other_direction = len(source) - sum(unused.values()) - repeats - n_links
     merged = {"repeat of the same link": repeats, "other direction of a link": other_direction}
     unused["to a user that is dropped"] = n_links - n_kept
     ledgers.append(Ledger("links", len(source), n_kept, merged, unused))
-    if len(rows) < len(raw.interactions):
-        left = len(raw.interactions) - len(rows)
+    if left := len(raw.interactions) - len(rows) - (0 if below is None else len(below)):
         ledgers.append(Ledger("interactions of other behaviors", left, 0, dropped={"behavior not chosen": left}))
     for code in chosen:
-        ledgers += _behavior_ledgers(len(at[code]), distinct[code], built[code])
+        ledgers += _behavior_ledgers(len(at[code]), merged_rows[code], built[code])
+    stay = ids.subset(np.flatnonzero(kept))
+    if below is not None or raw.known is not None:
+        built, known_ledgers = _know(raw, below, stay, built)
+        ledgers += known_ledgers
     behaviors = tuple(built.values())
+    if raw.items is not None:
+        behaviors, told = _tell(raw.items, behaviors)
+        ledgers.append(told)
     notes = [*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, behaviors)]
-    attributes = _align(users, listed[0], len(ids), kept) if users else {}
-    return ids.subset(np.flatnonzero(kept)), friends, behaviors, attributes, PreparationReport(ledgers, notes)
+    attributes, names = facts.of_users(users, listed[0], kept) if users else ({}, None)
+    return stay, friends, behaviors, attributes, names, PreparationReport(ledgers, notes)
 
 
 def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.bool_], ids: Ids) -> list[str]:
@@ -228,11 +172,6 @@ def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
     ]
 
 
-def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:
-    """Some rows of an id column."""
-    return column[rows] if isinstance(column, np.ndarray) else column.take(rows)
-
-
 def _refuse_strange_links(
     source: NDArray[Any], target: NDArray[Any], locate: Locate, recorded: NDArray[np.bool_]
 ) -> None:
@@ -260,27 +199,6 @@ def _make_graph(
         weight = None if weight is None else weight[usable]
     graph, repeats = undirected(n_users, source, target, weight)
     return graph, unused, repeats
-
-
-def _distinct(rows: RawInteractions, at: NDArray[Any], user: NDArray[Any], name: str) -> Behavior:
-    """The distinct (user, item) pairs of one behavior; of repeated pairs the earliest time counts."""
-    if not len(at):
-        raise DataError(f"behavior {name!r} has no interactions; leave it out or check its name")
-    whole = len(at) == len(rows)
-    items, (item,) = encode(rows.item if whole else take(rows.item, at))
-    keys = (user if whole else user[at]).astype(np.int64) * len(items) + item
-    times = None
-    if rows.timestamp is None:
-        keys.sort()
-        first = run_starts(keys)
-    else:
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        first = run_starts(keys)
-        times = np.minimum.reduceat(rows.timestamp[at][order], np.flatnonzero(first))
-    keys = keys[first]
-    user_rows, item_rows = np.divmod(keys, len(items))
-    return Behavior(name, items, user_rows.astype(np.int32), item_rows.astype(np.int32), times)
 
 
 def _filter(
@@ -316,7 +234,7 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
 
 
 def _behavior_ledgers(read: int, distinct: Behavior, kept: Behavior) -> list[Ledger]:
-    merged = {"repeat of the same user and item": read - len(distinct)}
+    merged = {REPEATED: read - len(distinct)}
     dropped = {"of a user that is dropped": len(distinct) - len(kept)}
     items = {"touched by no user that stays": distinct.n_items - kept.n_items}
     return [
@@ -325,21 +243,34 @@ def _behavior_ledgers(read: int, distinct: Behavior, kept: Behavior) -> list[Led
     ]
 
 
-def _align(users: RawUsers, listed: NDArray[Any], n: int, kept: NDArray[np.bool_]) -> dict[str, Attribute]:
-    """Attributes by user row: NaN or −1 for users that the table does not list."""
-    order = np.argsort(listed, kind="stable")
-    repeated = order[~run_starts(listed[order])]
-    refuse_rows(repeated, users.locate, "user_id", "a user listed before", "list every user once")
-    aligned = {}
-    for name, attribute in users.attributes.items():
-        categories = attribute.categories
-        values = np.full(n, np.nan if categories is None else -1, dtype=attribute.values.dtype)
-        values[listed] = attribute.values
-        values = values[kept]
-        if categories is not None:  # only those that a user has
-            used = np.bincount(values[values >= 0], minlength=len(categories)) > 0
-            rows = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))  # unknown, −1, stays
-            values = rows[values]
-            categories = categories.subset(np.flatnonzero(used))
-        aligned[name] = Attribute(values, categories)
-    return aligned
+def _know(
+    raw: Raw, below: RawInteractions | None, users: Ids, built: Mapping[int, Behavior]
+) -> tuple[dict[int, Behavior], list[Ledger]]:
+    """The behaviors with the pairs that are known and no records, and what became of each row of these."""
+    knowing = {}
+    ledgers = []
+    n_listed = 0
+    for code, behavior in built.items():
+        sources, reason = known_rows(raw, below, code)
+        user = np.concatenate([users.rows_in(rows.user) for rows in sources])
+        item = np.concatenate([behavior.items.rows_in(rows.item) for rows in sources])
+        knowing[code], merged, dropped = with_known(behavior, user, item)
+        n_known = len(user) - sum(merged.values()) - sum(dropped.values())
+        ledgers.append(Ledger(f"{behavior.name} known only ({reason})", len(user), n_known, merged, dropped))
+        n_listed += len(sources[-1]) if raw.known is not None else 0
+    if raw.known is not None and (left := len(raw.known) - n_listed):
+        ledgers.append(Ledger("known pairs of other behaviors", left, 0, dropped={"behavior not chosen": left}))
+    return knowing, ledgers
+
+
+def _tell(items: RawItems, behaviors: Sequence[Behavior]) -> tuple[tuple[Behavior, ...], Ledger]:
+    """The behaviors with names and attributes of their items, and which rows told of none."""
+    told, has_told = facts.of_items(items, behaviors)
+    is_about_one = np.zeros(len(items), dtype=bool)
+    for behavior in behaviors:
+        is_about_one |= items.about(behavior.name)
+    dropped = {
+        "of a behavior that is not chosen": int(np.count_nonzero(~is_about_one)),
+        "without interactions": int(np.count_nonzero(is_about_one & ~has_told)),
+    }
+    return tuple(told), Ledger("items listed", len(items), int(np.count_nonzero(has_told)), dropped=dropped)

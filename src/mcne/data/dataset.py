@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.assemble import Ledger, PreparationReport, Raw, Rules, SelfLinks, UserFilter, assemble
+from mcne.data.assemble import Ledger, PreparationReport, Rules, SelfLinks, UserFilter, assemble
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names
+from mcne.data.raw import Raw
 from mcne.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -97,9 +98,11 @@ class SocialDataset:
     @classmethod
     def from_raw(cls, raw: Raw, rules: Rules, *, name: str) -> SocialDataset:
         """A dataset from the columns that a reader leaves: every reader ends here."""
-        users, graph, behaviors, attributes, report = assemble(raw, rules, name=name)
+        users, graph, behaviors, attributes, names, report = assemble(raw, rules, name=name)
         provenance = {**raw.provenance, "filter": asdict(rules.user_filter), "report": asdict(report)}
-        return cls(name, users, graph, behaviors, attributes, provenance)
+        if raw.positive_from is not None:
+            provenance["positive_from"] = raw.positive_from
+        return cls(name, users, graph, behaviors, attributes, provenance, names)
 
     @property
     def n_users(self) -> int:
@@ -145,9 +148,10 @@ class SocialDataset:
         for behavior in self.behaviors:
             active = int(np.count_nonzero(np.bincount(behavior.user, minlength=self.n_users)))
             timed = ", timed" if behavior.timestamp is not None else ""
+            rated = ", rated" if behavior.weight is not None else ""
             lines.append(
                 f"  {behavior.name:<{width}}  {behavior.n_items:>9,} items  {len(behavior):>11,} interactions "
-                f"by {active:,} users{timed}"
+                f"by {active:,} users{timed}{rated}"
             )
         if self.attributes:
             lines.append(f"  attributes: {', '.join(self.attributes)}")

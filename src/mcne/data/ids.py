@@ -105,6 +105,15 @@ class Ids(Sequence[int | str]):
         rows = pc.index_in(values.cast(WIDE_TEXT), value_set=self._values)
         return np.asarray(pc.fill_null(rows, -1)).astype(np.int64)
 
+    def rows_in(self, column: IdColumn) -> NDArray[np.int64]:
+        """The row of each id of a column, compared as text if the column is coded; −1 where the id is unknown."""
+        if isinstance(column, np.ndarray):
+            return self.rows(column)
+        values = coded(column)
+        rows = pc.index_in(values.dictionary.cast(WIDE_TEXT), value_set=self._values.cast(WIDE_TEXT))
+        distinct: NDArray[np.int64] = np.asarray(pc.fill_null(rows, -1)).astype(np.int64)
+        return distinct[np.asarray(values.indices)]
+
     def row(self, raw: int | str, *, what: str = "id") -> int:
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
         known: int | str = raw

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from mcne.data.assemble import Locate
 from mcne.data.ids import coded
+from mcne.data.raw import Locate
 from mcne.errors import DataError, UsageError, unknown
 
 ATOMIC_SUFFIXES = (".inter", ".net", ".user")

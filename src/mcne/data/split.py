@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.assemble import refuse_rows
 from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives, draw_negatives
+from mcne.data.raw import refuse_rows
 from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.files import Json
 from mcne.randomness import Stream

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mcne.data.assemble import Raw, RawInteractions, RawLinks, RawUsers, refuse_rows, take
 from mcne.data.behavior import Attribute
 from mcne.data.ids import CANONICAL_INTEGER, WIDE_TEXT, IdColumn, Ids, coded, encode, in_use
+from mcne.data.raw import Raw, RawInteractions, RawLinks, RawUsers, refuse_rows, take
 from mcne.data.source import RawTable, Wanted, is_text, read_table, value_type
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.assemble import Raw, RawInteractions, RawLinks, Rules, UserFilter
+from mcne.data.assemble import Rules, UserFilter
 from mcne.data.dataset import SocialDataset
 from mcne.data.matfile import read_matrix
+from mcne.data.raw import Raw, RawInteractions, RawLinks
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
