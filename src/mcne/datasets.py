@@ -37,11 +37,22 @@ def ciao(
     behaviors: Sequence[str] | None = None,
     extra_behaviors: Sequence[str] = (),
     timestamps: bool = False,
+    positive_from: float | None = None,
 ) -> SocialDataset:
-    """Ciao as the paper prepared it, from a directory with ``rating.mat`` and ``trustnetwork.mat``."""
+    """Ciao as the paper prepared it, from a directory with ``rating.mat`` and ``trustnetwork.mat``.
+
+    With ``positive_from``, only ratings from there on are records, weighted by them; the others are known pairs.
+    """
     from mcne.data.trust import CIAO, prepare
 
-    return prepare(CIAO, Path(directory), behaviors=behaviors, extra_behaviors=extra_behaviors, timestamps=timestamps)
+    return prepare(
+        CIAO,
+        Path(directory),
+        behaviors=behaviors,
+        extra_behaviors=extra_behaviors,
+        timestamps=timestamps,
+        positive_from=positive_from,
+    )
 
 
 def epinions(
@@ -51,10 +62,11 @@ def epinions(
     behaviors: Sequence[str] | None = None,
     extra_behaviors: Sequence[str] = (),
     timestamps: bool = False,
+    positive_from: float | None = None,
 ) -> SocialDataset:
     """Epinions as the paper prepared it; ``aligned`` corrects the ids of the network, which the paper took as they are.
 
-    The directory holds ``rating.mat`` and ``trustnetwork.mat``.
+    The directory holds ``rating.mat`` and ``trustnetwork.mat``. ``positive_from`` as for :func:`ciao`.
     """
     from mcne.data.trust import EPINIONS, prepare
 
@@ -65,4 +77,5 @@ def epinions(
         extra_behaviors=extra_behaviors,
         timestamps=timestamps,
         aligned=aligned,
+        positive_from=positive_from,
     )

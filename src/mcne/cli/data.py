@@ -29,6 +29,7 @@ Extra = Annotated[str, Option(help="Additional behaviors; they do not affect whi
 Format = Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")]
 Timestamps = Annotated[bool, Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, Option("--unverified", help="Read files whose sha256 is not the known one.")]
+PositiveFrom = Annotated[float | None, Option(help="Lower ratings are no records; their pairs are kept as known.")]
 Aligned = Annotated[bool, Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")]
 
 
@@ -40,9 +41,11 @@ def prepare_ciao(
     extra_behaviors: Extra = "",
     timestamps: Timestamps = False,
     unverified: Unverified = False,
+    positive_from: PositiveFrom = None,
 ) -> None:
     """Ciao as the paper prepared it: Beauty, Books, Travel unless other categories are named."""
-    _prepare("ciao", raw, out, behaviors, extra_behaviors, timestamps=timestamps, unverified=unverified)
+    flags = {"timestamps": timestamps, "unverified": unverified, "positive_from": positive_from}
+    _prepare("ciao", raw, out, behaviors, extra_behaviors, **flags)
 
 
 @prepare.command("epinions")
@@ -54,19 +57,28 @@ def prepare_epinions(
     timestamps: Timestamps = False,
     unverified: Unverified = False,
     aligned: Aligned = False,
+    positive_from: PositiveFrom = None,
 ) -> None:
     """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
-    flags = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned}
+    flags = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned, "positive_from": positive_from}
     _prepare("epinions", raw, out, behaviors, extra_behaviors, **flags)
 
 
 @prepare.command("files")
 def prepare_files(
-    interactions: Annotated[Path, Option(help="user_id, item_id, behavior[, timestamp]: csv, parquet, .inter.")],
+    interactions: Annotated[
+        Path, Option(help="user_id, item_id, behavior[, timestamp, rating]: csv, parquet, .inter.")
+    ],
     out: Out,
     links: Annotated[Path | None, Option(help="source_id, target_id[, weight]: csv, parquet, .net.")] = None,
-    users: Annotated[Path | None, Option(help="user_id and attributes: csv, parquet, .user.")] = None,
+    users: Annotated[Path | None, Option(help="user_id[, name] and attributes: csv, parquet, .user.")] = None,
+    items: Annotated[Path | None, Option(help="item_id[, behavior, name] and attributes: csv, parquet, .item.")] = None,
+    known: Annotated[
+        Path | None, Option(help="Pairs that users know and that are no records, as interactions.")
+    ] = None,
+    positive_from: PositiveFrom = None,
     column: Annotated[list[str] | None, Option(help="Map a column: user_id=NAME (repeatable).")] = None,
+    sep: Annotated[str | None, Option(help="Between columns of text files; found in the header if not given.")] = None,
     behaviors: Behaviors = None,
     extra_behaviors: Extra = "",
     single_behavior: Annotated[str | None, Option(help="Name of the one behavior, without a column.")] = None,
@@ -85,6 +97,8 @@ def prepare_files(
         interactions,
         links,
         users=users,
+        items=items,
+        known=known,
         name=name or out.absolute().name,
         columns=_mapping(column or []),
         behaviors=_names(behaviors) or None,
@@ -94,6 +108,8 @@ def prepare_files(
         self_links="keep" if keep_self_links else "drop",
         strict=strict,
         id_type=id_type,
+        positive_from=positive_from,
+        sep=None if sep is None else sep.replace("\\t", "\t"),
     )
     _save(dataset, out)
 

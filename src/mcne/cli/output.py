@@ -90,12 +90,18 @@ def print_description(description: Mapping[str, Any], console: Console | None = 
     ):
         if description[key]:
             console.print(Text(f"{description[key]:,} {meaning}"))
+    if "user_names" in description:
+        console.print(Text(f"{description['user_names']:,} users with a name"))
     if description["attributes"]:
         console.print(Text(f"attributes: {', '.join(description['attributes'])}"))
     behaviors = description["behaviors"]
+    for behavior in behaviors:
+        if "item_attributes" in behavior:
+            listed = ", ".join(behavior["item_attributes"])
+            console.print(Text(f"attributes of items of {behavior['name']}: {listed}"))
     names = [behavior["name"] for behavior in behaviors]
     timed = {"timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors]}
-    _print(console, "Behaviors", names, _formatted(behaviors, BEHAVIOR_COLUMNS) | timed)
+    _print(console, "Behaviors", names, _formatted(behaviors, BEHAVIOR_COLUMNS) | timed | _optional(behaviors))
     if any(behavior["likeness"]["links"] for behavior in behaviors):
         _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(behaviors))
     console.print()
@@ -120,6 +126,19 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
 
 def _formatted(behaviors: Sequence[Mapping[str, Any]], columns: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
     return {head: [f"{behavior[key]:{form}}" for behavior in behaviors] for head, (key, form) in columns.items()}
+
+
+def _optional(behaviors: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What some of the behaviors have beside their records."""
+    columns = {}
+    if any("ratings" in behavior for behavior in behaviors):
+        ranges = [behavior.get("ratings") for behavior in behaviors]
+        shown = ["" if each is None else f"{each['min']:g} – {each['median']:g} – {each['max']:g}" for each in ranges]
+        columns["ratings (min – median – max)"] = shown
+    for head, key in (("known only", "known_pairs"), ("items with a name", "item_names")):
+        if any(key in behavior for behavior in behaviors):
+            columns[head] = [f"{behavior.get(key, 0):,}" for behavior in behaviors]
+    return columns
 
 
 def _likeness(behaviors: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[str]]:

@@ -67,6 +67,8 @@ class SocialDataset:
         links: Any = None,
         *,
         users: Any = None,
+        items: Any = None,
+        known: Any = None,
         name: str = "frames",
         columns: Mapping[str, str] | None = None,
         behaviors: Sequence[str] | None = None,
@@ -76,24 +78,47 @@ class SocialDataset:
         self_links: SelfLinks = "drop",
         strict: bool = False,
         id_type: IdType = "auto",
+        positive_from: float | None = None,
+        sep: str | None = None,
     ) -> SocialDataset:
         """A dataset from pandas, polars or Arrow frames, or from CSV, parquet or RecBole files.
 
-        Interactions need the columns ``user_id, item_id, behavior`` and may have ``timestamp``; links need
-        ``source_id, target_id`` and may have ``weight``; ``users`` needs ``user_id``, every other column of it is an
-        attribute. ``columns`` maps these names to those of your tables.
+        Interactions need the columns ``user_id, item_id, behavior`` and may have ``timestamp`` (seconds since 1970,
+        or ISO dates) and ``rating`` (stars, counts, amounts); links need ``source_id, target_id`` and may have
+        ``weight``. ``users`` needs ``user_id``, ``items`` needs ``item_id`` and may have ``behavior``, without which a
+        row is about all behaviors with the item; a column ``name`` of either is a name for people, and every other
+        column an attribute. ``known`` lists pairs, with the columns of interactions, that users know though they are
+        no records: they are never drawn as negatives nor recommended. ``columns`` maps these names to your own.
 
         ``behaviors`` chooses and orders the behaviors (all, by name, by default); ``extra_behaviors`` are additional
         ones that do not affect which users are kept; ``single_behavior`` names the one behavior of a table without
         that column. ``id_type`` ``"auto"`` keeps the type of a typed column, and reads the ids of a text file as
         integers if all of them are. Users known from links or ``users`` alone are kept unless ``user_filter`` drops
         them. With ``strict``, a link to oneself or to a user without records is an error.
+
+        ``positive_from`` says from which rating on a row is a record; a pair that is only rated below is known.
+        ``sep`` is what stands between the columns of text files; without it the header tells: a comma, semicolon,
+        tab, ``::`` or ``|``. ``report`` has what became of every row.
+
+        >>> import pandas as pd
+        >>> import mcne
+        >>> stars = pd.DataFrame({"user_id": ["ann", "ann", "bob"], "item_id": ["dune", "solaris", "solaris"]})
+        >>> stars["rating"] = [5, 2, 4]
+        >>> books = pd.DataFrame({"item_id": ["dune", "solaris"], "name": ["Dune", "Solaris"], "pages": [412, 204]})
+        >>> links = pd.DataFrame({"source_id": ["ann"], "target_id": ["bob"]})
+        >>> data = mcne.datasets.from_frames(stars, links, items=books, single_behavior="Books", positive_from=4)
+        >>> print(data)
+        SocialDataset 'frames': 2 users (text ids), 2 unweighted link directions, 0 users without links
+          Books          2 items            2 interactions by 2 users, rated
+        >>> print(data.report.lines()[-2])
+        Books known only (rated below 4): 1 read, 1 kept
         """
         from mcne.data.tables import Reading, read  # most programs load a dataset and never read a table
 
-        reading = Reading(columns or {}, behaviors, extra_behaviors, single_behavior, id_type)
+        reading = Reading(columns or {}, behaviors, extra_behaviors, single_behavior, id_type, sep, positive_from)
         rules = Rules(user_filter or UserFilter(), self_links, strict)
-        return cls.from_raw(read(interactions, links, users, reading), rules, name=name)
+        raw = read(interactions, links, users, reading, items=items, known=known)
+        return cls.from_raw(raw, rules, name=name)
 
     @classmethod
     def from_raw(cls, raw: Raw, rules: Rules, *, name: str) -> SocialDataset:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mcne.data.behavior import Behavior, likeness
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
+from mcne.data.ids import Names
 from mcne.data.split import PARTS, TEST, TRAIN, Split
 
 
@@ -31,7 +32,7 @@ def describe(dataset: SocialDataset) -> dict[str, Any]:
         "behaviors": [_behavior(behavior, dataset.graph) for behavior in dataset.behaviors],
         "overlap": _overlap(dataset, active),
         "attributes": list(dataset.attributes),
-    }
+    } | ({} if dataset.user_names is None else {"user_names": _count(dataset.user_names)})
 
 
 def distribution(counts: NDArray[Any]) -> dict[str, Any]:
@@ -71,7 +72,26 @@ def _behavior(behavior: Behavior, graph: Graph) -> dict[str, Any]:
         "records_per_user": distribution(records),
         "popularity": distribution(popularity),
         "likeness": asdict(alike) | {"ratio": alike.ratio, "ratio_error": alike.ratio_error},
-    }
+    } | _optional(behavior)
+
+
+def _optional(behavior: Behavior) -> dict[str, Any]:
+    """What a behavior may have beside its records, as far as it does."""
+    parts: dict[str, Any] = {}
+    if (weight := behavior.weight) is not None:
+        parts["ratings"] = {"min": float(weight.min()), "median": float(np.median(weight)), "max": float(weight.max())}
+    if behavior.known_user is not None:
+        parts["known_pairs"] = len(behavior.known_user)
+    if behavior.names is not None:
+        parts["item_names"] = _count(behavior.names)
+    if behavior.attributes:
+        parts["item_attributes"] = list(behavior.attributes)
+    return parts
+
+
+def _count(names: Names) -> int:
+    """How many have a name."""
+    return sum(map(bool, names))
 
 
 def _overlap(dataset: SocialDataset, active: NDArray[np.bool_]) -> list[dict[str, Any]]:

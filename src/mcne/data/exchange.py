@@ -1,25 +1,30 @@
 """Datasets for other programs: parquet, CSV and RecBole's atomic files.
 
-Each format has three files: interactions, links (each once), and users with their attributes, so that users without
-any link or interaction are included. Reading them back gives the same dataset where the reader is told what the files
-do not say: ids that are text though they look like integers, links to oneself to keep, the order of the behaviors.
+Each format has three files: interactions, links (each once), and users with names and attributes, so that users without
+any link or interaction are included; and a file of items and one of known pairs where there is something to tell of
+them. Reading them back gives the same dataset where the reader is told what the files do not say: ids that are text
+though they look like integers, links to oneself to keep, the order of the behaviors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
-ATOMIC = {"interactions": "inter", "links": "net", "users": "user"}
+ATOMIC = {"interactions": "inter", "links": "net", "users": "user", "items": "item", "known": "known.inter"}
 
 
 def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list[Path]:
@@ -28,7 +33,13 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
         raise UsageError(unknown("format", file_format, FORMATS))
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
-    tables = {"interactions": interactions(dataset), "links": links(dataset), "users": users(dataset)}
+    tables = {
+        "interactions": interactions(dataset),
+        "links": links(dataset),
+        "users": users(dataset),
+        "items": items(dataset),
+        "known": known(dataset),
+    }
     directory = place(directory)
     with written_aside(directory) as aside:
         files = [
@@ -38,21 +49,63 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
 
 
 def interactions(dataset: SocialDataset) -> pa.Table:
-    """``user_id, item_id, behavior[, timestamp]``, behavior by behavior."""
-    if len({behavior.timestamp is None for behavior in dataset.behaviors}) > 1:
-        raise DataError("only some behaviors have timestamps, which one table cannot hold; give all of them or none")
+    """``user_id, item_id, behavior[, timestamp, rating]``, behavior by behavior."""
+    parts = []
+    for behavior, part in zip(dataset.behaviors, _pairs(dataset, dataset.behaviors), strict=True):
+        for column, values in (("timestamp", behavior.timestamp), ("rating", behavior.weight)):
+            if values is not None:
+                part = part.append_column(column, pa.array(values))
+        parts.append(part)
+    if len({tuple(part.column_names) for part in parts}) > 1:
+        what = "timestamps" if len({behavior.timestamp is None for behavior in dataset.behaviors}) > 1 else "ratings"
+        raise DataError(f"only some behaviors have {what}, which one table cannot hold; give all of them or none")
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def known(dataset: SocialDataset) -> pa.Table:
+    """``user_id, item_id, behavior`` of the pairs that users know and that are no records."""
+    knowing = [
+        Behavior(behavior.name, behavior.items, behavior.known_user, behavior.known_item)
+        for behavior in dataset.behaviors
+        if behavior.known_user is not None and behavior.known_item is not None
+    ]
+    return pa.concat_tables(_pairs(dataset, knowing)) if knowing else pa.table({})
+
+
+def _pairs(dataset: SocialDataset, behaviors: Sequence[Behavior]) -> list[pa.Table]:
+    """The columns ``user_id, item_id, behavior`` of each behavior."""
+    parts = []
+    for behavior in behaviors:
+        columns = {"user_id": dataset.users.arrow(behavior.user)}
+        parts.append(pa.table(columns | _of_items(dataset, behavior, behavior.item)))
+    return parts
+
+
+def _of_items(dataset: SocialDataset, behavior: Behavior, rows: NDArray[Any]) -> dict[str, pa.Array]:
+    """The columns ``item_id, behavior`` of items; the ids are integers if those of all behaviors are."""
     kind = pa.int64() if all(b.items.kind == "integer" for b in dataset.behaviors) else pa.large_string()
+    return {
+        "item_id": behavior.items.arrow(rows).cast(kind),
+        "behavior": pa.array([behavior.name]).take(pa.array(np.zeros(len(rows), np.int8))),
+    }
+
+
+def items(dataset: SocialDataset) -> pa.Table:
+    """``item_id, behavior[, name]`` and the attributes of items, behavior by behavior; no rows if there are none."""
     parts = []
     for behavior in dataset.behaviors:
-        columns = {
-            "user_id": dataset.users.arrow(behavior.user),
-            "item_id": behavior.items.arrow(behavior.item).cast(kind),
-            "behavior": pa.array([behavior.name]).take(pa.array(np.zeros(len(behavior), np.int8))),
-        }
-        if behavior.timestamp is not None:
-            columns["timestamp"] = pa.array(behavior.timestamp)
-        parts.append(pa.table(columns))
-    return pa.concat_tables(parts, promote_options="permissive")
+        if behavior.names is not None or behavior.attributes:
+            part = pa.table(_of_items(dataset, behavior, np.arange(behavior.n_items)))
+            if behavior.names is not None:
+                part = part.append_column("name", pa.array(behavior.names, pa.large_string()))
+            parts.append(_with_attributes(part, behavior.attributes))
+    try:
+        return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
+    except pa.ArrowTypeError as error:
+        raise DataError(
+            f"an attribute of items is a number in one behavior and text in another, which one table cannot hold "
+            f"({error}); give them two names"
+        ) from error
 
 
 def links(dataset: SocialDataset) -> pa.Table:
@@ -67,9 +120,15 @@ def links(dataset: SocialDataset) -> pa.Table:
 
 
 def users(dataset: SocialDataset) -> pa.Table:
-    """``user_id`` and the attributes; unknown values are null."""
+    """``user_id[, name]`` and the attributes; unknown values are null."""
     table = pa.table({"user_id": dataset.users.arrow()})
-    for name, attribute in dataset.attributes.items():
+    if dataset.user_names is not None:
+        table = table.append_column("name", pa.array(dataset.user_names, pa.large_string()))
+    return _with_attributes(table, dataset.attributes)
+
+
+def _with_attributes(table: pa.Table, attributes: Mapping[str, Attribute]) -> pa.Table:
+    for name, attribute in attributes.items():
         if attribute.categories is None:
             column = pa.array(attribute.values, from_pandas=True)
         else:

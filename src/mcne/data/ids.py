@@ -112,7 +112,8 @@ class Ids(Sequence[int | str]):
         values = coded(column)
         rows = pc.index_in(values.dictionary.cast(WIDE_TEXT), value_set=self._values.cast(WIDE_TEXT))
         distinct: NDArray[np.int64] = np.asarray(pc.fill_null(rows, -1)).astype(np.int64)
-        return distinct[np.asarray(values.indices)]
+        at: NDArray[np.int64] = distinct[np.asarray(values.indices)]
+        return at
 
     def row(self, raw: int | str, *, what: str = "id") -> int:
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""

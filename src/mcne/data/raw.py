@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute
 from mcne.data.ids import IdColumn
-from mcne.errors import DataError
+from mcne.errors import DataError, UsageError
 
 Locate = Callable[[int, str], str]
 """Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
@@ -81,7 +81,7 @@ class RawUsers:
 
 @dataclass(frozen=True)
 class RawItems:
-    """Rows of (item, attributes…[, behavior, name]) as read; without behaviors a row is about all that have the item."""
+    """Rows of (item, attributes…[, behavior, name]) as read; without behaviors, about all that have the item."""
 
     item: pa.DictionaryArray  # of text, whatever the ids of the interactions are
     behavior: NDArray[Any] | None  # [rows] keys of ``labels``
@@ -115,3 +115,8 @@ class Raw:
     items: RawItems | None = None
     known: RawInteractions | None = None  # pairs that are no records; ids are text
     positive_from: float | None = None  # from this rating on a row is a record; below it the pair is known
+
+    def __post_init__(self) -> None:
+        if self.positive_from is not None and not 0 < np.float32(self.positive_from) < np.inf:
+            problem = f"{self.positive_from:g} is not above 0, as ratings of records must be"
+            raise UsageError(problem, place="positive_from", value=self.positive_from, remedy="give one, such as 4")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import sys
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TextIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +27,16 @@ from mcne.data.ids import coded
 from mcne.data.raw import Locate
 from mcne.errors import DataError, UsageError, unknown
 
-ATOMIC_SUFFIXES = (".inter", ".net", ".user")
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"} | dict.fromkeys(ATOMIC_SUFFIXES, "\t")
+ATOMIC_SUFFIXES = (".inter", ".net", ".user", ".item")
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".dat": "\t"} | dict.fromkeys(ATOMIC_SUFFIXES, "\t")
+SEPARATORS = (",", ";", "\t", "::", "|")  # that are recognized in a header without the usual one
+UNIT = "\x1f"  # what ASCII has between fields; it takes the place of separators that are more than a byte
 BLOCK = 1 << 24
 NO_ROWS = "no rows below the header; at least one is needed"
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
-NUMERIC = ("timestamp", "weight")
+NUMERIC = ("timestamp", "weight", "rating")
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,14 @@ class Wanted:
     required: Sequence[str]
     optional: Sequence[str] = ()
     others: bool = False
+    shared: Sequence[str] = ()  # optional ones, too; a mapping of theirs may be meant for another table
+    advice: Mapping[str, str] = field(default_factory=dict)  # what else to do where a column is missing
 
 
-def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
+def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, str], sep: str | None = None) -> RawTable:
     """Read the wanted columns of a path or frame; ``columns`` maps standard names to the table's own."""
     if isinstance(source, str | Path):
-        return _read_path(Path(source), wanted, columns)
+        return _read_path(Path(source), wanted, columns, sep)
     try:
         frame = source if isinstance(source, pa.Table) else pa.table(source)
     except (TypeError, ValueError, pa.ArrowException) as error:
@@ -73,7 +79,7 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
     return _typed(frame, label, wanted, columns)
 
 
-def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
+def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str | None) -> RawTable:
     suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
         raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
@@ -90,10 +96,12 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTab
             reason = " ".join(str(error).split())
             raise DataError(f"{path}: not a readable parquet file ({reason}); write it again") from error
         return _typed(frame, str(path), wanted, columns)
-    text = TextFile(path, suffix)
+    text = TextFile(path, suffix, sep)
+    text.check_header([columns.get(name, name) for name in wanted.required])
     own = _resolve(str(path), text.names, wanted, columns)
     data, notes = _trim(_code_text(text.read(own)), path)
-    tokens = {name for name, written in zip(text.names, text.header, strict=True) if written.endswith(":token")}
+    tokens = {name for name, written in zip(text.names, text.header, strict=True) if ":token" in written}
+    notes = [*text.notes, *notes]
     return RawTable(str(path), data, True, lambda row, column: text.locate(row, own.get(column, column)), tokens, notes)
 
 
@@ -150,8 +158,9 @@ def _code_text(table: pa.Table) -> pa.Table:
 def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mapping[str, str]) -> dict[str, str]:
     """Standard name → the table's own name, for every wanted column that the table has."""
     names: dict[str, str] = {}
-    for name in [*wanted.required, *wanted.optional]:
+    for name in [*wanted.required, *wanted.optional, *wanted.shared]:
         own = columns.get(name, name)
+        own = name if name in wanted.shared and own not in existing else own
         if existing.count(own) > 1:
             raise DataError(f"{label}: there are two columns {own!r}; rename one")
         if own in names.values():
@@ -159,10 +168,11 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
             raise UsageError(f"{label}: column {own!r} cannot be both {other!r} and {name!r}; map them to two columns")
         if own in existing:
             names[name] = own
-        elif name in wanted.required or name in columns:
+        elif name in wanted.required or (name in columns and name not in wanted.shared):
             hint = f"rename one, or map it: columns={{'{name}': …}} or --column {name}=NAME"
             if name in columns:
                 hint = f"correct the mapping of {name!r}"
+            hint += f"; {wanted.advice[name]}" if name in wanted.advice else ""
             shown = ", ".join(column if column.isprintable() else repr(column) for column in existing[:30])
             more = f", … {len(existing) - 30} more" if len(existing) > 30 else ""
             raise DataError(f"{label}: column {own!r} is missing; the columns are {shown}{more}; {hint}")
@@ -177,23 +187,39 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
 class TextFile:
     """A delimited text file with a header line."""
 
-    def __init__(self, path: Path, suffix: str) -> None:
+    def __init__(self, path: Path, suffix: str, sep: str | None) -> None:
         self.path = path
-        self.delimiter = DELIMITERS[suffix]
-        self.is_quoted = suffix not in ATOMIC_SUFFIXES
+        self.notes: list[str] = []
+        is_atomic = suffix in ATOMIC_SUFFIXES
         try:  # blank lines count for nothing, above the header too
+            self.sep = DELIMITERS[suffix] if is_atomic else sep or self._recognized(DELIMITERS[suffix])
+            self.delimiter = self.sep if len(self.sep.encode()) == 1 else UNIT  # Arrow takes one byte
+            self.is_quoted = not is_atomic and self.sep == self.delimiter
             _, self._header_end, header = next(self._rows(), (0, 0, []))
         except (OSError, EOFError, zlib.error, csv.Error) as error:
             reason = f"{path}: {getattr(error, 'strerror', None) or error}"
             raise DataError(f"{reason}; a text file, or one packed by gzip and named .gz, is expected") from error
         self.header = [name.strip() for name in header]  # as written in the file
-        self.names = [name if self.is_quoted else name.partition(":")[0] for name in self.header]  # not RecBole's types
-        _refuse_undecoded(self.delimiter.join(self.header), f"{path}, line {self._header_end}")
+        self.names = [name.partition(":")[0] if is_atomic else name for name in self.header]  # not RecBole's types
+        _refuse_undecoded(self.sep.join(self.header), f"{path}, line {self._header_end}")
         if not any(self.header):
             raise DataError(f"{path}: empty; a header line with the column names is expected")
+
+    def check_header(self, required: Collection[str]) -> None:
+        """Refuse a first line that does not name columns, or cannot be taken apart, or names one twice."""
+        place = f"{self.path}, line {self._header_end}"
+        line = self.sep.join(self.header)
+        if not set(required) & set(self.names):
+            if any(NUMBER.fullmatch(name) for name in self.names):
+                problem = f"{line[:80]!r} has values instead of the names of columns"
+                remedy = f"write a first line like {self.sep.join(required)}"
+                raise DataError(problem, place=place, value=line, remedy=remedy)
+            if len(self.names) == 1 < len(required):
+                problem = f"{line[:80]!r} is one column, or its separator is none of {' '.join(map(repr, SEPARATORS))}"
+                raise DataError(problem, place=place, value=line, remedy="name it: --sep (in Python sep=)")
         twice = sorted({name for name in self.header if self.header.count(name) > 1})
         if twice:
-            raise DataError(f"{path}, line 1: there are two columns {twice[0]!r}; rename one")
+            raise DataError(f"{place}: there are two columns {twice[0]!r}; rename one")
 
     def read(self, names: Mapping[str, str]) -> pa.Table:
         """Columns under their standard names, which map to the file's. Empty fields are empty text, not missing."""
@@ -209,7 +235,7 @@ class TextFile:
             column_types=written, include_columns=list(written), null_values=[], strings_can_be_null=False
         )
         try:
-            table = pa_csv.read_csv(self.path, read, parse, convert)
+            table = pa_csv.read_csv(self._source(), read, parse, convert)
         except (pa.ArrowInvalid, OSError) as error:
             self._explain(written, error)
         if not len(table):
@@ -224,17 +250,38 @@ class TextFile:
             return f"{self.path}, line {line}, column {at!r}, value {value!r}"
         return f"{self.path}, row {row + 1}, column {at!r}"
 
+    def _recognized(self, usual: str) -> str:
+        """The separator that the header has, the usual one if it is among them."""
+        with self._opened() as file:
+            line = next((line for line in file if line.strip()), "")
+        most = max(SEPARATORS, key=line.count)
+        if usual in line or most not in line:
+            return usual
+        self.notes.append(f"{self.path}: read with {most!r} between columns, as in its header; --sep decides it")
+        return most
+
+    def _opened(self) -> TextIO:
+        opened = gzip.open if self.path.suffix == ".gz" else open
+        text = opened(self.path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+        return cast("TextIO", text)
+
+    def _source(self) -> Any:
+        """What Arrow reads: the file, or its bytes with another separator."""
+        if self.sep == self.delimiter:
+            return self.path
+        return pa.TransformInputStream(pa.input_stream(self.path), _replacing(self.sep.encode(), UNIT.encode()))
+
     def _rows(self) -> Iterator[tuple[int, int, list[str]]]:
         """First line, last line and fields of the header and every row below it.
 
         Undecodable bytes come as lone surrogates, so that what is wrong can be shown with its place.
         """
         limit = csv.field_size_limit(sys.maxsize)  # Arrow has none either
-        opened = gzip.open if self.path.suffix == ".gz" else open
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
         try:
-            with opened(self.path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-                reader = csv.reader(file, delimiter=self.delimiter, quoting=quoting)
+            with self._opened() as file:
+                lines = file if self.sep == self.delimiter else (line.replace(self.sep, UNIT) for line in file)
+                reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting)
                 first = 1
                 for fields in reader:
                     if fields:
@@ -251,7 +298,7 @@ class TextFile:
                 if len(fields) != len(self.header):
                     raise DataError(
                         f"{self.path}, line {line}: {len(fields)} fields where the header has {len(self.header)} "
-                        f"({self.delimiter.join(fields)[:80]!r}); fill or quote the fields"
+                        f"({self.sep.join(fields)[:80]!r}); fill or quote the fields"
                     ) from error
                 for name, value in zip(self.header, fields, strict=True):
                     if name in columns:
@@ -259,6 +306,22 @@ class TextFile:
         except (OSError, EOFError, zlib.error, csv.Error) as broken:
             raise DataError(f"{self.path}, after line {line}: {broken}; get or write the file again") from broken
         raise DataError(f"{self.path}: {f'{error}; get or write the file again' if line else NO_ROWS}") from error
+
+
+def _replacing(old: bytes, new: bytes) -> Callable[[pa.Buffer], bytes]:
+    """Replace in a stream that comes in blocks; what may be the beginning of ``old`` waits for the next block."""
+    waiting = b""
+
+    def replace(block: pa.Buffer) -> bytes:
+        nonlocal waiting
+        replaced: bytes = (waiting + block.to_pybytes()).replace(old, new)
+        longest = len(old) - 1 if block.size else 0
+        kept = next((k for k in range(longest, 0, -1) if replaced.endswith(old[:k])), 0)
+        cut = len(replaced) - kept
+        waiting = replaced[cut:]
+        return replaced[:cut]
+
+    return replace
 
 
 def _refuse_undecoded(text: str, place: str) -> None:

@@ -6,7 +6,7 @@ allowed. :meth:`mcne.SocialDataset.from_frames` describes the columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +19,17 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute
 from mcne.data.ids import CANONICAL_INTEGER, WIDE_TEXT, IdColumn, Ids, coded, encode, in_use
-from mcne.data.raw import Raw, RawInteractions, RawLinks, RawUsers, refuse_rows, take
+from mcne.data.numeric import int64_of, ratings_of, refuse_missing, times_of, weights_of
+from mcne.data.raw import Raw, RawInteractions, RawItems, RawLinks, RawUsers, refuse_rows, take
 from mcne.data.source import RawTable, Wanted, is_text, read_table, value_type
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
-MISSING = ("", "nan", "NaN", None)
 IdType = Literal["auto", "integer", "text"]
-STANDARD_COLUMNS = ("user_id", "item_id", "behavior", "timestamp", "source_id", "target_id", "weight")
+STANDARD_COLUMNS = (
+    "user_id", "item_id", "behavior", "timestamp", "rating", "source_id", "target_id", "weight", "name",
+)  # fmt: skip
+ONE_BEHAVIOR = {"behavior": "if all rows are one behavior, name it: single_behavior=… or --single-behavior NAME"}
 NOT_A_NUMBER = "^[+-]?(0[0-9xX]|[0-9]{16})"
 """Text that looks like a number but is none: leading zeros, more digits than a float keeps, hexadecimal."""
 
@@ -40,8 +43,14 @@ class Reading:
     extra_behaviors: Sequence[str] = ()
     single_behavior: str | None = None
     id_type: IdType = "auto"
+    sep: str | None = None  # between the columns of text files; recognized if not given
+    positive_from: float | None = None  # from this rating on a row is a record
 
     def __post_init__(self) -> None:
+        if self.sep is not None and (not self.sep or set(self.sep) & set('"\r\n')):
+            raise UsageError(
+                f"{self.sep!r} cannot separate columns", place="sep", value=self.sep, remedy="give one, such as ';'"
+            )
         if self.id_type not in get_args(IdType):
             raise UsageError(unknown("id type", self.id_type, get_args(IdType)))
         for name in self.columns:
@@ -49,20 +58,23 @@ class Reading:
                 raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
 
 
-def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
-    """The raw columns of up to three tables, each a path or a frame."""
-    wanted = Wanted(["user_id", "item_id", "behavior"], ["timestamp"])
-    if reading.single_behavior:
-        wanted = Wanted(["user_id", "item_id"], ["timestamp", "behavior"])
-    acts = read_table(interactions, "interactions", wanted, reading.columns)
+def read(interactions: Any, links: Any, users: Any, reading: Reading, *, items: Any = None, known: Any = None) -> Raw:
+    """The raw columns of up to five tables, each a path or a frame."""
+    wanted = _wanted_pairs(reading, ["timestamp", "rating"])
+    acts = read_table(interactions, "interactions", wanted, reading.columns, reading.sep)
     if reading.single_behavior and "behavior" in acts:
         raise UsageError(
             f"{acts.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
         )
     wanted = Wanted(["source_id", "target_id"], ["weight"])
-    ties = None if links is None else read_table(links, "links", wanted, reading.columns)
-    wanted = Wanted(["user_id"], others=True)
-    people = None if users is None else read_table(users, "users", wanted, reading.columns)
+    ties = None if links is None else read_table(links, "links", wanted, reading.columns, reading.sep)
+    wanted = Wanted(["user_id"], others=True, shared=["name"])
+    people = None if users is None else read_table(users, "users", wanted, reading.columns, reading.sep)
+    wanted = Wanted(["item_id"], others=True, shared=["behavior", "name"])
+    things = None if items is None else read_table(items, "items", wanted, reading.columns, reading.sep)
+    wanted = _wanted_pairs(reading)
+    pairs = None if known is None else read_table(known, "known", wanted, reading.columns, reading.sep)
+    _check_names(reading, [table for table in (people, things) if table])
     tables = [(acts, "user_id")]
     tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
     tables += [(people, "user_id")] if people else []
@@ -71,19 +83,53 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
     item = id_column(acts, "item_id", reading.id_type)
     codes, labels = behaviors_of(acts, reading.single_behavior)
     main, extra = _chosen(labels, reading)
-    notes = [note for table in (acts, ties, people) if table is not None for note in table.notes]
+    notes = [note for table in (acts, ties, people, things, pairs) if table is not None for note in table.notes]
     for table, column in [*tables, (acts, "item_id")]:
         notes += _mixed(table, column, reading.id_type)
-    paths = [source for source in (interactions, links, users) if isinstance(source, str | Path)]
+    paths = [source for source in (interactions, links, users, items, known) if isinstance(source, str | Path)]
     return Raw(
-        RawInteractions(user, item, codes, labels, _times(acts)),
+        RawInteractions(user, item, codes, labels, times_of(acts), ratings_of(acts, reading.positive_from)),
         RawLinks(source, target, weights_of(ties) if ties else None, (ties or acts).locate),
-        RawUsers(others[-1], attributes_of(people), people.locate) if people else None,
+        RawUsers(others[-1], attributes_of(people), people.locate, _names_of(people)) if people else None,
         behaviors=main,
         extra_behaviors=extra,
         provenance={"sources": {str(path): sha256_of_file(Path(path)) for path in paths}},
         notes=notes,
+        items=_items_of(things) if things else None,
+        known=_pairs_of(pairs, reading.single_behavior) if pairs else None,
+        positive_from=reading.positive_from,
     )
+
+
+def _wanted_pairs(reading: Reading, optional: Sequence[str] = ()) -> Wanted:
+    """The columns of a table of users and items."""
+    if reading.single_behavior:
+        return Wanted(["user_id", "item_id"], [*optional, "behavior"])
+    return Wanted(["user_id", "item_id", "behavior"], optional, advice=ONE_BEHAVIOR)
+
+
+def _check_names(reading: Reading, tables: Sequence[RawTable]) -> None:
+    """Refuse a mapping of the names that no table of users or items has."""
+    own = reading.columns.get("name")
+    if own is not None and not any("name" in table for table in tables):
+        raise UsageError(
+            f"column {own!r}, mapped to 'name', is in no table of users or items",
+            value=own,
+            remedy="correct the mapping of 'name', or leave it out",
+        )
+
+
+def _pairs_of(table: RawTable, single: str | None) -> RawInteractions:
+    """Pairs whose ids are text, to be found among known ones."""
+    user, item = (id_column(table, column, "text") for column in ("user_id", "item_id"))
+    return RawInteractions(user, item, *behaviors_of(table, single), None)
+
+
+def _items_of(table: RawTable) -> RawItems:
+    """What a table says of items, whose ids are text."""
+    codes, labels = behaviors_of(table) if "behavior" in table else (None, {})
+    attributes = attributes_of(table, besides=("item_id", "behavior", "name"))
+    return RawItems(id_column(table, "item_id", "text"), codes, labels, attributes, table.locate, _names_of(table))
 
 
 def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], list[int]]:
@@ -105,19 +151,16 @@ def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], lis
 
 def rows_of(table: RawTable, column: str, ids: Ids) -> NDArray[np.int64]:
     """The row of each raw id of a column among known ids, compared as text; −1 for an unknown id."""
-    values = id_column(table, column, "text")
-    distinct = pc.index_in(values.dictionary, value_set=ids.arrow().cast(WIDE_TEXT))
-    rows: NDArray[np.int64] = np.asarray(pc.fill_null(distinct, -1)).astype(np.int64)[np.asarray(values.indices)]
-    return rows
+    return ids.rows_in(id_column(table, column, "text"))
 
 
 def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
     data = table.data[column]
-    _refuse_missing(table, column)
+    refuse_missing(table, column)
     kind = value_type(data)
     if pa.types.is_integer(kind):
-        return _as_text(coded(data)) if id_type == "text" else _int64(table, column, data)
+        return _as_text(coded(data)) if id_type == "text" else int64_of(table, column, data)
     if not is_text(data):
         raise DataError(f"{table.label}, column {column!r}: {kind} values; ids must be integers or text, so convert it")
     ids = in_use(coded(data))
@@ -132,30 +175,9 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     return ids
 
 
-def _int64(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[np.int64]:
-    try:
-        return np.asarray(data.cast(pa.int64()))
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{table.label}, column {column!r}: {error}; make them smaller, or ask for text ids") from error
-
-
 def _first_row(column: pa.DictionaryArray, values: pa.BooleanArray) -> int:
     """The first row that has one of these of the column's distinct values."""
     return int(np.argmax(np.asarray(values)[np.asarray(column.indices)]))
-
-
-def _refuse_missing(table: RawTable, column: str) -> None:
-    data = table.data[column]
-    missing = np.zeros(0, dtype=bool)
-    if data.null_count:
-        missing = np.asarray(data.is_null())
-    elif is_text(data):
-        values = coded(data)
-        blank = pc.is_in(pc.utf8_trim_whitespace(values.dictionary), value_set=pa.array(MISSING, WIDE_TEXT))
-        if pc.any(blank).as_py():
-            missing = np.asarray(blank)[np.asarray(values.indices)]
-    rows = np.flatnonzero(missing)
-    refuse_rows(rows, table.locate, column, "a missing value", "every row needs one: fill or remove it")
 
 
 def _agree(columns: list[IdColumn], tables: Sequence[tuple[RawTable, str]]) -> list[IdColumn]:
@@ -203,7 +225,7 @@ def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[An
     """The behavior of each row as a number, and the behaviors' names by number, in the order of the names."""
     if single:
         return np.zeros(len(table), np.int32), {0: single}
-    _refuse_missing(table, "behavior")
+    refuse_missing(table, "behavior")
     data = table.data["behavior"]
     if not (is_text(data) or pa.types.is_integer(value_type(data))):
         raise DataError(f"{table.label}, column 'behavior': {data.type} values; names are expected, so convert it")
@@ -211,76 +233,21 @@ def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[An
     return codes, {code: str(label) for code, label in enumerate(names)}
 
 
-def _times(table: RawTable) -> NDArray[Any] | None:
-    """Timestamps as int64 where all are whole, else float64; calendar types as seconds since 1970."""
-    if "timestamp" not in table:
+def _names_of(table: RawTable) -> pa.LargeStringArray | None:
+    """The names for people, empty where there is none."""
+    if "name" not in table:
         return None
-    data = table.data["timestamp"]
-    if pa.types.is_timestamp(data.type) or pa.types.is_date(data.type):
-        as_micro = pc.CastOptions(pa.timestamp("us"), allow_time_truncate=True)
-        try:
-            micro = _numbers(table, "timestamp", pc.cast(data, options=as_micro).cast(pa.int64()))
-        except pa.ArrowInvalid as error:
-            raise DataError(f"{table.label}, column 'timestamp': {error}; correct these dates") from error
-        return micro / 1e6 if np.any(micro % 1_000_000) else micro // 1_000_000
-    times = _numbers(table, "timestamp", data)
-    if times.dtype == np.float64 and np.all((times == np.floor(times)) & (np.abs(times) < 2.0**63)):
-        return times.astype(np.int64)
-    return times
+    data = table.data["name"]
+    if not (is_text(data) or pa.types.is_integer(value_type(data))):
+        raise DataError(f"{table.label}, column 'name': {data.type} values; names are text, so convert it")
+    return _as_text(coded(data)).dictionary_decode().fill_null("")
 
 
-def weights_of(table: RawTable) -> NDArray[np.float32] | None:
-    """The weights of links, none where there are none; 0 is no link."""
-    if "weight" not in table:
-        return None
-    weights = _numbers(table, "weight", table.data["weight"])
-    advice = "weights are 0, no link, or more: correct it"
-    refuse_rows(np.flatnonzero(weights < 0), table.locate, "weight", "a negative weight", advice)
-    with np.errstate(over="ignore"):
-        small = weights.astype(np.float32)
-    lost = np.flatnonzero((weights > 0) & ((small == 0) | np.isinf(small)))
-    refuse_rows(lost, table.locate, "weight", "beyond single precision", "scale the weights")
-    return small
-
-
-def _numbers(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
-    """A column of finite numbers: int64 where every value is written as one, else float64."""
-    if data.null_count:
-        _refuse_missing(table, column)
-    if pa.types.is_integer(data.type):
-        numbers = _int64(table, column, data)
-    elif pa.types.is_floating(data.type):
-        numbers = np.asarray(data.cast(pa.float64()))
-    elif table.is_text:
-        numbers = _parse(table, column, data)
-    else:
-        raise DataError(f"{table.label}, column {column!r}: {data.type} values; numbers are expected, so convert it")
-    refuse_rows(np.flatnonzero(~np.isfinite(numbers)), table.locate, column, "not a finite number", "correct it")
-    return numbers
-
-
-def _parse(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
-    is_hexadecimal = pc.any(pc.match_substring(data, "x", ignore_case=True)).as_py()  # which Arrow would take
-    for kind in () if is_hexadecimal else (pa.int64(), pa.float64()):
-        with suppress(pa.ArrowInvalid):
-            return np.asarray(data.cast(kind))
-    row = next(row for row, value in enumerate(data) if not _is_number(value))
-    raise DataError(f"{table.locate(row, column)}: not a decimal number; correct it")
-
-
-def _is_number(text: pa.Scalar) -> bool:
-    try:
-        text.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return "x" not in text.as_py().lower()
-
-
-def attributes_of(table: RawTable) -> dict[str, Attribute]:
-    """Every column beside the id: numbers, or categories of text; what is missing stays missing."""
+def attributes_of(table: RawTable, *, besides: Collection[str] = ("user_id", "name")) -> dict[str, Attribute]:
+    """Every column ``besides`` ids and names: numbers, or categories of text; what is missing stays missing."""
     attributes = {}
     for name in table.data.column_names:
-        if name == "user_id":
+        if name in besides:
             continue
         data = table.data[name]
         kind = value_type(data)

@@ -22,7 +22,7 @@ from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
-USER, ITEM, CATEGORY, TIME = 0, 1, 2, 5
+USER, ITEM, CATEGORY, RATING, TIME = 0, 1, 2, 3, 5
 LARGEST = 2**53  # that a float holds exactly
 
 
@@ -82,10 +82,12 @@ def prepare(
     user_filter: UserFilter = PAPER_FILTER,
     unverified: bool = False,
     aligned: bool = False,
+    positive_from: float | None = None,
 ) -> SocialDataset:
     """The dataset of the chosen categories (by name or number), filtered as the paper filtered it.
 
-    Ratings count as behavior whatever their value; a rated item of two categories is two items. Links to
+    Ratings count as behavior whatever their value, unless ``positive_from`` says from which on they do, which keeps
+    them as weights and the pairs rated below as known. A rated item of two categories is two items. Links to
     oneself, which only Epinions has, are kept and count as links, as the paper's numbers show. They also show that
     it took the ids of both files as they are, which on Epinions mean different users; ``aligned`` corrects those of
     the trust network.
@@ -105,7 +107,8 @@ def prepare(
     _check_columns(raw / "trustnetwork.mat", trust, {0: LARGEST, 1: LARGEST})
     user, item, category = (rating[:, column].astype(np.int64, copy=False) for column in (USER, ITEM, CATEGORY))
     times = rating[:, TIME].astype(np.int64) if timestamps else None
-    interactions = RawInteractions(user, item, category, dict(enumerate(study.categories, start=1)), times)
+    stars = None if positive_from is None else rating[:, RATING].astype(np.float32)
+    interactions = RawInteractions(user, item, category, dict(enumerate(study.categories, start=1)), times, stars)
     source, target = (trust[:, end].astype(np.int64, copy=False) for end in (0, 1))
     notes = []
     twice = _listed_twice(study, rating)
@@ -126,7 +129,7 @@ def prepare(
         source, target, None, lambda row, column: f"{raw / 'trustnetwork.mat'}, row {row + 1}, column {column!r}"
     )
     provenance = {"sources": hashes} | ({"listed_twice": twice} if aligned else {})
-    raw_data = Raw(interactions, links, None, main, extra, provenance, notes)
+    raw_data = Raw(interactions, links, None, main, extra, provenance, notes, positive_from=positive_from)
     name = f"{study.name}-aligned" if aligned else study.name
     return SocialDataset.from_raw(raw_data, Rules(user_filter, self_links="keep"), name=name)
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute
 from mcne.data.ids import WIDE_TEXT, Ids, encode
+from mcne.data.numeric import weights_of
 from mcne.data.source import RawTable, Wanted, read_table
-from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of, weights_of
+from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Column
 from mcne.errors import DataError, UsageError, unknown
@@ -128,7 +129,7 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
         raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
     names = [column.name for column in profile.encoding.columns]
     for name in table.data.column_names:
-        if name not in (*names, "user_id"):
+        if name not in (*names, "user_id", "name"):  # names are for people
             raise DataError(f"{table.label}: {unknown('attribute', name, names)}; leave out what training did not have")
     order = np.argsort(user)
     attributes = [_attribute(column, table) for column in profile.encoding.columns]
@@ -143,7 +144,7 @@ def _attribute(column: Column, table: RawTable) -> Attribute:
     if column.categories is not None:
         rows = pc.index_in(table.data[column.name].cast(WIDE_TEXT), value_set=column.categories.arrow().cast(WIDE_TEXT))
         return Attribute(np.asarray(pc.fill_null(rows, -1)).astype(np.int32), column.categories)
-    attribute = attributes_of(replace(table, data=table.data.select([column.name])))[column.name]
+    attribute = attributes_of(replace(table, data=table.data.select([column.name])), besides=())[column.name]
     if attribute.categories is not None and np.any(attribute.values >= 0):
         place = table.locate(int(np.argmax(attribute.values >= 0)), column.name)
         raise DataError(f"{place}: text, but {column.name!r} was a number in training; correct it, or leave it empty")
