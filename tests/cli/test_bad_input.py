@@ -291,11 +291,12 @@ MISTAKES = {
         ("line 4, column 'timestamp', value '1e400': not a finite number", "correct it"), TIMED + "2,12,a,1e400\n"
     ),
     "calendar time": Mistake(
-        ("line 4, column 'timestamp', value '2011-04-12': not a decimal number", "correct it"),
+        ("line 4, column 'timestamp', value '2011-04-12': a date, but the rows above have numbers", "write all as"),
         TIMED + "2,12,a,2011-04-12\n",
     ),
     "empty time": Mistake(
-        ("line 4, column 'timestamp', value '': not a decimal number", "correct it"), TIMED + "2,12,a,\n"
+        ("line 4, column 'timestamp', value '': neither a number of seconds since 1970 nor a date", "2021-05-06"),
+        TIMED + "2,12,a,\n",
     ),
     "missing column": Mistake(
         (
@@ -583,7 +584,7 @@ TYPED = {
         ("column 'behavior': double values; names are expected, so convert it",), GOOD | {"behavior": [1.0, 2.0, 3.0]}
     ),
     "text time": Typed(
-        ("column 'timestamp': string values; numbers are expected, so convert it",),
+        ("row 1, column 'timestamp', value '1': neither a number of seconds", "convert the text to numbers"),
         GOOD | {"timestamp": ["1", "2", "3"]},
     ),
     "bool time": Typed(

@@ -101,7 +101,9 @@ def print_description(description: Mapping[str, Any], console: Console | None = 
             console.print(Text(f"attributes of items of {behavior['name']}: {listed}"))
     names = [behavior["name"] for behavior in behaviors]
     timed = {"timed": ["yes" if behavior["timestamps"] else "no" for behavior in behaviors]}
-    _print(console, "Behaviors", names, _formatted(behaviors, BEHAVIOR_COLUMNS) | timed | _optional(behaviors))
+    _print(console, "Behaviors", names, _formatted(behaviors, BEHAVIOR_COLUMNS) | timed)
+    if beside := _optional(behaviors):
+        _print(console, "Beside the records", names, beside)
     if any(behavior["likeness"]["links"] for behavior in behaviors):
         _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(behaviors))
     console.print()
@@ -132,10 +134,9 @@ def _optional(behaviors: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """What some of the behaviors have beside their records."""
     columns = {}
     if any("ratings" in behavior for behavior in behaviors):
-        ranges = [behavior.get("ratings") for behavior in behaviors]
-        shown = ["" if each is None else f"{each['min']:g} – {each['median']:g} – {each['max']:g}" for each in ranges]
-        columns["ratings (min – median – max)"] = shown
-    for head, key in (("known only", "known_pairs"), ("items with a name", "item_names")):
+        for head, key in (("lowest rating", "min"), ("median", "median"), ("highest", "max")):
+            columns[head] = [f"{b['ratings'][key]:g}" if "ratings" in b else NO_VALUE for b in behaviors]
+    for head, key in (("known only", "known_pairs"), ("named items", "item_names")):
         if any(key in behavior for behavior in behaviors):
             columns[head] = [f"{behavior.get(key, 0):,}" for behavior in behaviors]
     return columns

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mcne.data.behavior import Behavior, likeness
@@ -91,7 +92,7 @@ def _optional(behavior: Behavior) -> dict[str, Any]:
 
 def _count(names: Names) -> int:
     """How many have a name."""
-    return sum(map(bool, names))
+    return int(pc.sum(pc.not_equal(names.arrow(), "")).as_py() or 0)
 
 
 def _overlap(dataset: SocialDataset, active: NDArray[np.bool_]) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ def items(dataset: SocialDataset) -> pa.Table:
         if behavior.names is not None or behavior.attributes:
             part = pa.table(_of_items(dataset, behavior, np.arange(behavior.n_items)))
             if behavior.names is not None:
-                part = part.append_column("name", pa.array(behavior.names, pa.large_string()))
+                part = part.append_column("name", behavior.names.arrow())
             parts.append(_with_attributes(part, behavior.attributes))
     try:
         return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
@@ -123,7 +123,7 @@ def users(dataset: SocialDataset) -> pa.Table:
     """``user_id[, name]`` and the attributes; unknown values are null."""
     table = pa.table({"user_id": dataset.users.arrow()})
     if dataset.user_names is not None:
-        table = table.append_column("name", pa.array(dataset.user_names, pa.large_string()))
+        table = table.append_column("name", dataset.user_names.arrow())
     return _with_attributes(table, dataset.attributes)
 
 

@@ -178,6 +178,10 @@ class Names(Sequence[str]):
         """The names of these rows."""
         return list(self._values.take(integer_array(rows)).to_pylist())
 
+    def arrow(self) -> pa.LargeStringArray:
+        """The names as an Arrow array."""
+        return self._values
+
     def subset(self, rows: NDArray[np.integer[Any]]) -> Names:
         """The names of these rows, as a value of their own."""
         return Names(self._values.take(integer_array(rows)))

@@ -257,7 +257,7 @@ class TextFile:
         most = max(SEPARATORS, key=line.count)
         if usual in line or most not in line:
             return usual
-        self.notes.append(f"{self.path}: read with {most!r} between columns, as in its header; --sep decides it")
+        self.notes.append(f"{self.path}: read with {most!r} between columns, as in its header; --sep names another")
         return most
 
     def _opened(self) -> TextIO:
