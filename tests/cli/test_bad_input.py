@@ -291,7 +291,10 @@ MISTAKES = {
         ("line 4, column 'timestamp', value '1e400': not a finite number", "correct it"), TIMED + "2,12,a,1e400\n"
     ),
     "calendar time": Mistake(
-        ("line 4, column 'timestamp', value '2011-04-12': a date, but the rows above have numbers", "write all as"),
+        (
+            "line 4, column 'timestamp', value '2011-04-12': a date, but the rows above have numbers",
+            "write numbers in every row",
+        ),
         TIMED + "2,12,a,2011-04-12\n",
     ),
     "empty time": Mistake(

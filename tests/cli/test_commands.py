@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.in_process import Run
+from tests.values import not_none
 
 import mcne
 from mcne.cli import machine
@@ -366,6 +367,41 @@ def test_epinions_whose_links_mean_the_users_that_rated(raw_data: Path, tmp_path
     assert SocialDataset.load(tmp_path / "a").provenance["listed_twice"] == 2808
     shown = ok("data", "describe", tmp_path / "a")
     assert re.search(r"^Games +0\.018 +0\.0085 +2\.14 ± 0\.11 +58,933$", shown, re.MULTILINE)
+
+
+def test_ratings_items_names_and_separators(tmp_path: Path, ok: Ok) -> None:
+    (tmp_path / "r.dat").write_text(
+        "user_id/movie/stars/when\n1/10/5/2021-05-06\n1/11/2/2021-05-06\n2/11/4/2021-05-07\n"
+    )
+    (tmp_path / "m.csv").write_text("movie/title/year\n10/Dune/1984\n11/Solaris/1972\n")
+    (tmp_path / "k.tsv").write_text("user_id/movie\n2/10\n")
+    columns = {"item_id": "movie", "rating": "stars", "timestamp": "when", "name": "title"}
+    options = [part for pair in columns.items() for part in ("--column", "=".join(pair))]
+    files = ["--interactions", tmp_path / "r.dat", "--items", tmp_path / "m.csv", "--known", tmp_path / "k.tsv"]
+    wanted = ["--single-behavior", "Films", "--positive-from", "4", "--sep", "/"]
+    printed = ok("data", "prepare", "files", *files, *options, *wanted, "--out", tmp_path / "d")
+    assert "Films known only (rated below 4 or listed as known): 2 read, 2 kept" in printed
+    assert "items listed: 2 read, 2 kept" in printed
+    films = SocialDataset.load(tmp_path / "d").behaviors[0]
+    assert not_none(films.weight).tolist() == [5, 4]
+    assert (not_none(films.known_user).tolist(), not_none(films.known_item).tolist()) == ([0, 1], [1, 0])
+    assert list(not_none(films.names)) == ["Dune", "Solaris"]
+    assert not_none(films.timestamp).tolist() == [1_620_259_200, 1_620_345_600]
+    shown = ok("data", "describe", tmp_path / "d")
+    assert re.search(r"^Films +4 +4.5 +5 +2 +2$", shown, re.MULTILINE)
+
+
+def test_tabs_may_be_written_as_such_on_the_command_line(tmp_path: Path, ok: Ok) -> None:
+    (tmp_path / "i.csv").write_text("user_id\titem_id\tbehavior\ta,b\n1\t2\tx\ty\n")
+    ok("data", "prepare", "files", "--interactions", tmp_path / "i.csv", "--sep", r"\t", "--out", tmp_path / "d")
+    assert SocialDataset.load(tmp_path / "d").n_users == 1
+
+
+def test_ciao_from_four_stars_on(raw_data: Path, tmp_path: Path, ok: Ok) -> None:
+    raw = raw_data / "ciao"
+    printed = ok("data", "prepare", "ciao", "--raw", raw, "--positive-from", 4, "--out", tmp_path / "c")
+    assert printed.count("known only (rated below 4)") == 3
+    assert SocialDataset.load(tmp_path / "c").provenance["positive_from"] == 4
 
 
 # split

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.describe import describe, describe_split, distribution
 from mcne.data.graph import undirected
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names
 from mcne.data.split import TEST, TRAIN, VALIDATION, Split, supplied_split
+from mcne.text import NO_VALUE
 
+NO_SPLITS: dict[str, Any] = {"splits": {}}
 LONG_NAMES = (
     "Books", "Musical Instruments", "Travel", "Food & Drink", "Hotels & Travel", "Games", "Household Appliances",
     "Kids", "旅行", "Office Equipment", "Software", "Telecommunications",
@@ -45,6 +48,42 @@ def toy() -> tuple[SocialDataset, Split]:
 
 
 # --- numbers ---
+
+
+def test_what_a_dataset_may_have_is_told_only_where_it_has_it() -> None:
+    plain, _ = toy()
+    books, travel, food = plain.behaviors
+    books = replace(
+        books,
+        weight=np.array([1, 2, 3, 4, 5, 5, 5], np.float32),
+        known_user=np.array([0, 9], np.int32),
+        known_item=np.array([2, 0], np.int32),
+        names=Names(["A", "", "C"]),
+        attributes={"pages": Attribute(np.arange(3.0))},
+    )
+    rich = replace(plain, behaviors=(books, travel, food), user_names=Names(["x"] * 4 + [""] * 6))
+    told, bare = describe(rich), describe(plain)
+    assert told["user_names"] == 4
+    assert {key: value for key, value in told["behaviors"][0].items() if key not in bare["behaviors"][0]} == {
+        "ratings": {"min": 1, "median": 4, "max": 5},
+        "known_pairs": 2,
+        "item_names": 2,
+        "item_attributes": ["pages"],
+    }
+    assert told["behaviors"][1:] == bare["behaviors"][1:]
+    assert "user_names" not in bare
+    shown = page(told | NO_SPLITS, 100)
+    assert "4 users with a name" in shown
+    assert "attributes of items of Books: pages" in shown
+    beside = shown[shown.index("Beside the records") :].splitlines()[1:5]
+    assert [line.split() for line in beside] == [
+        ["lowest", "rating", "median", "highest", "known", "only", "named", "items"],
+        ["Books", "1", "4", "5", "2", "2"],
+        ["Travel", NO_VALUE, NO_VALUE, NO_VALUE, "0", "0"],
+        ["Food", NO_VALUE, NO_VALUE, NO_VALUE, "0", "0"],
+    ]
+    for words in ("Beside the records", "users with a name", "attributes of items"):
+        assert words not in page(bare | NO_SPLITS, 100)
 
 
 def test_the_network() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
-from mcne.data.exchange import FORMATS, export
+from mcne.data.exchange import ATOMIC, FORMATS, export
 from mcne.data.graph import undirected
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names
 from mcne.errors import DataError, UsageError
 
 FEW = settings(max_examples=25, deadline=None)
@@ -26,16 +27,22 @@ FEW = settings(max_examples=25, deadline=None)
 
 def read_again(dataset: SocialDataset, directory: Path, file_format: str, **options: Any) -> SocialDataset:
     """Export the dataset and read its files."""
-    interactions, *links, users = export(dataset, directory, file_format=file_format)
+    files = {_table_of(file): file for file in export(dataset, directory, file_format=file_format)}
     return SocialDataset.from_frames(
-        interactions,
-        links[0] if links else None,
-        users=users,
+        files.pop("interactions"),
+        files.pop("links", None),
+        **files,
         name=dataset.name,
         behaviors=dataset.behavior_names,
         self_links="keep",
         **options,
     )
+
+
+def _table_of(file: Path) -> str:
+    """Which table a file is: by its name, or by RecBole's suffix."""
+    whats = {suffix: what for what, suffix in ATOMIC.items()}
+    return whats.get(file.name.partition(".")[2], file.stem)
 
 
 def toy(users: Ids, items: Ids, *, weighted: bool = True, times: Any = (5, 3, 9, 4)) -> SocialDataset:
@@ -95,11 +102,29 @@ def datasets(draw: st.DrawFn, names: st.SearchStrategy[str]) -> SocialDataset:
     weight = np.array(draw(st.lists(st.floats(2**-20, 2**20, width=32), min_size=len(pairs), max_size=len(pairs))))
     graph, _ = undirected(n, source, target, weight.astype(np.float32) if draw(st.booleans()) and pairs else None)
     behaviors = []
+    rated = draw(st.booleans())
     for name in sorted(draw(st.sets(names, min_size=1, max_size=3))):
         items = Ids(sorted(draw(st.sets(names, min_size=1, max_size=4))))
         whole = [(draw(row), item) for item in range(len(items))]
         user, item = np.array(sorted(set(whole)), dtype=np.int32).T
-        behaviors.append(Behavior(name, items, user, item))
+        pairs_left = sorted({(u, i) for u in range(n) for i in range(len(items))} - set(whole))
+        known = sorted(draw(st.sets(st.sampled_from(pairs_left)))) if pairs_left else []
+        known_user, known_item = np.array(known, dtype=np.int32).reshape(-1, 2).T if known else (None, None)
+        stars = draw(st.lists(st.floats(2**-20, 2**20, width=32), min_size=len(items), max_size=len(items)))
+        pages = np.array(draw(st.lists(st.floats(0, 900) | st.just(np.nan), min_size=len(items), max_size=len(items))))
+        behaviors.append(
+            Behavior(
+                name,
+                items,
+                user,
+                item,
+                weight=np.array(stars, np.float32) if rated else None,
+                known_user=known_user,
+                known_item=known_item,
+                names=_names(draw, names, len(items)),
+                attributes={} if np.all(np.isnan(pages)) else {"pages": Attribute(pages)},
+            )
+        )
     town = np.array(draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)), dtype=np.int32)
     used = np.unique(town[town >= 0])
     towns = Attribute(
@@ -108,7 +133,14 @@ def datasets(draw: st.DrawFn, names: st.SearchStrategy[str]) -> SocialDataset:
     ages = draw(st.lists(st.floats(allow_infinity=False), min_size=n, max_size=n))
     age = np.array([np.nan if np.isnan(value) else value for value in ages])  # one kind of NaN, as files have
     attributes = {"town": towns} if len(used) else {}
-    return SocialDataset("toy", users, graph, tuple(behaviors), attributes | {"age": Attribute(age)})
+    attributes |= {"age": Attribute(age)}
+    return SocialDataset("toy", users, graph, tuple(behaviors), attributes, user_names=_names(draw, names, n))
+
+
+def _names(draw: st.DrawFn, names: st.SearchStrategy[str], n: int) -> Names | None:
+    """Names of some, or none at all."""
+    drawn = draw(st.lists(names | st.just(""), min_size=n, max_size=n))
+    return Names(drawn) if any(drawn) else None
 
 
 @FEW
@@ -268,4 +300,60 @@ def test_times_of_some_behaviors_are_refused(tmp_path: Path) -> None:
     mixed = SocialDataset("toy", dataset.users, dataset.graph, (timed, untimed))
     with pytest.raises(DataError, match="only some behaviors have timestamps"):
         export(mixed, tmp_path / "out", file_format="csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- ratings, known pairs, names, attributes of items ---
+
+
+def rich() -> SocialDataset:
+    """The toy with everything that it may have."""
+    plain = toy(*TEXT)
+    view, buy = plain.behaviors
+    genre = Attribute(np.array([1, 0], np.int32), Ids(["drama", "poem"]))
+    view = replace(
+        view,
+        weight=np.array([0.1, 5, 3], np.float32),
+        known_user=np.array([2, 4], np.int32),
+        known_item=np.array([1, 0], np.int32),
+        names=Names(["A, B", ""]),
+        attributes={"genre": genre, "pages": Attribute(np.array([np.nan, 1 / 3]))},
+    )
+    buy = replace(buy, weight=np.array([4], np.float32))
+    return replace(plain, behaviors=(view, buy), user_names=Names(["Ann A.", "", "", "北京", ""]))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_everything_that_a_dataset_may_have_comes_back(file_format: str, tmp_path: Path) -> None:
+    assert read_again(rich(), tmp_path / "out", file_format).fingerprint == rich().fingerprint
+    only_names = replace(toy(*INTEGERS), user_names=Names(["a", "", "", "", ""]))
+    assert read_again(only_names, tmp_path / "names", file_format).fingerprint == only_names.fingerprint
+    assert len(list((tmp_path / "names").iterdir())) == 3  # nothing to tell of items
+
+
+def test_files_of_everything_to_the_letter(tmp_path: Path) -> None:
+    files = export(rich(), tmp_path / "out", file_format="recbole")
+    assert [file.name for file in files] == [
+        f"out.{suffix}" for suffix in ("inter", "net", "user", "item", "known.inter")
+    ]
+    inter, _, user, item, known = (file.read_text(encoding="utf-8").splitlines() for file in files)
+    assert inter[0] == "user_id:token\titem_id:token\tbehavior:token\ttimestamp:float\trating:float"
+    assert inter[1] == "Ann\ta, b\tview\t5\t0.1"
+    assert user[:2] == ["user_id:token\tname:token\ttown:token\tage:float\tscore:float", "Ann\tAnn A.\tŁódź 東京\t\t1"]
+    assert item == [
+        "item_id:token\tbehavior:token\tname:token\tgenre:token\tpages:float",
+        "a, b\tview\tA, B\tpoem\t",
+        "x=1\tview\t\tdrama\t0.3333333333333333",
+    ]
+    assert known == ["user_id:token\titem_id:token\tbehavior:token", "Čeněk\tx=1\tview", "😀\ta, b\tview"]
+
+
+def test_what_one_table_cannot_hold_is_refused(tmp_path: Path) -> None:
+    view, buy = rich().behaviors
+    unrated = replace(rich(), behaviors=(view, replace(buy, weight=None)))
+    with pytest.raises(DataError, match="only some behaviors have ratings"):
+        export(unrated, tmp_path / "out", file_format="csv")
+    other = replace(rich(), behaviors=(view, replace(buy, attributes={"genre": Attribute(np.array([1.0]))})))
+    with pytest.raises(DataError, match="an attribute of items is a number in one behavior and text in another"):
+        export(other, tmp_path / "out", file_format="csv")
     assert list(tmp_path.iterdir()) == []

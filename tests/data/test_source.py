@@ -158,8 +158,10 @@ def test_columns_may_be_named_by_numbers_beside_those_that_are_needed(tmp_path: 
 
 
 def test_a_separator_that_nobody_knows(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"'user_id/item_id/behavior' is one column, or .*--sep"):
+    with pytest.raises(DataError, match=r"line 1: 'user_id/item_id/behavior' has no ',' between columns; .*--sep"):
         SocialDataset.from_frames(put(tmp_path / "i.csv", "/"))
+    with pytest.raises(DataError, match=r"'user_id;item_id;behavior' has no ',' between columns; .*';'"):
+        SocialDataset.from_frames(put(tmp_path / "i.csv", ";"), sep=",")
 
 
 def test_a_column_named_twice(tmp_path: Path) -> None:

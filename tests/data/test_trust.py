@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.io import savemat
 from tests.values import not_none
 
 from mcne.data.assemble import UserFilter
@@ -177,3 +178,34 @@ def test_a_changed_file_is_refused_unless_asked_for(raw_data: Path, tmp_path: Pa
     with pytest.raises(DataError, match=r"rating\.mat: sha256 .* is not that of the known copy.*--unverified"):
         prepare(CIAO, tmp_path)
     assert counts(prepare(CIAO, tmp_path, unverified=True)) == TABLE_1["ciao"]
+
+
+@pytest.mark.parametrize("study", [CIAO, EPINIONS], ids=lambda study: study.name)
+def test_ratings_from_four_are_records_and_the_others_known(study: TrustStudy, raw_data: Path) -> None:
+    everyone = UserFilter()
+    every = prepare(study, raw_data / study.name, user_filter=everyone)
+    liked = prepare(study, raw_data / study.name, user_filter=everyone, positive_from=4)
+    rating = read_matrix(raw_data / study.name / "rating.mat", "rating")
+    for behavior, whole in zip(liked.behaviors, every.behaviors, strict=True):
+        code = study.categories.index(behavior.name) + 1
+        rows = {tuple(row) for row in rating[(rating[:, 2] == code) & (rating[:, 3] >= 4)][:, :2].tolist()}
+        pairs = zip(liked.users.take(behavior.user), behavior.items.take(behavior.item), strict=True)
+        assert set(pairs) == rows
+        assert set(np.unique(not_none(behavior.weight))) == {4, 5}
+        assert len(not_none(behavior.known_user)) <= len(whole) - len(behavior)
+        assert whole.weight is None
+        assert whole.known_user is None
+    lines = not_none(liked.report).lines()
+    assert sum("known only (rated below 4)" in line for line in lines) == 3
+
+
+def test_ratings_of_other_files_are_checked(tmp_path: Path, raw_data: Path) -> None:
+    (tmp_path / "trustnetwork.mat").write_bytes((raw_data / "ciao" / "trustnetwork.mat").read_bytes())
+    savemat(tmp_path / "rating.mat", {"rating": np.array([[1, 1, 2, 5], [2, 1, 2, 6]])})
+    with pytest.raises(DataError, match=r"row 2, column 4: 6 .*whole numbers from 0 to 5 are expected"):
+        prepare(CIAO, tmp_path, unverified=True, positive_from=4)
+    savemat(tmp_path / "rating.mat", {"rating": np.array([[1, 1, 2], [2, 1, 2]])})
+    with pytest.raises(DataError, match="3 columns; 4 columns are needed"):
+        prepare(CIAO, tmp_path, unverified=True, positive_from=4)
+    with pytest.raises(UsageError, match="positive_from: 0 is not above 0"):
+        prepare(CIAO, raw_data / "ciao", positive_from=0)

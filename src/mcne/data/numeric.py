@@ -16,7 +16,7 @@ from mcne.data.source import RawTable, is_text
 from mcne.errors import DataError, UsageError
 
 MISSING = ("", "nan", "NaN", None)
-FORMS = ("2021-05-06", "2021-05-06T10:00:00", "2021-05-06 10:00:00.5", "2021-05-06T10:00:00Z or +02:00")
+FORMS = ("2021-05-06", "2021-05-06T10:00:00", "2021-05-06 10:00:00.5", "2021-05-06T10:00:00+02:00")
 HAS_ZONE = "[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 BEYOND_MICROSECONDS = r"(\.[0-9]{6})[0-9]+"
 
@@ -63,13 +63,13 @@ def _refuse_times(table: RawTable, data: pa.ChunkedArray) -> NoReturn:
     problem = "neither a number of seconds since 1970 nor a date"
     if row and is_other(data[row]):
         problem = f"{kinds[0]}, but the rows above have {kinds[1]}"
-    numbers = "write all as numbers" if table.is_text else "convert the text to numbers"
+    numbers = "write numbers in every row" if table.is_text else "convert the text to numbers"
     raise DataError(
         problem,
         place=table.locate(row, "timestamp"),
         value=data[row].as_py(),
         allowed=FORMS,
-        remedy=f"{numbers}, or write all as dates like {', '.join(FORMS)}",
+        remedy=f"{numbers}, or ISO dates in every row ({', '.join(FORMS)})",
     )
 
 
@@ -106,7 +106,7 @@ def ratings_of(table: RawTable, positive_from: float | None) -> NDArray[np.float
         )
     ratings = _numbers(table, "rating", table.data["rating"])
     if positive_from is None:
-        advice = "ratings of records are above 0: say from which on a row is one, --positive-from 1 (positive_from=1)"
+        advice = "correct it, or keep such rows as known pairs: --positive-from 1 (in Python positive_from=1)"
         refuse_rows(np.flatnonzero(ratings <= 0), table.locate, "rating", "a rating that is not above 0", advice)
     return _in_single_precision(table, "rating", ratings)
 

@@ -214,9 +214,11 @@ class TextFile:
                 problem = f"{line[:80]!r} has values instead of the names of columns"
                 remedy = f"write a first line like {self.sep.join(required)}"
                 raise DataError(problem, place=place, value=line, remedy=remedy)
-            if len(self.names) == 1 < len(required):
-                problem = f"{line[:80]!r} is one column, or its separator is none of {' '.join(map(repr, SEPARATORS))}"
-                raise DataError(problem, place=place, value=line, remedy="name it: --sep (in Python sep=)")
+            if len(self.names) == 1 < len(required) and self.path.suffix not in ATOMIC_SUFFIXES:
+                known = ", ".join(map(repr, SEPARATORS))
+                remedy = f"name what separates them: --sep (in Python sep=); without it {known} are recognized"
+                problem = f"{line[:80]!r} has no {self.sep!r} between columns"
+                raise DataError(problem, place=place, value=line, allowed=SEPARATORS, remedy=remedy)
         twice = sorted({name for name in self.header if self.header.count(name) > 1})
         if twice:
             raise DataError(f"{place}: there are two columns {twice[0]!r}; rename one")

@@ -24,6 +24,7 @@ from mcne.files import sha256_of_file
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
 USER, ITEM, CATEGORY, RATING, TIME = 0, 1, 2, 3, 5
 LARGEST = 2**53  # that a float holds exactly
+MOST_STARS = 5
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ def prepare(
     rating = read_matrix(raw / ratings_file, "rating")
     trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork")
     highest = {USER: LARGEST, ITEM: LARGEST, CATEGORY: len(study.categories)}
-    _check_columns(raw / ratings_file, rating, highest | ({TIME: LARGEST} if timestamps else {}))
+    highest |= {TIME: LARGEST} if timestamps else {}
+    highest |= {} if positive_from is None else {RATING: MOST_STARS}
+    _check_columns(raw / ratings_file, rating, highest)
     _check_columns(raw / "trustnetwork.mat", trust, {0: LARGEST, 1: LARGEST})
     user, item, category = (rating[:, column].astype(np.int64, copy=False) for column in (USER, ITEM, CATEGORY))
     times = rating[:, TIME].astype(np.int64) if timestamps else None
@@ -168,18 +171,19 @@ def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
 
 
 def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) -> None:
-    """Check that every column in use holds whole numbers from 1 to its highest."""
+    """Check that every column in use holds whole numbers from 1, of ratings 0, to its highest."""
     n_columns = max(highest) + 1
     if table.shape[1] < n_columns or not len(table):
         raise DataError(f"{path}: {table.shape[0]} rows of {table.shape[1]} columns; {n_columns} columns are needed")
     for column, limit in highest.items():
         values = table[:, column]
-        if values.dtype.kind != "f" and values.min() >= 1 and values.max() <= limit:
+        least = 0 if column == RATING else 1
+        if values.dtype.kind != "f" and values.min() >= least and values.max() <= limit:
             continue
-        bad = ~((values >= 1) & (values <= limit) & (values == np.floor(values)))
+        bad = ~((values >= least) & (values <= limit) & (values == np.floor(values)))
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
                 f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} in all); "
-                f"whole numbers from 1{f' to {limit}' if limit < LARGEST else ''} are expected"
+                f"whole numbers from {least}{f' to {limit}' if limit < LARGEST else ''} are expected"
             )
