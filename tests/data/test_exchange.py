@@ -27,7 +27,7 @@ FEW = settings(max_examples=25, deadline=None)
 
 def read_again(dataset: SocialDataset, directory: Path, file_format: str, **options: Any) -> SocialDataset:
     """Export the dataset and read its files."""
-    files = {_table_of(file): file for file in export(dataset, directory, file_format=file_format)}
+    files: dict[str, Any] = {_table_of(file): file for file in export(dataset, directory, file_format=file_format)}
     return SocialDataset.from_frames(
         files.pop("interactions"),
         files.pop("links", None),

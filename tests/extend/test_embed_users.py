@@ -219,6 +219,9 @@ def test_with_attributes_alone_the_start_is_theirs(categories: Ids) -> None:
     new = embed_users(old, attributes=table)
     assert new.trunk is not None
     np.testing.assert_allclose(new.trunk.levels[0][1::2], new.trunk.levels[0][::2], rtol=1e-4, atol=1e-6)
+    named = embed_users(old, attributes=table.append_column("name", pa.array(["Ann"] * len(table))))
+    assert named.trunk is not None
+    np.testing.assert_array_equal(named.trunk.levels[0], new.trunk.levels[0])  # a name is no attribute
 
 
 def test_from_python() -> None:
