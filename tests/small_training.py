@@ -107,6 +107,7 @@ def transfer_small(
     resume: bool = False,
     reporter: Reporter | None = None,
     reports_memory: bool = False,
+    skip_unknown: bool = False,
 ) -> training.Run:
     """Bring a behavior to trained embeddings on one CPU, silently, and return the finished run."""
     added = training.Training(
@@ -120,4 +121,4 @@ def transfer_small(
         reporter=Reporter() if reporter is None else reporter,
         reports_memory=reports_memory,
     )
-    return transfer(base, added, path, behavior=behavior, resume=resume)
+    return transfer(base, added, path, behavior=behavior, resume=resume, skip_unknown=skip_unknown)

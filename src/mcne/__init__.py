@@ -25,6 +25,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "__all__":
+        return __dir__()
     if name == "datasets":
         return importlib.import_module("mcne.datasets")
     if name[:1].isupper() and name in (names := _method_classes()):

@@ -57,6 +57,10 @@ class UnknownError(UsageError, KeyError):
         return cls(unknown(what, value, names), place=place, value=value, allowed=names)
 
 
+class UnavailableError(UsageError, AttributeError):
+    """What a model cannot give: it is not trained yet, or its method has no vectors."""
+
+
 class UnknownArgumentError(UnknownError, TypeError):
     """A keyword argument that a class does not have."""
 

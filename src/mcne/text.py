@@ -67,6 +67,16 @@ def human_bytes(size: float) -> str:
     return f"{size / 1024**power:.{0 if power == 0 else 1}f} {unit}"
 
 
+def printable(text: str) -> str:
+    """Text with a space for each line break and control character, which a terminal would obey."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+
+
+def with_name(raw: object, name: str) -> str:
+    """An id with its name for people, ``17 (Ann)``; without a name the id alone."""
+    return printable(f"{raw} ({name})" if name else str(raw))
+
+
 # HTML
 
 
@@ -179,7 +189,7 @@ class Table:
 
     def lines(self) -> list[str]:
         """Header and rows for a terminal: aligned columns, two spaces apart."""
-        cells = [self.header, *self.rows]
+        cells = [list(map(printable, row)) for row in (self.header, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells)
         return ["  ".join(row).rstrip() for row in padded]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import log
 
@@ -76,7 +76,7 @@ def test_a_link_has_both_messages_of_explain() -> None:
     made = random_embeddings(1)
     user, other = made.users[1], made.users[int(made.graph.neighbors(1)[-1])]
     link = of_link(made, user, other)
-    assert link["messages"] == [asdict(message) for message in made.explain(user, other).messages]
+    assert link["messages"] == [message.to_json() for message in made.explain(user, other).messages]
     assert link["behaviors"] == ("Books", "Movies", "Travel", "other")
     data = json.loads(json.dumps(link))
     assert (data["of"], data["even"]) == ("link", 0.25)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
@@ -14,6 +16,7 @@ import mcne
 from mcne.api.methods import model_class
 from mcne.api.model import Model
 from mcne.data.dataset import SocialDataset
+from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.models.registry import METHODS, class_names
 
@@ -72,6 +75,41 @@ def test_users_are_compared_where_there_are_vectors(model: Model) -> None:
     else:
         assert len(model.similar_users(3, "read", k=4)) == 4
         assert len(model.similar_items(3, "read", k=4)) == 4
+
+
+def test_a_model_has_every_attribute_of_its_vectors(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    public = [name for name in dir(ConditionalEmbeddings) if not name.startswith("_")]
+    public += [field.name for field in dataclasses.fields(ConditionalEmbeddings)]
+    opened: Any = mcne.load(tmp_path / "model")
+    for each in (model, opened):
+        if METHODS[model.method].gives == "scores":
+            assert not hasattr(each, "embeddings")
+            assert not hasattr(each, "user_vectors")
+            for name in ("embeddings", "user_vectors", "vectors"):
+                with pytest.raises(UsageError, match=r"has no vectors, so it can only recommend.*such as mcne or bpr"):
+                    getattr(each, name)
+            assert each.n_users == 60
+            assert {"users", "spaces", "behavior_names", "recommend", "fingerprint"} <= set(dir(each))
+            assert "user_vectors" not in dir(each)
+            continue
+        embeddings = each.embeddings
+        assert set(public) <= set(dir(each))
+        for name in set(public) - {"save"}:  # of the model, with everything to train it again
+            own, theirs = getattr(each, name), getattr(embeddings, name)
+            assert own is theirs or own == theirs or callable(own), name
+        np.testing.assert_array_equal(each.user_vectors("read"), embeddings.user_vectors("read"))
+        np.testing.assert_array_equal(each.vector(3, "watch"), embeddings.vector(3, "watch"))
+
+
+def test_before_it_is_trained_a_model_has_none_of_them() -> None:
+    for name in ("embeddings", "user_vectors", "users", "fingerprint"):
+        assert not hasattr(mcne.BPR(), name)
+        with pytest.raises(UsageError, match="this BPR is not trained yet"):
+            getattr(mcne.BPR(), name)
+    with pytest.raises(AttributeError, match="'BPR' object has no attribute 'user_vector'"):
+        _ = mcne.BPR().user_vector  # wrong on purpose
+    assert "user_vectors" not in dir(mcne.BPR())
 
 
 def test_settings_as_scikit_learn_has_them(model: Model) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mcne.data.graph import Graph
+from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.explanation import Common, Contribution
 from mcne.errors import UsageError
@@ -97,6 +98,53 @@ def test_it_is_plain_json(tiny: ConditionalEmbeddings) -> None:
     assert why["messages"][1]["attention"] == [pytest.approx(SOFTMAX)]
     assert why["behaviors"][0]["likeness"]["dimensions"][0] == {"dimension": 0, "value": 2.0}
     assert why["common_friends"] == {"count": 1, "ids": [30]}
+
+
+def test_every_number_is_a_line_of_a_data_frame(tiny: ConditionalEmbeddings) -> None:
+    why = tiny.explain(10, 20)
+    frame = why.to_pandas()
+    assert frame.columns.tolist() == ["part", "behavior", "what", "value"]
+    assert [tuple(line) for line in why] == [
+        ("similarity", "Books", "inner product", 4),
+        ("similarity", "Books", "cosine", pytest.approx(0.8)),
+        ("dimension", "Books", "0", 2),
+        ("dimension", "Books", "1", 2),
+        ("similarity", "Travel", "inner product", 2),
+        ("similarity", "Travel", "cosine", pytest.approx(1 / np.sqrt(2))),
+        ("dimension", "Travel", "1", 2),
+        ("similarity", None, "inner product", 4),
+        ("similarity", None, "cosine", pytest.approx(4 / np.sqrt(30))),
+        ("dimension", None, "0", 2),
+        ("dimension", None, "1", 2),
+        ("share", None, "20 → 10", 0.5),
+        *(("attention", on, "20 → 10, layer 1", pytest.approx(1 / 3)) for on in ("Books", "Travel", "other")),
+        ("share", None, "10 → 20", 0.5),
+        *(
+            ("attention", on, "10 → 20, layer 1", pytest.approx(weight))
+            for on, weight in zip(("Books", "Travel", "other"), SOFTMAX, strict=True)
+        ),
+        ("common friends", None, "count", 1),
+        ("common friends", None, "30", None),
+        ("common items", "Books", "count", 1),
+        ("common items", "Books", "a", None),
+        ("common items", "Travel", "count", 1),
+        ("common items", "Travel", "x", None),
+    ]
+    table = why.to_arrow()
+    assert table.to_pylist() == why.to_polars().to_dicts() == [line._asdict() for line in why]
+    assert frame.query("part == 'attention' and behavior == 'other'")["value"].tolist() == pytest.approx(
+        [1 / 3, SOFTMAX[2]]
+    )
+
+
+def test_a_notebook_shows_its_tables(tiny: ConditionalEmbeddings, parts: dict[str, Any]) -> None:
+    shown = tiny.explain(10, 20)._repr_html_()
+    assert shown.startswith("<p>users 10 and 20 are linked; common friends: 1 (30)</p>")
+    assert shown.count("<table>") == 3
+    assert "<td>1 (a)</td>" in shown
+    assert "<p>no attention: no message passes" in tiny.explain(10, 40)._repr_html_()
+    markup = ConditionalEmbeddings(**parts | {"users": Ids(["<a>", "b", "c", "d"])}).explain("<a>", "b")._repr_html_()
+    assert "<a>" not in markup
 
 
 def test_it_reads_well(tiny: ConditionalEmbeddings) -> None:

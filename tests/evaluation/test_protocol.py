@@ -334,6 +334,7 @@ def test_a_part_without_users_is_a_defined_answer() -> None:
         summary = json.loads(json.dumps(nothing.summary(), allow_nan=False))
         assert summary["behaviors"]["Travel"]["users"] == summary["behaviors"]["Travel"]["scored_items"] == 0
         assert set(summary["mean"].values()) == {None}
+        assert nothing.to_arrow()["recall@5"].to_pylist() == [None, None, None]
         test = evaluate(scorer, dataset, split, protocol=protocol)
         assert test.mean("Travel", "recall@5") is None
         assert test.overall("recall@5") == test.mean("Books", "recall@5") == 1.0
@@ -353,6 +354,20 @@ def test_the_mean_over_behaviors_counts_each_the_same(toy: Any) -> None:
     assert summary["behaviors"]["Books"]["scored_items"] == np.count_nonzero(split.parts[0] == TEST)
     assert summary["mean"]["ndcg@5"] == got.overall("ndcg@5")
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_an_evaluation_is_a_data_frame(toy: Any) -> None:
+    dataset, split = toy
+    got = evaluate(Table(*tables(dataset, 6, None)), dataset, split)
+    frame = got.to_pandas().set_index("behavior")
+    assert frame.index.tolist() == ["Books", "Travel", "mean"]
+    assert frame.columns.tolist() == ["users", *got.summary()["mean"]]
+    for metric in got.summary()["mean"]:
+        means = [got.mean("Books", metric), got.mean("Travel", metric), got.overall(metric)]
+        assert frame[metric].tolist() == means
+    assert got.to_polars()["users"].to_list() == [len(each.users) for each in got.behaviors.values()] + [None]
+    assert str(got).splitlines()[0].split()[:3] == ["behavior", "users", "recall@5"]
+    assert "<td>Travel</td>" in got._repr_html_()
 
 
 def test_a_catalog_of_one_item() -> None:

@@ -45,7 +45,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a friend who is new": (links((5, 7), (7, 0)), "1 friends are unknown: '7'"),
     "unknown item": (
         history((5, 10, "Books"), (5, 77, "Books"), (5, 80, "Travel")),
-        "history, column 'item_id': 1 items of Books are unknown: '77'; items must be those of the training: leave it",
+        "history, column 'item_id': 1 items of Books are unknown: '77'; items must be those of the training; leave",
     ),
     "unknown behavior": (
         history((5, 10, "Books"), (5, 10, "Book"), (7, 10, "Book")),

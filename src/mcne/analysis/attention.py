@@ -7,8 +7,8 @@ plain data; ``weights``, ``hears``, ``sends``, ``effect`` and ``between`` have f
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
+from mcne.data.ids import name_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import attended
 from mcne.embeddings.trunk import Trunk, link_weights
 from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.text import with_name
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_UNUSUAL = 8  # links of a user that are shown beside the mean
@@ -45,7 +47,7 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
             f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so no message passes between "
             f"them; user {explanation.user_id!r} is linked to {some or 'nobody'}"
         )
-    messages = [dataclasses.asdict(message) for message in explanation.messages]
+    messages = [message.to_json() for message in explanation.messages]
     return _attention("link", attended(embeddings.behavior_names, trunk)) | {"messages": messages}
 
 
@@ -70,9 +72,10 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, 
     unusual = []
     for at in np.argsort(-distance, kind="stable")[:N_UNUSUAL]:
         own = [weights[at].tolist() for weights in heard]
-        unusual.append({"sender_id": users[int(near[at])], "distance": float(distance[at]), "weights": own})
+        sender = _named(embeddings, "sender", int(near[at]))
+        unusual.append(sender | {"distance": float(distance[at]), "weights": own})
     return _attention("user", attended(embeddings.behavior_names, trunk)) | {
-        "user_id": users[user],
+        **_named(embeddings, "user", user),
         "links": len(near),
         "hears": [mean.tolist() for mean in means],  # over links, by their shares in what the user hears
         "sends": [weights.mean(axis=0).tolist() for weights in sent],  # over those who hear it, who count alike
@@ -165,6 +168,17 @@ def read_attention(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ArtifactError(f"{path}: {error}; give a run, or the .json beside such a figure") from error
     return numbers
+
+
+def user_label(numbers: Mapping[str, Any], kind: str) -> str:
+    """A user in the numbers, ``"sender"``, ``"receiver"`` or ``"user"``: the id, with the name if it has one."""
+    return with_name(numbers[f"{kind}_id"], numbers.get(f"{kind}_name", ""))
+
+
+def _named(embeddings: ConditionalEmbeddings, kind: str, row: int) -> dict[str, Any]:
+    """The id of a user, and the name if it has one."""
+    name = name_of(embeddings.user_names, row)
+    return {f"{kind}_id": embeddings.users[row]} | ({f"{kind}_name": name} if name else {})
 
 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:

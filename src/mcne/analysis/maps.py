@@ -17,6 +17,7 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
+from mcne.data.ids import names_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
 from mcne.randomness import Stream
@@ -74,6 +75,7 @@ class ConditionalMap:
     panels: tuple[Panel, ...]
     separation: Separation | None = None  # of the conditional vectors
     random_masks: tuple[Separation, ...] = ()  # of the same whole vectors under random masks, a draw each
+    user_names: tuple[str, ...] = ()  # if there are any
 
     def numbers(self) -> dict[str, Any]:
         """All but ids and places."""
@@ -88,7 +90,8 @@ class ConditionalMap:
         """Everything, as plain data; :meth:`read` reads it back from a file."""
         places = [dict(zip(panel.groups, panel.places.tolist(), strict=True)) for panel in self.panels]
         content = {"kind": KIND, "version": VERSION} | self.numbers()
-        return content | {"user_ids": list(self.user_ids), "places": places}
+        names = {"user_names": list(self.user_names)} if self.user_names else {}
+        return content | {"user_ids": list(self.user_ids)} | names | {"places": places}
 
     @classmethod
     def read(cls, path: Path) -> ConditionalMap:
@@ -98,10 +101,11 @@ class ConditionalMap:
             if (content["kind"], content["version"]) != (KIND, VERSION):
                 raise ValueError(f"{content['kind']!r} of version {content['version']}")
             panels = tuple(_panel(*each) for each in zip(content["panels"], content["places"], strict=True))
-            same = {name: content[name] for name in SETTINGS}
+            same: dict[str, Any] = {name: content[name] for name in SETTINGS}
+            same |= {"user_ids": tuple(content["user_ids"]), "user_names": tuple(content.get("user_names", ()))}
             whole = Separation(**content["separation"]) if "separation" in content else None
             draws = tuple(Separation(**draw) for draw in content.get("random_masks", ()))
-            return cls(**same, user_ids=tuple(content["user_ids"]), panels=panels, separation=whole, random_masks=draws)
+            return cls(**same, panels=panels, separation=whole, random_masks=draws)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             step = "give the .json that mcne plot map kept, or make it again"
             raise ArtifactError(f"{path}: no map that this version can read ({error!r}); {step}") from error
@@ -126,7 +130,8 @@ def conditional_map(
         fingerprint=embeddings.fingerprint,
         seed=seed,
         perplexity=_perplexity(len(users) * (len(embeddings.spaces) if together else 1)),
-        user_ids=tuple(embeddings.users[int(user)] for user in users),
+        user_ids=tuple(embeddings.users.take(users)),
+        user_names=names_of(embeddings.user_names, users) or (),
         **parts,
     )
 

@@ -13,6 +13,7 @@ from mcne import training
 from mcne.api.model import GENERAL, Model
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
+from mcne.deprecated import DataclassFields
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import MissingError, UnknownError, UsageError
 from mcne.files import MANIFEST
@@ -27,6 +28,7 @@ class _MCNE(Model):
     """What ``mcne.MCNE`` can do beside all others: start users from attributes, which is the method mcne-plus."""
 
     extra: ClassVar[Mapping[str, Any]] = {"initial": "free"}
+    __dataclass_fields__ = DataclassFields(lambda kind: kind._defaults())
 
     def _method_settings(self) -> tuple[str, dict[str, Any]]:
         settings = {name: value for name, value in self.get_params().items() if name not in GENERAL}
@@ -65,12 +67,14 @@ def model_class(method: str) -> type[Model]:
 
 
 def documented(kind: type[Model]) -> type[Model]:
-    """The class with the settings of its method in its docstring and signature, which takes importing torch."""
+    """The class with the settings of its method in its docstring, signature and attributes, which imports torch."""
     defaults = kind._defaults()
     kind.__doc__ = documentation(entry(kind.method), defaults)
     parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()
     ]
+    for name, default in defaults.items():
+        setattr(kind, name, default)
     kind.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by inspect
     return kind
 

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import operator
 import shutil
-import signal
 import sys
-import tempfile
-import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from mcne import files, training
+from mcne.api.fitted import OF_EMBEDDINGS, OF_SCORES, Fitted, run_directory, save_data
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import DIRECTORY, Split, random_split
+from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.queries import Queries
 from mcne.embeddings.scored import ScoredItems
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import Interrupted, UnknownArgumentError, UsageError
+from mcne.errors import UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings
@@ -34,7 +31,8 @@ from mcne.training.run import CHECKPOINTS, SPEC, TENSORBOARD, TRANSFER, Run
 if TYPE_CHECKING:
     from mcne.training.journal import Reporter
 
-PLACES = {"dataset": "data", "split": "fitted"}
+DATASET = "data"
+PLACES = {"dataset": DATASET, "split": "fitted"}
 """Where a run made from Python keeps its dataset and split, so that commands can evaluate it."""
 NEVER = 1e9
 """Seconds between checkpoints of a run that vanishes: none could ever be used."""
@@ -144,7 +142,7 @@ class Model(Queries):
                 remedy="make one of this dataset with mcne.split",
             )
         method, settings = self._method_settings()
-        with _place(out) as path:
+        with run_directory(out) as path:
             fitting = self._training(method, settings, data, parts, is_kept=out is not None, progress=progress)
             run = fitting.run(path, resume=resume)
             save_data(path, data, parts, run.places)
@@ -159,11 +157,13 @@ class Model(Queries):
         out: str | Path | None = None,
         resume: bool = False,
         progress: bool = True,
+        skip_unknown: bool = False,
     ) -> Self:
         """Add a behavior of the same users: its masks and items learn, and all earlier answers stay the same.
 
         ``interactions`` are as in :func:`mcne.datasets.from_frames`, with the columns ``user_id`` and ``item_id``, and
-        are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
+        are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there. Records of
+        users that the model does not know are an error, or with ``skip_unknown`` skipped and counted.
 
         >>> import mcne, pyarrow as pa
         >>> model = mcne.MCNE(epochs=1, widths=(8, 8), neighbor_samples=(2,))
@@ -180,18 +180,28 @@ class Model(Queries):
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
         schedule = {field: self.__dict__[field] for field in asdict(TrainingSettings())}
-        with _place(out) as path:
+        with run_directory(out) as path:
             added = self._training(TRANSFER, schedule, new, parts, is_kept=out is not None, progress=progress)
-            run = transfer(self.embeddings, added, path, behavior=name, resume=resume)
+            run = transfer(self.embeddings, added, path, behavior=name, resume=resume, skip_unknown=skip_unknown)
         self._fitted = Fitted(run, beside(known, split, *run.data()), is_temporary=out is None)
         return self
 
-    def embed_users(self, *, links: Any = None, history: Any = None, attributes: Any = None) -> ConditionalEmbeddings:
+    def embed_users(
+        self,
+        *,
+        links: Any = None,
+        history: Any = None,
+        attributes: Any = None,
+        names: Any = None,
+        skip_unknown: bool = False,
+    ) -> ConditionalEmbeddings:
         """The embeddings with additional users who were unknown in training, from whatever is known of each.
 
         ``links`` (``source_id, target_id``: a new user and a known one), ``history`` (``user_id, item_id, behavior``)
         and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
         of them. Nothing is trained again: earlier vectors, masks and items stay byte-identical, and so does this model.
+        ``names`` (``user_id, name``) are for people. Links to unknown people and records of unknown items or behaviors
+        are an error, or with ``skip_unknown`` skipped, counted on stderr and in the ``provenance``.
 
         >>> import mcne, pyarrow as pa
         >>> model = mcne.MCNE(epochs=1, widths=(8, 8), neighbor_samples=(2,))
@@ -201,19 +211,30 @@ class Model(Queries):
         3
         """
         from mcne.extend import embed_users
+        from mcne.extend.tables import text_of_skipped
 
-        return embed_users(self.embeddings, links=links, history=history, attributes=attributes)
+        embeddings = embed_users(
+            self.embeddings, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown
+        )
+        if skipped := embeddings.provenance["new_users"].get("skipped"):
+            print(text_of_skipped(skipped), file=sys.stderr)
+        return embeddings
 
     # what was trained
 
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """What was learned: save it, export it, or take its vectors."""
-        return self._trained.run.embeddings
+        return self._embeddings()
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:
         return self._trained.answering
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of what was learned."""
+        return self._trained.run.fingerprint
 
     def data(self) -> tuple[SocialDataset, Split]:
         """The dataset and split that it was trained with."""
@@ -228,13 +249,15 @@ class Model(Queries):
         data, split = self._trained.data
         return evaluate(self._trained.scorer, data, split, part="test", protocol=protocol)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> str:
         """Keep the trained model with its data in a new directory, for :func:`mcne.load` and for the commands.
+
+        Returns the fingerprint of what was learned.
 
         >>> import mcne, tempfile
         >>> model = mcne.Popularity().fit(mcne.datasets.synthetic(users=500), progress=False)
         >>> with tempfile.TemporaryDirectory() as place:
-        ...     model.save(f"{place}/model")
+        ...     fingerprint = model.save(f"{place}/model")
         ...     mcne.load(f"{place}/model").recommend(7, "Books", k=3).ids
         (37, 134, 22)
         """
@@ -250,18 +273,26 @@ class Model(Queries):
                 save_data(aside, data, split, PLACES)
                 content = files.read_json(aside / SPEC, step="train again")
                 files.write_json(aside / SPEC, content | {"places": PLACES}, sort_keys=True)
+        return trained.run.fingerprint
 
     def __getattr__(self, name: str) -> Any:
         """An attribute of what answers: of the embeddings, if there are any."""
-        fitted = self.__dict__.get("_fitted")
-        if fitted is not None and not name.startswith("_"):
-            return getattr(fitted.answering, name)
+        own = getattr(type(self), name, None)
+        if isinstance(own, property) and own.fget is not None:
+            return own.fget(self)  # it raised UnavailableError, and says so again
+        if name in OF_EMBEDDINGS or name in OF_SCORES:
+            answering = self._queried
+            return getattr(answering if hasattr(answering, name) else self._embeddings(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        answered = frozenset[str]() if self._fitted is None else self._fitted.attributes
+        return sorted({*super().__dir__(), *answered})
 
     @property
     def _trained(self) -> Fitted:
         if self._fitted is None:
-            raise UsageError(
+            raise UnavailableError(
                 f"this {type(self).__name__} is not trained yet",
                 remedy="call fit(data) first, or open a trained model with mcne.load",
             )
@@ -307,43 +338,6 @@ class Model(Queries):
         return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs)
 
 
-class Fitted:
-    """A finished run with everything that is asked of it, made when it is first needed."""
-
-    def __init__(
-        self, run: Run, data: tuple[SocialDataset, Split] | None = None, *, is_temporary: bool = False
-    ) -> None:
-        self.run = run
-        if data is not None:
-            self.data = data
-        if is_temporary:  # the run vanishes with the model
-            weakref.finalize(self, shutil.rmtree, run.path, ignore_errors=True)
-
-    @cached_property
-    def data(self) -> tuple[SocialDataset, Split]:
-        """What it was trained on."""
-        return self.run.data()
-
-    @cached_property
-    def scorer(self) -> Scorer:
-        """What scores items for users of the data."""
-        return self.run.scorer(*self.data)
-
-    @cached_property
-    def answering(self) -> ConditionalEmbeddings | ScoredItems:
-        """What answers questions: the vectors, or the scores of a method that has none."""
-        if self.run.has_vectors:
-            return self.run.embeddings
-        data, _ = self.data
-        return ScoredItems.of(self.scorer, data, method=self.run.spec.method)
-
-
-def save_data(path: Path, data: SocialDataset, split: Split, places: Mapping[str, str]) -> None:
-    """Keep dataset and split with a run."""
-    data.save(path / places["dataset"])
-    split.save(path / places["dataset"] / DIRECTORY / places["split"])
-
-
 def whole(seed: object) -> int:
     """A seed of any integer type, such as NumPy's, as a plain number."""
     try:
@@ -351,22 +345,3 @@ def whole(seed: object) -> int:
     except TypeError as error:
         kind = type(seed).__name__
         raise UsageError(f"{seed!r} is {kind}; a whole number is needed", place="seed", value=seed) from error
-
-
-@contextmanager
-def _place(out: str | Path | None) -> Iterator[Path]:
-    """The run's own directory, or a temporary one, which is removed if the block fails.
-
-    There no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
-    """
-    if out is not None:
-        yield Path(out)
-        return
-    path = Path(tempfile.mkdtemp(prefix="mcne-"))
-    try:
-        yield path
-    except BaseException as error:
-        shutil.rmtree(path, ignore_errors=True)
-        if isinstance(error, Interrupted):
-            signal.raise_signal(error.signal_number)
-        raise

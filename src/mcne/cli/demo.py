@@ -15,7 +15,7 @@ import typer
 
 from mcne.cli.output import print_line, print_table
 from mcne.errors import Interrupted, UsageError
-from mcne.text import percent
+from mcne.text import percent, with_name
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
@@ -102,6 +102,7 @@ def _ask(run: Run, dataset: SocialDataset, planted: Planted, out: Path) -> None:
     import numpy as np
 
     from mcne.cli.query import show_explanation
+    from mcne.data.ids import name_of
     from mcne.report.writing import report_of, write_page
 
     embeddings = run.embeddings
@@ -111,22 +112,24 @@ def _ask(run: Run, dataset: SocialDataset, planted: Planted, out: Path) -> None:
     friends = embeddings.graph.neighbors(row)
     closest = friends[(embeddings.vectors[friends] @ embeddings.vectors[row]).argmax()]
     friend = embeddings.users[int(closest)]
+    label = with_name(user, name_of(embeddings.user_names, row))
     behaviors = (dataset.behavior_names[0], dataset.behavior_names[2])
-    _heading(f"1. Who is similar to user {user} — on what? (* shares the planted taste)")
+    _heading(f"1. Who is similar to user {label} — on what? (* shares the planted taste)")
     columns = []
     for behavior in behaviors:
         tastes = planted.tastes(embeddings.behavior_names.index(behavior))
-        ids = embeddings.similar_users(user, behavior, k=SHOWN).ids
-        marks = ["*" if tastes[embeddings.users.row(other)] == tastes[row] else " " for other in ids]
-        columns.append([f"{other} {mark}" for other, mark in zip(ids, marks, strict=True)])
+        ranking = embeddings.similar_users(user, behavior, k=SHOWN)
+        marks = ["*" if tastes[embeddings.users.row(other)] == tastes[row] else " " for other in ranking.ids]
+        columns.append([f"{other} {mark}" for other, mark in zip(ranking.labels(), marks, strict=True)])
     heads = [f"on {behavior}" for behavior in behaviors]
     print_table(heads, zip(*columns, strict=True), left=heads)
-    _heading(f"2. What suits user {user}?")
+    _heading(f"2. What suits user {label}?")
     for behavior in behaviors:
-        items = ", ".join(str(item) for item, _ in embeddings.recommend(user, behavior, k=SHOWN))
+        items = ", ".join(embeddings.recommend(user, behavior, k=SHOWN).labels())
         typer.echo(f"{behavior}: items {items}")
-    _heading(f"3. Why are users {user} and {friend} connected?")
-    show_explanation(embeddings.explain(user, friend))
+    explanation = embeddings.explain(user, friend)
+    _heading(f"3. Why are users {' and '.join(explanation.users)} connected?")
+    show_explanation(explanation)
     page = out / "report.html"
     write_page(report_of(run.path), page)
     _heading("4. All of it on one page")

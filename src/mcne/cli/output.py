@@ -6,6 +6,7 @@ Names and ids of the data are printed as :class:`Text`, never as markup.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcne.text import NO_VALUE, with_spread
+from mcne.text import NO_VALUE, printable, with_spread
 
 BAR_WIDTH = 16
 GAP = 2
@@ -42,13 +43,14 @@ SPLIT_COLUMNS = {
 
 
 def print_json(data: Any) -> None:
-    """The result alone on stdout."""
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    """The result alone on stdout; control characters in names and ids are escaped."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(re.sub("[\x7f-\x9f]", lambda each: f"\\u{ord(each[0]):04x}", text))
 
 
 def print_line(line: str, style: str = "") -> None:
     """A line that wraps at the width of the terminal."""
-    Console().print(Text(line, style=style))
+    Console().print(_text(line, style))
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> None:
@@ -58,10 +60,15 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Se
     """
     grid = Table(box=None, pad_edge=False)
     for at, head in enumerate(heads):
-        grid.add_column(Text(head), justify="left" if not at or head in left else "right", overflow="fold")
+        grid.add_column(_text(head), justify="left" if not at or head in left else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*map(_text, row))
     Console().print(grid)
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Text that is never markup; of control characters only line breaks are obeyed."""
+    return Text("\n".join(map(printable, text.split("\n"))), style=style)
 
 
 def labeled(facts: Iterable[tuple[str, str]]) -> Table:

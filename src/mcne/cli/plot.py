@@ -329,20 +329,23 @@ def _separation(measured: Sequence[Separation]) -> list[str]:
 
 
 def _show_attention(numbers: Mapping[str, Any]) -> None:
+    from mcne.analysis.attention import user_label
+
     if numbers["of"] == "network":
         _show_network(numbers)
     elif numbers["of"] == "user":
-        heard = [(f"hears {link['sender_id']}", link["weights"]) for link in numbers["unusual"]]
+        heard = [(f"hears {user_label(link, 'sender')}", link["weights"]) for link in numbers["unusual"]]
         lines = [("hears, mean", numbers["hears"]), ("sends, mean", numbers["sends"]), *heard]
         rows = [
             [name, str(layer + 1), *_weights(weights[layer])]
             for layer in range(len(numbers["hears"]))
             for name, weights in lines
         ]
-        print_table([f"user {numbers['user_id']}, {numbers['links']:,} links", "layer", *numbers["behaviors"]], rows)
+        head = f"user {user_label(numbers, 'user')}, {numbers['links']:,} links"
+        print_table([head, "layer", *numbers["behaviors"]], rows)
     else:
         rows = [
-            [f"{message['sender_id']} → {message['receiver_id']}", str(layer), *_weights(weights)]
+            [f"{user_label(message, 'sender')} → {user_label(message, 'receiver')}", str(layer), *_weights(weights)]
             for message in numbers["messages"]
             for layer, weights in enumerate(message["attention"], start=1)
         ]

@@ -12,10 +12,12 @@ import mcne
 from mcne.cli.options import AsJson, RunPath
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
-from mcne.text import human_bytes, percent
+from mcne.text import human_bytes, percent, with_name
 
 if TYPE_CHECKING:
+    from mcne.api.model import Model
     from mcne.embeddings.answers import Ranking
+    from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.embeddings.explanation import Explanation, Likeness
 
 FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN")]
@@ -70,22 +72,22 @@ def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_js
     """The items of a behavior that suit a user best, without those the user has."""
     embeddings = mcne.load(run)
     ranking = embeddings.recommend(user, behavior, k=k)
-    user_id = embeddings.users[embeddings.users.row(user, what="user")]
-    title = f"{behavior} for user {user_id}"
-    _show_ranking(title, "item", ranking, {"user_id": user_id, "behavior": behavior}, as_json)
+    row = embeddings.users.row(user, what="user")
+    label, asked = _asked(embeddings, row)
+    _show_ranking(f"{behavior} for user {label}", "item", ranking, asked | {"behavior": behavior}, as_json)
     if len(ranking) < k and not as_json:
         space = embeddings.space(behavior)
-        seen = len(space.seen(embeddings.users.row(user_id)))
-        typer.echo(f"no more: {behavior} has {len(space.items):,} items, user {user_id} has {seen:,} of them", err=True)
+        seen = len(space.seen(row))
+        typer.echo(f"no more: {behavior} has {len(space.items):,} items, user {label} has {seen:,} of them", err=True)
 
 
 def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as_json: AsJson = False) -> None:
     """The users most similar to a user on a behavior, by the inner product that training works on."""
     embeddings = mcne.load(run)
     ranking = embeddings.similar_users(user, behavior, k=k)
-    user_id = embeddings.users[embeddings.users.row(user, what="user")]
-    title = f"similar to user {user_id} on {behavior or 'the whole vector'}"
-    _show_ranking(title, "user", ranking, {"user_id": user_id, "behavior": behavior}, as_json)
+    label, asked = _asked(embeddings, embeddings.users.row(user, what="user"))
+    title = f"similar to user {label} on {behavior or 'the whole vector'}"
+    _show_ranking(title, "user", ranking, asked | {"behavior": behavior}, as_json)
     if len(ranking) < k and not as_json:
         typer.echo(f"no more: the network has {embeddings.n_users:,} users", err=True)
 
@@ -144,17 +146,16 @@ def report(
 def show_explanation(explanation: Explanation) -> None:
     """An explanation for a person, in tables that wrap."""
     linked = "linked" if explanation.linked else "not linked"
-    print_line(f"users {explanation.user_id} and {explanation.other_id} are {linked}", "bold")
+    print_line(f"users {' and '.join(explanation.users)} are {linked}", "bold")
     print_line(f"common friends: {explanation.common_friends}")
     if messages := explanation.messages:
         rows = []
         for message in messages:
-            way = f"{message.sender_id} → {message.receiver_id}"
             for layer, weights in enumerate(message.attention, start=1):
-                rows.append([way if layer == 1 else "", str(layer), *(f"{weight:.3f}" for weight in weights)])
+                rows.append([message.path if layer == 1 else "", str(layer), *(f"{weight:.3f}" for weight in weights)])
         print_line("\nAttention: what counts in the messages along the link", "italic")
         print_table(["", "layer", *explanation.attention_on], rows)
-        shares = (f"{each.receiver_id} hears {each.sender_id} as one of {round(1 / each.share):,}" for each in messages)
+        shares = (f"{each.receiver} hears {each.sender} as one of {round(1 / each.share):,}" for each in messages)
         print_line("; ".join(shares), "dim")
     if explanation.remark:
         print_line(explanation.remark)
@@ -166,12 +167,30 @@ def show_explanation(explanation: Explanation) -> None:
 
 def _show_ranking(title: str, kind: str, ranking: Ranking, question: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print_json(question | {f"{kind}s": [{f"{kind}_id": raw, "score": score} for raw, score in ranking]})
+        names = ranking.names or [""] * len(ranking)
+        answers = [
+            {f"{kind}_id": raw} | ({"name": name} if name else {}) | {"score": score}
+            for (raw, score), name in zip(ranking, names, strict=True)
+        ]
+        print_json(question | {f"{kind}s": answers})
         return
     print_line(title, "bold")
     rows = [[str(place), str(raw), f"{score:.4f}"] for place, (raw, score) in enumerate(ranking, start=1)]
+    heads = ["", kind, "score"]
+    if ranking.names is not None and any(ranking.names):
+        rows = [[place, raw, name, score] for (place, raw, score), name in zip(rows, ranking.names, strict=True)]
+        heads = ["", kind, "name", "score"]
     if rows:
-        print_table(["", kind, "score"], rows, left=(kind,))
+        print_table(heads, rows, left=(kind, "name"))
+
+
+def _asked(answering: Model | ConditionalEmbeddings, row: int) -> tuple[str, dict[str, Any]]:
+    """A user for people, and as JSON."""
+    from mcne.data.ids import name_of
+
+    user_id = answering.users[row]
+    name = name_of(answering.user_names, row)
+    return with_name(user_id, name), {"user_id": user_id} | ({"user_name": name} if name else {})
 
 
 def _likeness(likeness: Likeness) -> list[str]:

@@ -18,6 +18,9 @@ Changes = Annotated[list[str] | None, set_option(help="One setting: l2=0.01 (rep
 Seed = Annotated[int, Option(min=0, help="Seed of the model; the split has its own.")]
 Separate = Annotated[bool, Option("--separate", help="Train a model for each behavior instead of one for all.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")]
+SkipUnknown = Annotated[
+    bool, Option("--skip-unknown", help="Skip and count rows about unknown users, items and behaviors.")
+]
 RunOut = Annotated[Path, Option("--out", help="The run's directory; existing files are never replaced.")]
 
 
@@ -75,6 +78,7 @@ def transfer(
             "masks, or against the whole vectors of the run."
         ),
     ] = "none",
+    skip_unknown: SkipUnknown = False,
 ) -> None:
     """Bring a new behavior to a trained MCNE: one mask row per level and the new items learn, and nothing else.
 
@@ -103,7 +107,7 @@ def transfer(
     with training_progress(f"{behavior} to {base.method}", settings.epochs) as reporter:
         reporter.say(f"{behavior} of {dataset.name} to {base.method}, split {split}, seed {seed}, {chosen}")
         added = replace(added, reporter=reporter)
-        extended = transfers.transfer(base, added, out, behavior=behavior, resume=resume)
+        extended = transfers.transfer(base, added, out, behavior=behavior, resume=resume, skip_unknown=skip_unknown)
     typer.echo(outcome(extended))
     typer.echo(str(transfers.ParameterCounts.of(extended)))
     typer.echo(f"saved {out} {extended.fingerprint}")
@@ -115,6 +119,8 @@ def embed_users(
     links: Annotated[Path | None, Option(help="A table: source_id (new), target_id (known).")] = None,
     history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior.")] = None,
     attributes: Annotated[Path | None, Option(help="A table: user_id and the attributes of training.")] = None,
+    names: Annotated[Path | None, Option(help="A table: user_id, name.")] = None,
+    skip_unknown: SkipUnknown = False,
 ) -> None:
     """Embed users who were unknown in training, without training again.
 
@@ -122,9 +128,14 @@ def embed_users(
     """
     from mcne.api.methods import load_embeddings
     from mcne.extend import embed_users as embed
+    from mcne.extend.tables import text_of_skipped
 
     known = load_embeddings(run)
-    embeddings = embed(known, links=links, history=history, attributes=attributes)
+    embeddings = embed(
+        known, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown
+    )
+    if skipped := embeddings.provenance["new_users"].get("skipped"):
+        typer.echo(text_of_skipped(skipped), err=True)
     fingerprint = embeddings.save(out)
     typer.echo(f"{embeddings.n_users - known.n_users:,} new users beside {known.n_users:,}")
     typer.echo(f"saved {out} {fingerprint}")

@@ -186,6 +186,11 @@ class Names(Sequence[str]):
         """The names of these rows, as a value of their own."""
         return Names(self._values.take(integer_array(rows)))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Names]) -> Names:
+        """The names of all parts, one after the other."""
+        return cls(pa.concat_arrays([part._values for part in parts]))
+
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
         """The arrays to store under ``name``; :meth:`from_arrays` reads them back."""
         return text_arrays(self._values, name)
@@ -194,6 +199,21 @@ class Names(Sequence[str]):
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], name: str) -> Names:
         """Read what :meth:`arrays` stored, without copying."""
         return cls(text_of(arrays, name))
+
+    @classmethod
+    def stored(cls, arrays: Mapping[str, NDArray[Any]], name: str) -> Names | None:
+        """Read what :meth:`arrays` stored, if it stored anything."""
+        return cls.from_arrays(arrays, name) if f"{name}.offsets" in arrays else None
+
+
+def name_of(names: Names | None, row: int) -> str:
+    """The name of one row; empty where there is none."""
+    return "" if names is None else names[row]
+
+
+def names_of(names: Names | None, rows: NDArray[np.integer[Any]]) -> tuple[str, ...] | None:
+    """The names of these rows, if there are any names."""
+    return None if names is None else tuple(names.take(rows))
 
 
 def text_arrays(values: pa.LargeStringArray, name: str) -> dict[str, NDArray[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from mcne.errors import UsageError
 from mcne.files import freeze
-from mcne.text import Table
+from mcne.text import Table, with_name
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+T = TypeVar("T")
 Kind = Literal["item", "user"]
 ROWS_SHOWN = 50
 """Of a table in a notebook; data frames have all."""
@@ -71,6 +72,7 @@ class Ranking(Frame):
     ids: tuple[int | str, ...]
     scores: NDArray[np.float32]  # [ids]
     kind: Kind = "item"
+    names: tuple[str, ...] | None = None  # for people, empty where there is none
 
     def __post_init__(self) -> None:
         freeze(self, "scores")
@@ -85,16 +87,31 @@ class Ranking(Frame):
         return "\n".join(self._table().lines())
 
     def columns(self) -> dict[str, Any]:
-        """``rank`` from 1, ``item_id`` or ``user_id``, ``score``."""
-        return {"rank": np.arange(1, len(self) + 1), f"{self.kind}_id": list(self.ids), "score": self.scores}
+        """``rank`` from 1, ``item_id`` or ``user_id``, ``name`` where there are names, ``score``."""
+        columns: dict[str, Any] = {"rank": np.arange(1, len(self) + 1), f"{self.kind}_id": list(self.ids)}
+        if self.names is not None:
+            columns["name"] = list(self.names)
+        return columns | {"score": self.scores}
+
+    def labels(self) -> list[str]:
+        """The ids as text, each with its name."""
+        return list(map(with_name, self.ids, self.names or [""] * len(self)))
 
 
 class Rankings(list[Ranking], Frame):
     """The answers about several users or items: a list of :class:`Ranking`, in the order of the question."""
 
-    def __init__(self, asked: Sequence[int | str], rankings: Sequence[Ranking], *, asked_kind: Kind) -> None:
+    def __init__(
+        self,
+        asked: Sequence[int | str],
+        rankings: Sequence[Ranking],
+        *,
+        asked_kind: Kind,
+        asked_names: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(rankings)
         self.asked = tuple(asked)
+        self.asked_names = None if asked_names is None else tuple(asked_names)
         self._asked_kind = asked_kind
 
     def __str__(self) -> str:
@@ -107,14 +124,24 @@ class Rankings(list[Ranking], Frame):
     def columns(self) -> dict[str, Any]:
         """The columns of every answer below each other, and before them who was asked about."""
         own = f"{self._asked_kind}_id"
-        name = f"{self[0].kind if self else 'item'}_id"
-        return {
-            own: [raw for raw, ranking in self.items() for _ in ranking.ids],
-            "rank": np.concatenate([np.arange(1, len(ranking) + 1) for ranking in self] or [np.zeros(0, np.int64)]),
-            f"similar_{name}" if name == own else name: [raw for ranking in self for raw in ranking.ids],
-            "score": np.concatenate([ranking.scores for ranking in self] or [np.zeros(0, np.float32)]),
-        }
+        answered = f"{self[0].kind if self else 'item'}_id"
+        columns: dict[str, Any] = {own: self._repeated(self.asked)}
+        if self.asked_names is not None:
+            columns[f"{self._asked_kind}_name"] = self._repeated(self.asked_names)
+        ranks = [np.arange(1, len(ranking) + 1) for ranking in self]
+        columns["rank"] = np.concatenate(ranks or [np.zeros(0, np.int64)])
+        answered = f"similar_{answered}" if answered == own else answered
+        columns[answered] = [raw for ranking in self for raw in ranking.ids]
+        if any(ranking.names is not None for ranking in self):
+            columns["name"] = [name for ranking in self for name in ranking.names or ()]
+        return columns | {"score": np.concatenate([ranking.scores for ranking in self] or [np.zeros(0, np.float32)])}
+
+    def _repeated(self, asked: Sequence[T]) -> list[T]:
+        """What is known of each that was asked about, for every line of its answer."""
+        return [value for value, ranking in zip(asked, self, strict=True) for _ in ranking.ids]
 
 
 def _cell(value: object) -> str:
+    if value is None:
+        return ""
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mcne import files
 from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names
+from mcne.deprecated import warn
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
@@ -44,6 +45,7 @@ class BehaviorSpace:
     seen_items: NDArray[np.int32]  # [seen]
     item_bias: NDArray[np.float32] | None = None  # [items]
     user_vectors: NDArray[np.float32] | None = None  # [users, d] of its own, if it was added by transfer
+    names: Names | None = None  # of items, for people
 
     def __post_init__(self) -> None:
         n, d = len(self.items), len(self.mask)
@@ -54,12 +56,15 @@ class BehaviorSpace:
             what = f"behavior {self.name!r}, {array.replace('_', ' ')}"
             check(self, array, what, dtype=dtypes.get(array, np.float32), shape=shape)
         freeze(self, "seen_indptr")
+        if self.names is not None and len(self.names) != n:
+            raise ValueError(f"behavior {self.name!r}: {len(self.names)} names for {n} items")
 
     @classmethod
     def of(cls, behavior: Behavior, n_users: int, **learned: Any) -> BehaviorSpace:
         """The space of a dataset's behavior: its items, what users have or know of them, and what was learned."""
         indptr, items = behavior.seen(n_users)
-        return cls(name=behavior.name, items=behavior.items, seen_indptr=indptr, seen_items=items, **learned)
+        seen = {"seen_indptr": indptr, "seen_items": items}
+        return cls(name=behavior.name, items=behavior.items, names=behavior.names, **seen, **learned)
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """The items of one user, increasing."""
@@ -87,14 +92,16 @@ class BehaviorSpace:
         """The arrays to store; :meth:`from_arrays` reads them back."""
         arrays = {f"{prefix}.{name}": getattr(self, field) for field, name in STORED.items()}
         stored = {name: array for name, array in arrays.items() if array is not None}
-        return stored | self.items.arrays(f"{prefix}.items")
+        stored |= self.items.arrays(f"{prefix}.items")
+        return stored if self.names is None else stored | self.names.arrays(f"{prefix}.names")
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, prefix: str, *, name: str) -> BehaviorSpace:
         """Read what :meth:`arrays` stored, without copying."""
         keys = {field: f"{prefix}.{stored}" for field, stored in STORED.items()}
         stored: dict[str, Any] = {field: arrays[key] for field, key in keys.items() if key in arrays}
-        return cls(name=name, items=Ids.from_arrays(arrays, f"{prefix}.items"), **stored)
+        names = Names.stored(arrays, f"{prefix}.names")
+        return cls(name=name, items=Ids.from_arrays(arrays, f"{prefix}.items"), names=names, **stored)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,6 +119,7 @@ class ConditionalEmbeddings(Queries):
     graph: Graph
     trunk: Trunk | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    user_names: Names | None = None  # for people
 
     def __post_init__(self) -> None:
         check(self, "vectors", "user vectors", dtype=np.float32, shape=(self.n_users, None))
@@ -125,6 +133,8 @@ class ConditionalEmbeddings(Queries):
             raise ValueError(f"embeddings need at least one behavior, with distinct names, not {names}")
         if self.graph.n_users != self.n_users:
             raise ValueError(f"the graph has {self.graph.n_users} rows for {self.n_users} users")
+        if self.user_names is not None and len(self.user_names) != self.n_users:
+            raise ValueError(f"{len(self.user_names)} names for {self.n_users} users")
         self.graph.validate()
         for space in self.spaces:
             space.validate(self.n_users, self.width)
@@ -212,7 +222,7 @@ class ConditionalEmbeddings(Queries):
         """The ``k`` best items for each user, as :class:`~mcne.embeddings.queries.Answering` asks for them."""
         space = self.spaces[behavior]
         matrix, mask = self.matrix_and_mask(space.name)
-        table = VectorTable(space.items, space.item_vectors, bias=space.item_bias)
+        table = VectorTable(space.items, space.item_vectors, bias=space.item_bias, names=space.names)
         searched = table if among is None else table.only(among)
         return searched.search(matrix[users] * mask, k=k, excluded=excluded)
 
@@ -224,7 +234,12 @@ class ConditionalEmbeddings(Queries):
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> ConditionalEmbeddings:
         """Open a saved artifact, memory-mapped; ``verify`` checks every byte against its sha256."""
-        saved = files.read(Path(path), KIND, VERSION, verify=verify)
+        path = Path(path)
+        inner = path / "embeddings"
+        if (inner / files.MANIFEST).is_file() and not (path / files.MANIFEST).is_file():  # what a model has saved
+            warn("ConditionalEmbeddings.load of a model", "use mcne.load(path).embeddings")
+            path = inner
+        saved = files.read(path, KIND, VERSION, verify=verify)
         arrays = saved.arrays
         names = enumerate(saved.meta["behaviors"])
         embeddings = cls(
@@ -234,6 +249,7 @@ class ConditionalEmbeddings(Queries):
             Graph.from_arrays(arrays),
             None if saved.meta["trunk"] is None else Trunk.from_arrays(arrays, saved.meta["trunk"]),
             saved.provenance,
+            Names.stored(arrays, "user_names"),
         )
         embeddings.__dict__["fingerprint"] = saved.fingerprint
         return embeddings
@@ -251,6 +267,8 @@ class ConditionalEmbeddings(Queries):
         arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors} | self.users.arrays("users") | self.graph.arrays()
         for k, space in enumerate(self.spaces):
             arrays |= space.arrays(f"behavior.{k}")
+        if self.user_names is not None:
+            arrays |= self.user_names.arrays("user_names")
         return arrays if self.trunk is None else arrays | self.trunk.arrays()
 
     def _validate_trunk(self, trunk: Trunk) -> None:
@@ -277,4 +295,7 @@ def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str
         items[:, start : start + part.width] = space.item_vectors
         spaces.append(replace(space, mask=mask, item_vectors=items, user_vectors=None))
     vectors = np.concatenate([part.matrix_and_mask(part.behavior_names[0])[0] for part in parts], axis=1)
-    return ConditionalEmbeddings(parts[0].users, vectors, tuple(spaces), parts[0].graph, None, provenance)
+    first = parts[0]
+    return ConditionalEmbeddings(
+        first.users, vectors, tuple(spaces), first.graph, provenance=provenance, user_names=first.user_names
+    )

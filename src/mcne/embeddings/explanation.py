@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names, name_of, names_of
+from mcne.embeddings.answers import Frame
 from mcne.embeddings.ranking import ZERO_NORM
 from mcne.errors import UsageError
-from mcne.text import Table
+from mcne.text import Table, joined, paragraph, with_name
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
@@ -26,6 +27,15 @@ N_DIMENSIONS = 5
 N_COMMON = 10
 
 
+class Line(NamedTuple):
+    """A line of an explanation as a data frame."""
+
+    part: str
+    behavior: str | None
+    what: str
+    value: float | None
+
+
 @dataclass(frozen=True)
 class Message:
     """The message from one user to the other: a weight per layer and behavior, and its share among all neighbors."""
@@ -34,6 +44,27 @@ class Message:
     receiver_id: int | str
     share: float  # in what the receiver aggregates: 1 / its neighbors, or by weight if the network was trained so
     attention: tuple[tuple[float, ...], ...]  # [layers][behaviors, then other]; each layer sums to 1
+    sender_name: str = ""
+    receiver_name: str = ""
+
+    @property
+    def sender(self) -> str:
+        """The sender's id as text, with its name."""
+        return with_name(self.sender_id, self.sender_name)
+
+    @property
+    def receiver(self) -> str:
+        """The receiver's id as text, with its name."""
+        return with_name(self.receiver_id, self.receiver_name)
+
+    @property
+    def path(self) -> str:
+        """From whom to whom."""
+        return f"{self.sender} → {self.receiver}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; names only where there are any."""
+        return dataclasses.asdict(self, dict_factory=_without_empty_names)
 
 
 @dataclass(frozen=True)
@@ -52,6 +83,13 @@ class Likeness:
     cosine: float
     dimensions: tuple[Contribution, ...]
 
+    def lines(self, behavior: str | None) -> Iterator[Line]:
+        """Its numbers as lines of a frame."""
+        yield Line("similarity", behavior, "inner product", self.inner_product)
+        yield Line("similarity", behavior, "cosine", self.cosine)
+        for part in self.dimensions:
+            yield Line("dimension", behavior, str(part.dimension), part.value)
+
 
 @dataclass(frozen=True)
 class Common:
@@ -59,10 +97,21 @@ class Common:
 
     count: int
     ids: tuple[int | str, ...]
+    names: tuple[str, ...] = ()  # of the ids, if any of them has one
+
+    def labels(self) -> list[str]:
+        """The ids as text, each with its name."""
+        return list(map(with_name, self.ids, self.names or [""] * len(self.ids)))
+
+    def lines(self, part: str, behavior: str | None) -> Iterator[Line]:
+        """The count, and the ids that are listed, as lines of a frame."""
+        yield Line(part, behavior, "count", float(self.count))
+        for label in self.labels():
+            yield Line(part, behavior, label, None)
 
     def __str__(self) -> str:
         more = ", …" if self.count > len(self.ids) else ""
-        return f"{self.count}" + (f" ({', '.join(map(str, self.ids))}{more})" if self.ids else "")
+        return f"{self.count}" + (f" ({', '.join(self.labels())}{more})" if self.ids else "")
 
 
 @dataclass(frozen=True)
@@ -75,8 +124,13 @@ class OnBehavior:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Why two users are connected or alike."""
+class Explanation(Frame):
+    """Why two users are connected or alike; as a data frame it has a line for every number and common id.
+
+    The frame's columns: ``part`` is ``similarity``, ``dimension``, ``attention``, ``share``, ``common friends`` or
+    ``common items``; ``behavior`` is missing where the whole vector or no behavior is meant; ``what`` is the measure,
+    the dimension, the message or the id; ``value`` is the number, missing beside a common id. Iterates over the lines.
+    """
 
     user_id: int | str
     other_id: int | str
@@ -87,14 +141,46 @@ class Explanation:
     whole: Likeness
     behaviors: tuple[OnBehavior, ...]
     common_friends: Common
+    user_name: str = ""
+    other_name: str = ""
+
+    @property
+    def users(self) -> tuple[str, str]:
+        """Both ids as text, each with its name."""
+        return with_name(self.user_id, self.user_name), with_name(self.other_id, self.other_name)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: numbers, text, and tuples and dictionaries of them."""
-        return dataclasses.asdict(self)
+        """Plain data: numbers, text, and tuples and dictionaries of them; names only where there are any."""
+        return dataclasses.asdict(self, dict_factory=_without_empty_names)
+
+    def __iter__(self) -> Iterator[Line]:
+        wholes: list[tuple[str | None, Likeness]] = [(on.behavior, on.likeness) for on in self.behaviors]
+        for behavior, likeness in [*wholes, (None, self.whole)]:
+            yield from likeness.lines(behavior)
+        for message in self.messages:
+            yield Line("share", None, message.path, message.share)
+            for layer, weights in enumerate(message.attention, start=1):
+                for behavior, weight in zip(self.attention_on, weights, strict=True):
+                    yield Line("attention", behavior, f"{message.path}, layer {layer}", weight)
+        yield from self.common_friends.lines("common friends", None)
+        for on in self.behaviors:
+            yield from on.common_items.lines("common items", on.behavior)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """``part``, ``behavior``, ``what``, ``value``."""
+        lines = list(self)
+        return {name: [getattr(line, name) for line in lines] for name in Line._fields}
+
+    def _repr_html_(self) -> str:
+        head, *_ = str(self).partition("\n")
+        tables = [self._attention().section()] if self.messages else [paragraph(self.remark)]
+        rows = [[on.behavior, str(on.common_items)] for on in self.behaviors]
+        tables += [self._likenesses().section(), Table("", ["common items of", ""], rows).section()]
+        return joined([paragraph(head), *tables])
 
     def __str__(self) -> str:
         link = "linked" if self.linked else "not linked"
-        lines = [f"users {self.user_id} and {self.other_id} are {link}; common friends: {self.common_friends}", ""]
+        lines = [f"users {' and '.join(self.users)} are {link}; common friends: {self.common_friends}", ""]
         lines += self._attention().lines() if self.messages else []
         lines += [self.remark] if self.remark else []
         lines += ["", *self._likenesses().lines(), "", "common items"]
@@ -105,8 +191,9 @@ class Explanation:
         rows = []
         for message in self.messages:
             for layer, weights in enumerate(message.attention, start=1):
-                path = f"{message.sender_id} → {message.receiver_id}"
-                rows.append([path, str(layer), *(f"{weight:.3f}" for weight in weights), f"{message.share:.3f}"])
+                rows.append(
+                    [message.path, str(layer), *(f"{weight:.3f}" for weight in weights), f"{message.share:.3f}"]
+                )
         return Table("", ["message, attention on", "layer", *self.attention_on, "share"], rows)
 
     def _likenesses(self) -> Table:
@@ -144,7 +231,9 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         remark,
         _likeness(*embeddings.vectors[[user, other]]),
         tuple(_on_behavior(embeddings, space, user, other) for space in embeddings.spaces),
-        _common(users, friends[(friends != user) & (friends != other)]),
+        _common(users, embeddings.user_names, friends[(friends != user) & (friends != other)]),
+        name_of(embeddings.user_names, user),
+        name_of(embeddings.user_names, other),
     )
 
 
@@ -162,13 +251,14 @@ def _message(embeddings: ConditionalEmbeddings, trunk: Trunk, sender: int, recei
     ends = np.array([sender]), np.array([receiver])
     layers = tuple(tuple(trunk.weights(layer, *ends)[0].tolist()) for layer in range(trunk.n_layers))
     share = embeddings.graph.share(sender, receiver, weighted=trunk.weighted)
-    return Message(embeddings.users[sender], embeddings.users[receiver], share, layers)
+    names = (name_of(embeddings.user_names, row) for row in (sender, receiver))
+    return Message(embeddings.users[sender], embeddings.users[receiver], share, layers, *names)
 
 
 def _on_behavior(embeddings: ConditionalEmbeddings, space: BehaviorSpace, user: int, other: int) -> OnBehavior:
     matrix, mask = embeddings.matrix_and_mask(space.name)
     items = np.intersect1d(space.seen(user), space.seen(other), assume_unique=True)
-    return OnBehavior(space.name, _likeness(*(matrix[[user, other]] * mask)), _common(space.items, items))
+    return OnBehavior(space.name, _likeness(*(matrix[[user, other]] * mask)), _common(space.items, space.names, items))
 
 
 def _likeness(user: NDArray[np.float32], other: NDArray[np.float32]) -> Likeness:
@@ -182,5 +272,12 @@ def _likeness(user: NDArray[np.float32], other: NDArray[np.float32]) -> Likeness
     return Likeness(float(parts.sum()), cosine, shown)
 
 
-def _common(ids: Ids, rows: NDArray[Any]) -> Common:
-    return Common(len(rows), tuple(ids.take(rows[:N_COMMON])))
+def _common(ids: Ids, names: Names | None, rows: NDArray[Any]) -> Common:
+    shown = rows[:N_COMMON]
+    known = names_of(names, shown) or ()
+    return Common(len(rows), tuple(ids.take(shown)), known if any(known) else ())
+
+
+def _without_empty_names(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of fields that leaves out names where there are none."""
+    return {key: value for key, value in fields if value or not key.endswith(("_name", "names"))}

@@ -1,10 +1,11 @@
 """Embeddings for other programs: parquet, npz and word2vec text. A new directory each.
 
-* parquet: ``users.parquet`` (user_id, vector); ``items-<behavior>.parquet`` (item_id, vector[, bias]);
+* parquet: ``users.parquet`` (user_id[, name], vector); ``items-<behavior>.parquet`` (item_id[, name], vector[, bias]);
   ``masks.parquet`` (behavior, mask, and the files of its users and items). A behavior added by transfer has a
   ``users-<behavior>.parquet`` of its own.
 * npz: ``embeddings.npz`` with ``user_ids``, ``user_vectors``, ``behaviors``, ``masks``, and for behavior number ``k``
   ``item_ids_k``, ``item_vectors_k``, ``item_bias_k`` where there is one, ``user_vectors_k`` for one added by transfer.
+  Names of users and items, where there are any, are ``user_names`` and ``item_names_k``.
 * word2vec text, as gensim's ``KeyedVectors.load_word2vec_format`` reads it: ``users.txt`` has the whole vectors,
   ``users-<behavior>.txt`` the masked ones and ``items-<behavior>.txt`` the items, whose bias this format cannot hold.
 
@@ -27,7 +28,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names
 from mcne.errors import DataError, UsageError, unknown
 from mcne.files import written_aside
 
@@ -63,17 +64,18 @@ def file_names(behaviors: Sequence[str]) -> list[str]:
 
 def _write_parquet(embeddings: ConditionalEmbeddings, aside: Path) -> None:
     files: dict[str, list[str]] = {"users_file": [], "items_file": []}
-    _parquet({"user_id": embeddings.users.arrow(), "vector": _lists(embeddings.vectors)}, aside / "users.parquet")
+    users = {"user_id": embeddings.users.arrow()} | _named("name", embeddings.user_names)
+    _parquet(users | {"vector": _lists(embeddings.vectors)}, aside / "users.parquet")
     for name, space in zip(file_names(embeddings.behavior_names), embeddings.spaces, strict=True):
         files["items_file"].append(f"items-{name}.parquet")
-        columns = {"item_id": space.items.arrow(), "vector": _lists(space.item_vectors)}
+        columns = {"item_id": space.items.arrow()} | _named("name", space.names)
+        columns["vector"] = _lists(space.item_vectors)
         if space.item_bias is not None:
             columns["bias"] = pa.array(space.item_bias)
         _parquet(columns, aside / files["items_file"][-1])
         files["users_file"].append("users.parquet" if space.user_vectors is None else f"users-{name}.parquet")
         if space.user_vectors is not None:
-            own = {"user_id": embeddings.users.arrow(), "vector": _lists(space.user_vectors)}
-            _parquet(own, aside / files["users_file"][-1])
+            _parquet(users | {"vector": _lists(space.user_vectors)}, aside / files["users_file"][-1])
     masks = _lists(np.array([space.mask for space in embeddings.spaces]))
     _parquet({"behavior": pa.array(embeddings.behavior_names), "mask": masks} | files, aside / "masks.parquet")
 
@@ -84,14 +86,16 @@ def _write_npz(embeddings: ConditionalEmbeddings, aside: Path) -> None:
         "user_vectors": embeddings.vectors,
         "behaviors": np.array(embeddings.behavior_names),
         "masks": np.array([space.mask for space in embeddings.spaces]),
+        **_named("user_names", embeddings.user_names),
     }
     for k, space in enumerate(embeddings.spaces):
         arrays |= {f"item_ids_{k}": _id_array(space.items), f"item_vectors_{k}": space.item_vectors}
+        arrays |= _named(f"item_names_{k}", space.names)
         if space.item_bias is not None:
             arrays[f"item_bias_{k}"] = space.item_bias
         if space.user_vectors is not None:
             arrays[f"user_vectors_{k}"] = space.user_vectors
-    np.savez(aside / "embeddings.npz", **arrays)  # type: ignore[arg-type]  # for its allow_pickle, no name here
+    np.savez(aside / "embeddings.npz", **arrays)
 
 
 def _write_word2vec(embeddings: ConditionalEmbeddings, aside: Path) -> None:
@@ -104,6 +108,11 @@ def _write_word2vec(embeddings: ConditionalEmbeddings, aside: Path) -> None:
 
 
 WRITERS = {"parquet": _write_parquet, "npz": _write_npz, "word2vec": _write_word2vec}
+
+
+def _named(key: str, names: Names | None) -> dict[str, Any]:
+    """A column of names, if there are any."""
+    return {} if names is None else {key: np.array(names[:], np.str_)}
 
 
 def _parquet(columns: dict[str, Any], path: Path) -> None:

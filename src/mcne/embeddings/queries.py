@@ -6,17 +6,19 @@ One id is answered with one :class:`Ranking`, a sequence of ids with :class:`Ran
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names, names_of
+from mcne.deprecated import warn
 from mcne.embeddings.answers import Kind, Ranking, Rankings
 from mcne.embeddings.explanation import Explanation, explain
 from mcne.embeddings.ranking import RawId, RawIds, VectorTable, inverse_norms, is_one, rows_of
-from mcne.errors import UnknownError, UsageError
+from mcne.errors import UnavailableError, UnknownError, UsageError
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -37,6 +39,10 @@ class Catalog(Protocol):
     def items(self) -> Ids:
         """The raw ids of all items."""
 
+    @property
+    def names(self) -> Names | None:
+        """The names of all items, if there are any."""
+
     def seen(self, user: int) -> NDArray[np.int32]:
         """The items that a user has in the dataset, increasing."""
 
@@ -51,6 +57,10 @@ class Answering(Protocol):
     @property
     def users(self) -> Ids:
         """The raw ids of all users."""
+
+    @property
+    def user_names(self) -> Names | None:
+        """The names of all users, if there are any."""
 
     @property
     def graph(self) -> Graph:
@@ -127,7 +137,7 @@ class Queries:
             among = np.unique(rows_of(catalog.items, items, what=f"item of {catalog.name}"))
             excluded = [np.flatnonzero(np.isin(among, rows)) for rows in excluded]
         rankings = answering.best_items(at, users, k=k, among=among, excluded=excluded)
-        return _answer(user_ids, answering.users, users, rankings, "user")
+        return _answer(user_ids, answering.users, answering.user_names, users, rankings, "user")
 
     @overload
     def similar_users(  # type: ignore[overload-overlap]  # as for recommend
@@ -170,7 +180,7 @@ class Queries:
         embeddings = self._embeddings(needs_width=True)
         matrix, mask = embeddings.matrix_and_mask(behavior)
         rows = rows_of(embeddings.users, user_ids, what="user")
-        table = VectorTable(embeddings.users, matrix, kind="user")
+        table = VectorTable(embeddings.users, matrix, kind="user", names=embeddings.user_names)
         excluded: list[Rows] = [np.array([row]) for row in rows]
         if friends != "include":
             everyone = np.arange(embeddings.n_users)
@@ -179,7 +189,7 @@ class Queries:
                 left_out = linked if friends == "exclude" else np.setdiff1d(everyone, linked, assume_unique=True)
                 excluded[at] = np.union1d(left_out, row)
         rankings = _similar(table, mask, rows=rows, k=k, cosine=cosine, excluded=excluded)
-        return _answer(user_ids, embeddings.users, rows, rankings, "user")
+        return _answer(user_ids, embeddings.users, embeddings.user_names, rows, rankings, "user")
 
     @overload
     def similar_items(  # type: ignore[overload-overlap]  # as for recommend
@@ -198,9 +208,9 @@ class Queries:
         embeddings = self._embeddings(needs_width=True)
         space = embeddings.spaces[place_of(embeddings, behavior)]
         rows = rows_of(space.items, item_ids, what=f"item of {space.name}")
-        table = VectorTable(space.items, space.item_vectors)
+        table = VectorTable(space.items, space.item_vectors, names=space.names)
         rankings = _similar(table, space.mask, rows=rows, k=k, cosine=cosine, excluded=list(rows[:, None]))
-        return _answer(item_ids, space.items, rows, rankings, "item")
+        return _answer(item_ids, space.items, space.names, rows, rankings, "item")
 
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
         """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
@@ -214,12 +224,12 @@ class Queries:
         if isinstance(answering, ConditionalEmbeddings):
             if answering.width or not needs_width:
                 return answering
-            raise UsageError(
+            raise UnavailableError(
                 f"{answering.method!r} has no vectors, so nothing is similar to anything",
                 value=answering.method,
                 remedy="ask another method",
             )
-        raise UsageError(
+        raise UnavailableError(
             f"{answering.method!r} has no vectors, so it can only recommend",
             value=answering.method,
             remedy="to compare users or items, train a method with vectors, such as mcne or bpr",
@@ -238,13 +248,14 @@ def place_of(answering: Answering, behavior: str | None) -> int:
 
 def _seen(answering: Answering, at: int, users: Rows, filter_seen: FilterSeen) -> list[Rows]:
     """The items of a behavior that each user is not to be offered again."""
-    if filter_seen not in (True, False, "behavior", "all"):
+    which = _which_seen(filter_seen)
+    if which not in (False, "behavior", "all"):
         raise UnknownError.of("value of filter_seen", filter_seen, ("behavior", "all", False))
-    if filter_seen is False:
+    if which is False:
         return [np.zeros(0, dtype=np.int32)] * len(users)
     own = answering.spaces[at]
     seen: list[Rows] = [own.seen(user) for user in users]
-    if filter_seen == "all":
+    if which == "all":
         for other in answering.spaces:
             if other is not own and other.items.kind == own.items.kind:
                 rows = own.items.rows(other.items.arrow())  # [items of the other behavior], −1 where it is not here
@@ -253,19 +264,30 @@ def _seen(answering: Answering, at: int, users: Rows, filter_seen: FilterSeen) -
     return seen
 
 
+def _which_seen(filter_seen: object) -> object:
+    """``filter_seen`` in today's values; ``True`` means the behavior."""
+    if not isinstance(filter_seen, str | bool | np.bool_):
+        warn(f"filter_seen={filter_seen!r}", 'use "behavior", "all" or False', stacklevel=5)
+    if isinstance(filter_seen, str):
+        return filter_seen
+    return "behavior" if filter_seen else False
+
+
 def _similar(
     table: VectorTable, mask: NDArray[np.bool_], *, rows: Rows, k: int, cosine: bool, excluded: Sequence[Rows]
 ) -> list[Ranking]:
     """The best for these rows of the table itself."""
     queries = table.vectors[rows] * mask
     if cosine:
-        table = VectorTable(table.ids, table.vectors, inverse_norms(table.vectors, mask), kind=table.kind)
+        table = replace(table, scale=inverse_norms(table.vectors, mask))
         queries *= inverse_norms(table.vectors[rows], mask)[:, None]
     return table.search(queries, k=k, excluded=excluded)
 
 
 def _answer(
-    asked: RawId | RawIds, ids: Ids, rows: Rows, rankings: list[Ranking], asked_kind: Kind
+    asked: RawId | RawIds, ids: Ids, names: Names | None, rows: Rows, rankings: list[Ranking], asked_kind: Kind
 ) -> Ranking | Rankings:
     """One ranking if one id was asked about, else all."""
-    return rankings[0] if is_one(asked) else Rankings(ids.take(rows), rankings, asked_kind=asked_kind)
+    if is_one(asked):
+        return rankings[0]
+    return Rankings(ids.take(rows), rankings, asked_kind=asked_kind, asked_names=names_of(names, rows))

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.ids import Ids
-from mcne.embeddings.answers import Kind, Ranking
+from mcne.data.ids import Ids, Names, names_of
+from mcne.embeddings.answers import Kind
+from mcne.embeddings.answers import Ranking as Ranking
 from mcne.errors import UsageError
 
 RawId = int | str
@@ -36,11 +37,13 @@ class VectorTable:
     scale: NDArray[np.float32] | None = None  # [m]
     bias: NDArray[np.float32] | None = None  # [m]
     kind: Kind = "item"
+    names: Names | None = None
 
     def only(self, rows: NDArray[np.integer[Any]]) -> VectorTable:
         """The table of these rows, which must be increasing."""
         scale, bias = (None if each is None else each[rows] for each in (self.scale, self.bias))
-        return VectorTable(self.ids.subset(rows), self.vectors[rows], scale, bias, self.kind)
+        names = None if self.names is None else self.names.subset(rows)
+        return VectorTable(self.ids.subset(rows), self.vectors[rows], scale, bias, self.kind, names)
 
     def search(self, queries: NDArray[np.float32], *, k: int, excluded: Sequence[NDArray[Any]]) -> list[Ranking]:
         """The ``k`` best for each of ``queries`` [n, d], but none of the rows ``excluded[q]``."""
@@ -60,7 +63,8 @@ class VectorTable:
                     exact = np.einsum("d,nd->n", query, self.vectors[rows].astype(np.float64))
                     exact = self._scaled(exact, rows).astype(np.float32)
                 best = np.argsort(-exact, kind="stable")[:k]  # rows increase: of equals the lower comes first
-                rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best], self.kind))
+                names = names_of(self.names, rows[best])
+                rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best], self.kind, names))
         return rankings
 
     def _scaled(self, products: NDArray[Any], rows: NDArray[np.int64] | slice) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
-from mcne.data.ids import Ids
+from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries, place_of
 from mcne.embeddings.scorer import Scorer
@@ -28,6 +28,7 @@ class ScoredCatalog:
     items: Ids
     indptr: NDArray[Any]  # [users + 1]
     item: NDArray[np.int32]  # [records]
+    names: Names | None = None  # of items, for people
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """The items of one user, increasing."""
@@ -43,15 +44,26 @@ class ScoredItems(Queries):
     users: Ids
     graph: Graph
     spaces: tuple[ScoredCatalog, ...]
+    user_names: Names | None = None  # for people
 
     @classmethod
     def of(cls, scorer: Scorer, dataset: SocialDataset, *, method: str) -> ScoredItems:
         """Answers for the users of a dataset."""
         spaces = tuple(
-            ScoredCatalog(behavior.name, behavior.items, *behavior.seen(dataset.n_users))
+            ScoredCatalog(behavior.name, behavior.items, *behavior.seen(dataset.n_users), behavior.names)
             for behavior in dataset.behaviors
         )
-        return cls(method, scorer, dataset.users, dataset.graph, spaces)
+        return cls(method, scorer, dataset.users, dataset.graph, spaces, dataset.user_names)
+
+    @property
+    def n_users(self) -> int:
+        """Users of the network, with or without behavior."""
+        return len(self.users)
+
+    @property
+    def behavior_names(self) -> list[str]:
+        """The behaviors' names, in order."""
+        return [space.name for space in self.spaces]
 
     @property
     def _queried(self) -> ScoredItems:
@@ -81,5 +93,6 @@ class ScoredItems(Queries):
             for at, scores in enumerate(self.scorer.scores(behavior, some, items), start=start):
                 left = np.delete(np.arange(len(rows)), excluded[at])
                 best = left[np.argsort(-scores[left], kind="stable")[:k]]
-                rankings.append(Ranking(tuple(catalog.items.take(rows[best])), scores[best]))
+                ids = tuple(catalog.items.take(rows[best]))
+                rankings.append(Ranking(ids, scores[best], names=names_of(catalog.names, rows[best])))
         return rankings

@@ -18,6 +18,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import offsets, run_starts
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
+from mcne.embeddings.answers import Frame
 from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
 from mcne.errors import UsageError, unknown
 from mcne.evaluation.metrics import METRICS, pooled_recall
@@ -53,11 +54,13 @@ class BehaviorEvaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Frame):
     """One scorer on one part of one split under one protocol: per-user metrics of every behavior.
 
     A behavior without users in that part has empty arrays, its means are None and no mean over behaviors counts it;
     where no behavior has users those are None too. Nothing is ever NaN.
+
+    As a data frame it has a line for each behavior and one for the mean over them.
     """
 
     part: Part
@@ -77,9 +80,23 @@ class Evaluation:
         means = [mean for result in self.behaviors.values() if (mean := result.mean(metric)) is not None]
         return sum(means) / len(means) if means else None
 
+    def columns(self) -> dict[str, list[Any]]:
+        """``behavior``, ``users`` with items in the part, and every metric; the last line is the mean."""
+        counts = [len(result.users) for result in self.behaviors.values()]
+        columns: dict[str, list[Any]] = {"behavior": [*self.behaviors, "mean"], "users": [*counts, None]}
+        for metric in self._metric_names():
+            columns[metric] = [*(result.mean(metric) for result in self.behaviors.values()), self.overall(metric)]
+        return columns
+
+    def __str__(self) -> str:
+        return "\n".join(self._table().lines())
+
+    def _metric_names(self) -> list[str]:
+        return list(dict.fromkeys(name for r in self.behaviors.values() for name in (*r.metrics, *r.pooled)))
+
     def summary(self) -> dict[str, Any]:
         """All means as plain values, ready for JSON."""
-        names = list(dict.fromkeys(name for r in self.behaviors.values() for name in (*r.metrics, *r.pooled)))
+        names = self._metric_names()
         return {
             "part": self.part,
             "protocol": self.protocol,

@@ -124,7 +124,9 @@ class Transfer(NeighborhoodSteps, StepLearner):
             user_vectors=to_numpy(self.levels()[-1]).copy(),
         )
         digits = ["".join(map(str, mask[0].astype(int))) for mask in masks]
-        own = {"control": self.config.control, "masks": digits}
+        own: dict[str, Any] = {"control": self.config.control, "masks": digits}
+        if skipped := dataset.provenance.get("skipped"):
+            own["skipped"] = skipped
         added = {**self.base.provenance.get("added", {}), space.name: own}
         return replace(self.base, spaces=(*self.base.spaces, space), provenance={**provenance, "added": added})
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mcne.data.graph import Graph, offsets, undirected
-from mcne.data.ids import encode
+from mcne.data.ids import Names, encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError
@@ -53,15 +53,26 @@ class _Records:
 
 
 def embed_users(
-    embeddings: ConditionalEmbeddings, *, links: Any = None, history: Any = None, attributes: Any = None
+    embeddings: ConditionalEmbeddings,
+    *,
+    links: Any = None,
+    history: Any = None,
+    attributes: Any = None,
+    names: Any = None,
+    skip_unknown: bool = False,
 ) -> ConditionalEmbeddings:
     """The same embeddings with additional users who were unknown in training, from whatever is known of each.
 
     ``links`` has the columns ``source_id`` (a new user), ``target_id`` (a known one) and in a weighted network
     ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has ``user_id`` and those that the
-    model was trained with. Each may be a frame or a file, and may be missing. A new user starts from the mean of its
-    friends' initial vectors, or of all users', and its attributes; hears its friends as trained users do; and its
-    history is folded in. Every row of a known user stays byte-identical, and the same input gives the same result.
+    model was trained with; ``names`` has ``user_id, name``. Each may be a frame or a file, and may be missing. A new
+    user starts from the mean of its friends' initial vectors, or of all users', and its attributes; hears its friends
+    as trained users do; and its history is folded in. Every row of a known user stays byte-identical, and the same
+    input gives the same result.
+
+    With ``skip_unknown`` links to unknown people and records of unknown items or behaviors are skipped instead of
+    refused, and so are new users of whom nothing else is known. The provenance counts them by reason, under
+    ``["new_users"]["skipped"]``.
     """
     trunk = embeddings.trunk
     if trunk is None:
@@ -73,7 +84,9 @@ def embed_users(
             f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
             "the embeddings of before, and add it to what comes out"
         )
-    new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
+    new = NewUsers.read(
+        embeddings, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown
+    )
     levels = new_levels(trunk, embeddings.spaces, new)
     columns = [np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow() for ids in (embeddings.users, new.ids)]
     ids, (old_rows, new_rows) = encode(*columns)
@@ -83,13 +96,17 @@ def embed_users(
         both[old_rows] = old
         both[new_rows] = own
         merged.append(both)
+    origin: dict[str, Any] = {"users": len(new), "known": embeddings.fingerprint}
+    if skip_unknown:
+        origin["skipped"] = dict(new.skipped)
     return ConditionalEmbeddings(
         ids,
         merged[-1],
         tuple(_seen_too(*each, old_rows, new_rows) for each in zip(embeddings.spaces, new.history, strict=True)),
         _graph(embeddings.graph, new, old_rows, new_rows),
         replace(trunk, levels=tuple(merged[:-1])),
-        dict(embeddings.provenance) | {"new_users": {"users": len(new), "known": embeddings.fingerprint}},
+        dict(embeddings.provenance) | {"new_users": origin},
+        _names_of_both(embeddings.user_names, new.names, old_rows, new_rows),
     )
 
 
@@ -194,6 +211,17 @@ def _graph(graph: Graph, new: NewUsers, old_rows: NDArray[np.int32], new_rows: N
     if graph.weights is not None:
         weights = np.concatenate([graph.weights, np.zeros(0, np.float32) if new.weights is None else new.weights])
     return undirected(len(old_rows) + len(new_rows), source, target, weights)[0]
+
+
+def _names_of_both(
+    old: Names | None, new: Names | None, old_rows: NDArray[np.int32], new_rows: NDArray[np.int32]
+) -> Names | None:
+    """The names of old and new users, if there are any."""
+    if old is None and new is None:
+        return None
+    known = [Names([""] * len(old_rows)) if old is None else old]
+    known += [Names([""] * len(new_rows)) if new is None else new]
+    return Names.joined(known).subset(np.argsort(np.concatenate([old_rows, new_rows])))
 
 
 def _seen_too(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute
-from mcne.data.ids import WIDE_TEXT, Ids, encode
+from mcne.data.ids import WIDE_TEXT, Ids, Names, encode
 from mcne.data.numeric import weights_of
 from mcne.data.source import RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of
@@ -22,7 +23,12 @@ from mcne.errors import DataError, UsageError, unknown
 SHOWN = 3
 """Offenders that a message names."""
 
+SKIP = "skip them with --skip-unknown (in Python skip_unknown=True)"
+
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+Rows = NDArray[np.int64]
+Tables = dict[str, tuple[RawTable, str]]
+"""What is known of new users: of every table its label, and the column with the new user."""
 KnownAttributes = tuple[NDArray[np.int64], dict[str, Attribute]]
 """The rows of the new users whose attributes are known, increasing, and the attributes in that order."""
 
@@ -36,10 +42,25 @@ class NewUsers:
     weights: NDArray[np.float32] | None  # of the links, if those of the network have weights
     history: tuple[Pairs, ...]  # of each behavior new users and items, rows of the embeddings too
     attributes: KnownAttributes | None
+    names: Names | None  # for people
+    skipped: Mapping[str, int]  # what was left out, and how often
 
     @classmethod
-    def read(cls, embeddings: ConditionalEmbeddings, *, links: Any, history: Any, attributes: Any) -> NewUsers:
-        """From frames or files, any of which may be missing; unknown friends, items and attributes are refused."""
+    def read(
+        cls,
+        embeddings: ConditionalEmbeddings,
+        *,
+        links: Any,
+        history: Any,
+        attributes: Any,
+        names: Any = None,
+        skip_unknown: bool = False,
+    ) -> NewUsers:
+        """From frames or files, any of which may be missing; unknown friends, items and attributes are refused.
+
+        With ``skip_unknown`` links to unknown friends and records of unknown items and behaviors are left out and
+        counted, and so are users of whom nothing else is known.
+        """
         wanted = {
             "links": (links, "source_id", Wanted(["source_id", "target_id"], ["weight"])),
             "history": (history, "user_id", Wanted(["user_id", "item_id", "behavior"])),
@@ -52,19 +73,93 @@ class NewUsers:
         }
         if not tables:
             raise UsageError("no new user is described; give links, history or attributes")
-        ids, rows = encode(*(id_column(table, column, embeddings.users.kind) for table, column in tables.values()))
-        users = {}
-        for (label, (table, column)), own in zip(tables.items(), rows, strict=True):
-            _refuse_known(table, column, ids, own, embeddings.users)
-            users[label] = table, own.astype(np.int64)
+        ids, users = _numbered(embeddings, tables)
+        skipped: dict[str, int] = {}
+        if skip_unknown:
+            n_before = len(ids)
+            tables, skipped = _known_alone(embeddings, tables)
+            if not tables:
+                raise DataError(
+                    f"none of {n_before:,} new users has a known friend or item: {text_of_skipped(skipped)}",
+                    remedy="check that the tables are about the data that the model was trained on",
+                )
+            ids, users = _numbered(embeddings, tables)
+            skipped |= {"new users of whom nothing else is known": n_before - len(ids)}
+        called, n_others = (None, 0) if names is None else _names(names, ids, skip_unknown=skip_unknown)
+        skipped |= {"names of other users": n_others}
         nobody = np.zeros(0, np.int64), np.zeros(0, np.int64)
         pairs, weights = _links(embeddings, *users["links"]) if "links" in users else (nobody, None)
         items = _history(embeddings, *users["history"]) if "history" in users else (nobody,) * len(embeddings.spaces)
         known = _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None
-        return cls(ids, pairs, weights, items, known)
+        return cls(ids, pairs, weights, items, known, called, {what: n for what, n in skipped.items() if n})
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def text_of_skipped(skipped: Mapping[str, int]) -> str:
+    """What was left out, in words."""
+    return "skipped " + ", ".join(f"{count:,} {what}" for what, count in skipped.items() if count)
+
+
+def _numbered(embeddings: ConditionalEmbeddings, tables: Tables) -> tuple[Ids, dict[str, tuple[RawTable, Rows]]]:
+    """The new users of all tables, and of each table who its rows are about."""
+    ids, rows = encode(*(id_column(table, column, embeddings.users.kind) for table, column in tables.values()))
+    users = {}
+    for (label, (table, column)), own in zip(tables.items(), rows, strict=True):
+        _refuse_known(table, column, ids, own, embeddings.users)
+        users[label] = table, own.astype(np.int64)
+    return ids, users
+
+
+def _known_alone(embeddings: ConditionalEmbeddings, tables: Tables) -> tuple[Tables, dict[str, int]]:
+    """The rows whose friends, behaviors and items are known, of the tables that have any, and how many others."""
+    left = {}
+    skipped: dict[str, int] = {}
+    for label, (table, column) in tables.items():
+        is_known = np.ones(len(table), dtype=bool)
+        if label == "links":
+            is_known = rows_of(table, "target_id", embeddings.users) >= 0
+            skipped["links to unknown users"] = int(np.count_nonzero(~is_known))
+        elif label == "history":
+            has_behavior, is_known = _known_records(embeddings, table)
+            skipped["records of unknown behaviors"] = int(np.count_nonzero(~has_behavior))
+            skipped["records of unknown items"] = int(np.count_nonzero(has_behavior & ~is_known))
+        if is_known.any():
+            left[label] = _only(table, np.flatnonzero(is_known)), column
+    return left, skipped
+
+
+def _known_records(embeddings: ConditionalEmbeddings, table: RawTable) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows of a history have a known behavior, and which of these a known item, too."""
+    has_behavior, has_item = np.zeros((2, len(table)), dtype=bool)
+    codes, labels = behaviors_of(table)
+    places = {label: code for code, label in labels.items()}
+    for space in embeddings.spaces:
+        here = codes == places.get(space.name, -1)
+        has_behavior |= here
+        has_item |= here & (rows_of(table, "item_id", space.items) >= 0)
+    return has_behavior, has_item
+
+
+def _only(table: RawTable, rows: NDArray[np.int64]) -> RawTable:
+    """Some rows of a table; messages still name their places in the whole."""
+    return replace(table, data=table.data.take(rows), locate=lambda row, column: table.locate(int(rows[row]), column))
+
+
+def _names(source: Any, ids: Ids, *, skip_unknown: bool) -> tuple[Names, int]:
+    """The names of new users, empty where none is given, and how many rows are about others."""
+    table = read_table(source, "names", Wanted(["user_id", "name"]), {})
+    user = rows_of(table, "user_id", ids)
+    if not skip_unknown:
+        _refuse_unknown(table, "user_id", user < 0, "users", "names are for users of the other tables")
+    known = user[user >= 0]
+    given = pc.fill_null(table.data["name"].cast(WIDE_TEXT), "").filter(pa.array(user >= 0)).to_pylist()
+    _refuse_repeated(table, user)
+    names = [""] * len(ids)
+    for row, name in zip(known.tolist(), given, strict=True):
+        names[row] = name
+    return Names(names), int(np.count_nonzero(user < 0))
 
 
 def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], known: Ids) -> None:
@@ -102,13 +197,14 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
         if label not in known:
             has_label = codes == code
             place = table.locate(int(np.argmax(has_label)), "behavior")
-            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(has_label.sum()):,} rows have it")
+            problem = f"{unknown('behavior', label, known)}; {int(has_label.sum()):,} rows have it"
+            raise DataError(problem, place=place, value=label, allowed=known, remedy=f"correct them, or {SKIP}")
     pairs = []
     for space in embeddings.spaces:
         here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
         what = f"items of {space.name}"
-        _refuse_unknown(table, "item_id", here & (item < 0), what, "items must be those of the training: leave it out")
+        _refuse_unknown(table, "item_id", here & (item < 0), what, "items must be those of the training")
         keys = np.unique(user[here] * len(space.items) + item[here])
         pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
@@ -122,11 +218,7 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
             f"{table.label}: {embeddings.method!r} was trained without attributes, so it cannot use them; "
             "leave them out, or train mcne-plus on a dataset with attributes"
         )
-    repeated = np.flatnonzero(np.bincount(user) > 1)
-    if len(repeated):
-        place = table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id")
-        several = f"{len(repeated):,} users have several"
-        raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
+    _refuse_repeated(table, user)
     names = [column.name for column in profile.encoding.columns]
     for name in table.data.column_names:
         if name not in (*names, "user_id", "name"):  # names are for people
@@ -155,7 +247,21 @@ def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what
     if wrong.any():
         values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
         shown = _listed(values[:SHOWN].to_pylist(), len(values))
-        raise DataError(f"{table.label}, column {column!r}: {len(values):,} {what} are unknown: {shown}; {allowed}")
+        raise DataError(
+            f"{len(values):,} {what} are unknown: {shown}; {allowed}",
+            place=f"{table.label}, column {column!r}",
+            value=values[0].as_py(),
+            remedy=f"leave them out, or {SKIP}",
+        )
+
+
+def _refuse_repeated(table: RawTable, user: NDArray[np.int64]) -> None:
+    """Each user, given as its row, has one line at most; −1 is nobody."""
+    repeated = np.flatnonzero(np.bincount(user[user >= 0]) > 1)
+    if len(repeated):
+        place = table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id")
+        several = f"{len(repeated):,} users have several"
+        raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
 
 
 def _listed(values: list[Any], count: int) -> str:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.negatives import Negatives
-from mcne.data.split import DIRECTORY, TRAIN, Split
+from mcne.data.split import DIRECTORY, TRAIN, Split, supplied_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import DataError, UsageError
 from mcne.extend.learner import Transfer, TransferConfig
+from mcne.extend.tables import SKIP, text_of_skipped
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
 from mcne.models.registry import METHODS
@@ -75,19 +76,27 @@ def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[
 
 
 def transfer(
-    base: ConditionalEmbeddings, training: Training, path: Path, *, behavior: str, resume: bool = False
+    base: ConditionalEmbeddings,
+    training: Training,
+    path: Path,
+    *,
+    behavior: str,
+    resume: bool = False,
+    skip_unknown: bool = False,
 ) -> Run:
     """Train the masks and items of a behavior of the training's dataset, whatever else that holds, and nothing else.
 
     The run has everything that ``base`` serves, byte for byte, and the new behavior beside it; its own data is the
-    behavior's alone, so that it is evaluated on that.
+    behavior's alone, so that it is evaluated on that. With ``skip_unknown`` records of users whom ``base`` does not
+    know are skipped instead of refused; the provenance of that data and of the result counts them by reason.
     """
     config, _ = settings_of(base, training.settings)
     trunk = trunk_of(base, config)
-    own, parts = aligned(base, training.dataset, training.split, behavior=behavior)
+    own, parts = aligned(base, training.dataset, training.split, behavior=behavior, skip_unknown=skip_unknown)
     options = {field.name: getattr(training, field.name) for field in fields(training)}
     options |= {"method": TRANSFER, "dataset": own, "split": parts, "places": {**training.places, "dataset": DATASET}}
-    for line in shared_items(base, own.behaviors[0]):
+    skipped = own.provenance.get("skipped")
+    for line in [*([text_of_skipped(skipped)] if skipped else []), *shared_items(base, own.behaviors[0])]:
         training.reporter.say(line)
     return _Transferring(**options, base=base, trunk=trunk).run(path, resume=resume)
 
@@ -158,11 +167,12 @@ class _Transferring(Training):
 
 
 def aligned(
-    base: ConditionalEmbeddings, dataset: SocialDataset, split: Split, *, behavior: str
+    base: ConditionalEmbeddings, dataset: SocialDataset, split: Split, *, behavior: str, skip_unknown: bool = False
 ) -> tuple[SocialDataset, Split]:
     """The network of ``base`` with that behavior alone, and its part of the split.
 
-    Nothing is dropped: users with records whom ``base`` does not know are refused. Links of the dataset do not count.
+    Users with records whom ``base`` does not know are refused, or skipped and counted in the provenance. Links of the
+    dataset do not count.
     """
     new = dataset.behavior(behavior)
     if behavior in base.behavior_names:
@@ -170,10 +180,17 @@ def aligned(
             f"behavior {behavior!r} is there already ({', '.join(base.behavior_names)}); what was learned is never "
             "changed: give the new one another name, or train anew with all records"
         )
+    skipped: dict[str, int] = {}
+    if skip_unknown:
+        dataset, split, skipped = _of_known_users(base, dataset, split, behavior=behavior)
+        new = dataset.behavior(behavior)
     rows = _rows(base, dataset, new)
     moved, order = new.moved(rows)
     _refuse_known_records(base, moved)
-    own = SocialDataset(dataset.name, base.users, base.graph, (moved,))
+    provenance = {"skipped": skipped} if skipped else {}
+    own = SocialDataset(
+        dataset.name, base.users, base.graph, (moved,), provenance=provenance, user_names=base.user_names
+    )
     one = split.only(dataset.behavior_names.index(behavior), own)
     parts = one.parts[0][order]
     if not np.any(parts == TRAIN):
@@ -208,6 +225,35 @@ def shared_items(base: ConditionalEmbeddings, behavior: Behavior) -> list[str]:
     ]
 
 
+def _of_known_users(
+    base: ConditionalEmbeddings, dataset: SocialDataset, split: Split, *, behavior: str
+) -> tuple[SocialDataset, Split, dict[str, int]]:
+    """A behavior's records of users in ``base``, their part of the split, and what was skipped, if anything.
+
+    Items that nobody has then are gone, so the items that test items are ranked against are drawn again.
+    """
+    new = dataset.behavior(behavior)
+    k = dataset.behavior_names.index(behavior)
+    is_known = base.users.rows(dataset.users.arrow()) >= 0
+    mine = is_known[new.user]
+    if mine.all() or not mine.any():
+        return dataset, split, {}
+    has_users = np.bincount(new.item[mine], minlength=new.n_items) > 0
+    some = SocialDataset(
+        dataset.name,
+        dataset.users.subset(np.flatnonzero(is_known)),
+        dataset.graph.restrict(is_known),
+        (new.restrict(is_known, has_users, mine),),
+    )
+    parts = supplied_split(some, [split.parts[k][mine]], seed=split.settings["seed"])
+    skipped = {
+        "records": int(np.count_nonzero(~mine)),
+        "unknown users": len(np.unique(new.user[~mine])),
+        "items that only they have": int(np.count_nonzero(~has_users)),
+    }
+    return some, replace(parts, settings=split.settings), {what: count for what, count in skipped.items() if count}
+
+
 def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavior) -> NDArray[np.int32]:
     """The row in ``base`` of every user of the dataset, −1 where it has none, which no user with records may be."""
     rows = base.users.rows(dataset.users.arrow()).astype(np.int32)
@@ -227,8 +273,9 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
     named = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
     raise DataError(
         f"{len(strange):,} of the {len(active):,} users of {behavior.name}, with {lost:,} of its {len(behavior):,} "
-        f"interactions, are not known, the first: {named}; a behavior is brought to users that were trained: leave "
-        "these out of the data, or train anew with them"
+        f"interactions, are not known, the first: {named}; a behavior is brought to users that were trained",
+        value=dataset.users[int(strange[0])],
+        remedy=f"leave these out of the data, {SKIP}, or train anew with them",
     )
 
 

@@ -58,4 +58,6 @@ class Popularity:
             for k, behavior in enumerate(dataset.behaviors)
         )
         vectors = np.zeros((dataset.n_users, 0), dtype=np.float32)
-        return ConditionalEmbeddings(dataset.users, vectors, spaces, dataset.graph, None, provenance)
+        return ConditionalEmbeddings(
+            dataset.users, vectors, spaces, dataset.graph, provenance=provenance, user_names=dataset.user_names
+        )

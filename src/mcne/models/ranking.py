@@ -200,7 +200,9 @@ class DotRanking:
             for k, behavior in enumerate(dataset.behaviors)
         )
         users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
-        return ConditionalEmbeddings(dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance)
+        return ConditionalEmbeddings(
+            dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance, dataset.user_names
+        )
 
     def items_and_bias(self, tables: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Item vectors of all behaviors, C × [items, d], and biases, C × [items] or none."""

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from mcne.analysis.attention import user_label
 from mcne.plots.style import FAINT, INK, PAPER, Theme, as_table, canvas, colors, diverging, looks, name_rows, shortened
 
 Numbers = Mapping[str, Any]
@@ -49,7 +50,7 @@ def _draw_link(numbers: Numbers, theme: Theme) -> Figure:
     for layer, panel in enumerate(panels):
         for at, (message, color) in enumerate(zip(messages, colors(theme, 2), strict=True)):
             places = np.arange(len(names)) + (at - 0.5) * 0.36
-            sender, receiver = (shortened(str(message[key]), 20) for key in ("sender_id", "receiver_id"))
+            sender, receiver = (shortened(user_label(message, end), 20) for end in ("sender", "receiver"))
             label = f"{sender} → {receiver} ({message['share']:.1%} of what {receiver} hears)"
             panel.barh(places, message["attention"][layer], height=0.34, color=color, label=label)
         _mark_even(panel, numbers["even"], theme)
@@ -64,7 +65,7 @@ def _draw_link(numbers: Numbers, theme: Theme) -> Figure:
 def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
     """A table per layer: the means over the user's links, then the links that differ most from them."""
     rows = [f"hears, mean of {numbers['links']:,}", f"sends, mean of {numbers['links']:,}"]
-    rows += [f"hears {shortened(str(link['sender_id']), 16)}" for link in numbers["unusual"]]
+    rows += [f"hears {shortened(user_label(link, 'sender'), 16)}" for link in numbers["unusual"]]
     names = numbers["behaviors"]
     layers = len(numbers["hears"])
     width, height = 1.6 + 0.62 * len(names), 1.7 + 0.26 * len(rows)
@@ -76,7 +77,7 @@ def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
         _fill(panel, rows, names, weights[:, layer], weights[:, layer], colormaps[SEQUENTIAL[theme]], norm)
         panel.axhline(1.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}")
-    who = shortened(str(numbers["user_id"]), 30)
+    who = shortened(user_label(numbers, "user"), 30)
     figure.suptitle(f"User {who}: weights in percent (all alike: {numbers['even']:.1%})", fontsize=10)
     return figure
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mcne.analysis.maps import LEARNED, RANDOM, ConditionalMap, Panel
 from mcne.plots.style import INK, MARKERS, PAPER, Theme, canvas, looks, panels, shortened
+from mcne.text import with_name
 
 Array = NDArray[np.float64]
 FOLLOWED = 5  # users that can be followed from one map to the next
@@ -82,6 +83,7 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
     cells = panels(figure, len(drawn.panels), columns)
     shared = drawn.panels[0].places[0]
     followed = spread_out(shared, FOLLOWED)
+    labels = list(map(with_name, drawn.user_ids, drawn.user_names or [""] * len(shared)))
     rank = np.argsort(np.argsort(shared[:, 0])) / len(shared)
     tones = colormaps[ORDER](SHOWN[theme][0] + rank * (SHOWN[theme][1] - SHOWN[theme][0]))
     every = np.concatenate([panel.places[0] for panel in drawn.panels])
@@ -93,7 +95,7 @@ def _draw_aligned(drawn: ConditionalMap, theme: Theme) -> Figure:
         axes.scatter(places[:, 0], places[:, 1], s=5, color=tones, linewidths=0, rasterized=True)
         for marker, user in zip(MARKERS, followed, strict=False):
             x, y = places[user]
-            label = f"user {shortened(str(drawn.user_ids[user]), 12)}"
+            label = f"user {shortened(labels[user], 12)}"
             axes.scatter(x, y, s=80, color=INK[theme], marker=marker, label=label, **edge)
         _bare(axes)
         low, high = middle - reach, middle + reach

@@ -25,6 +25,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mcne.errors import UsageError
 from mcne.files import check_new, write_new
+from mcne.text import printable
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
@@ -170,7 +171,7 @@ def shortened(name: str, limit: int = 22) -> str:
 
     It is never markup.
     """
-    line = " ".join("".join(each if each.isprintable() else " " for each in name).split())
+    line = " ".join(printable(name).split())
     tail = (limit - 1) // 3
     shown = line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[-tail:]}"
     return shown.replace("$", r"\$")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mcne.data.dataset import SocialDataset
+from mcne.data.ids import name_of
 from mcne.data.split import Split
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -18,7 +19,7 @@ from mcne.report.cards import data_card, model_card, named_values, origin_of
 from mcne.report.figures import learning, masks, sensitivity, user_map
 from mcne.report.page import Part, Report, Section, facts
 from mcne.report.quality import METRICS, Quality, measure, quality_parts
-from mcne.text import Html, Table, code, count_cell, element, number_cell, percent_cell
+from mcne.text import Html, Table, code, count_cell, element, number_cell, percent_cell, with_name
 from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
 
@@ -99,16 +100,17 @@ def answers(embeddings: ConditionalEmbeddings) -> list[Part]:
     records = np.array([np.diff(space.seen_indptr) for space in embeddings.spaces], dtype=np.int64)  # [C, users]
     row = int(np.argmax(records.sum(axis=0)))
     user = embeddings.users[row]
+    label = with_name(user, name_of(embeddings.user_names, row))
     most = np.sort(np.argsort(-records[:, row], kind="stable")[:COLUMNS])
     asked = [embeddings.behavior_names[k] for k in most]  # those with the user's most records
     has_neighbors = embeddings.width > 0 and embeddings.n_users > 1
-    parts: list[Part] = [f"About user {user}, who has the most records."]
+    parts: list[Part] = [f"About user {label}, who has the most records."]
     if has_neighbors:
         alike = {name: embeddings.similar_users(user, name, k=SHOWN) for name in asked}
-        parts.append(element("h3", f"Who is similar to user {user}, on what?"))
+        parts.append(element("h3", f"Who is similar to user {label}, on what?"))
         parts.append(_rankings("Users most similar, by the inner product that training works on", alike))
     suits = {name: embeddings.recommend(user, name, k=SHOWN) for name in asked}
-    parts.append(element("h3", f"What suits user {user}?"))
+    parts.append(element("h3", f"What suits user {label}?"))
     parts.append(_rankings("Items with the highest scores that the user lacks", suits))
     if has_neighbors:
         other = _closest(embeddings, row)
@@ -127,9 +129,10 @@ def _closest(embeddings: ConditionalEmbeddings, row: int) -> int:
 def _rankings(caption: str, rankings: Mapping[str, Ranking]) -> Table:
     """Several rankings side by side, a place to a line."""
     head = ["place", *(head for name in rankings for head in (f"on {name}", "score"))]
+    answered = (zip(each.labels(), each.scores.tolist(), strict=True) for each in rankings.values())
     rows = [
-        [str(place), *(cell for raw, score in line for cell in (str(raw), number_cell(score, ".3f")))]
-        for place, line in enumerate(zip_longest(*rankings.values(), fillvalue=("", None)), start=1)
+        [str(place), *(cell for label, score in line for cell in (label, number_cell(score, ".3f")))]
+        for place, line in enumerate(zip_longest(*answered, fillvalue=("", None)), start=1)
     ]
     return Table(caption, head, rows, text_columns=frozenset({0, *range(1, len(head), 2)}))
 
@@ -138,12 +141,12 @@ def _explained(explanation: Explanation) -> list[Part]:
     connected = "connected" if explanation.linked else "alike"
     linked = "linked" if explanation.linked else "not linked"
     parts: list[Part] = [
-        element("h3", f"Why are users {explanation.user_id} and {explanation.other_id} {connected}?"),
+        element("h3", f"Why are users {' and '.join(explanation.users)} {connected}?"),
         f"They are {linked}. Common friends: {explanation.common_friends}.",
     ]
     if explanation.messages:
         rows = [
-            [f"{message.sender_id} → {message.receiver_id}", str(layer), *map(percent_cell, [*weights, message.share])]
+            [message.path, str(layer), *map(percent_cell, [*weights, message.share])]
             for message in explanation.messages
             for layer, weights in enumerate(message.attention, start=1)
         ]

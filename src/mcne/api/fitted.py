@@ -1,0 +1,87 @@
+"""What a model has once it is trained: a finished run, and what answers questions about it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import DIRECTORY, Split
+from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.scored import ScoredItems
+from mcne.embeddings.scorer import Scorer
+from mcne.errors import Interrupted
+from mcne.training.run import Run
+
+OF_EMBEDDINGS = frozenset(
+    name for name in (*dir(ConditionalEmbeddings), *ConditionalEmbeddings.__dataclass_fields__) if name[0] != "_"
+)
+OF_SCORES = frozenset(name for name in (*dir(ScoredItems), *ScoredItems.__dataclass_fields__) if name[0] != "_")
+"""The public attributes of what answers, which a trained model has, too."""
+
+
+class Fitted:
+    """A finished run with everything that is asked of it, made when it is first needed."""
+
+    def __init__(
+        self, run: Run, data: tuple[SocialDataset, Split] | None = None, *, is_temporary: bool = False
+    ) -> None:
+        self.run = run
+        if data is not None:
+            self.data = data
+        if is_temporary:  # the run vanishes with the model
+            weakref.finalize(self, shutil.rmtree, run.path, ignore_errors=True)
+
+    @cached_property
+    def data(self) -> tuple[SocialDataset, Split]:
+        """What it was trained on."""
+        return self.run.data()
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What scores items for users of the data."""
+        return self.run.scorer(*self.data)
+
+    @cached_property
+    def answering(self) -> ConditionalEmbeddings | ScoredItems:
+        """What answers questions: the vectors, or the scores of a method that has none."""
+        if self.run.has_vectors:
+            return self.run.embeddings
+        data, _ = self.data
+        return ScoredItems.of(self.scorer, data, method=self.run.spec.method)
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The public attributes of what answers."""
+        return OF_EMBEDDINGS if self.run.has_vectors else OF_SCORES
+
+
+def save_data(path: Path, data: SocialDataset, split: Split, places: Mapping[str, str]) -> None:
+    """Keep dataset and split with a run."""
+    data.save(path / places["dataset"])
+    split.save(path / places["dataset"] / DIRECTORY / places["split"])
+
+
+@contextmanager
+def run_directory(out: str | Path | None) -> Iterator[Path]:
+    """The run's own directory, or a temporary one, which is removed if the block fails.
+
+    There no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
+    """
+    if out is not None:
+        yield Path(out)
+        return
+    path = Path(tempfile.mkdtemp(prefix="mcne-"))
+    try:
+        yield path
+    except BaseException as error:
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, Interrupted):
+            signal.raise_signal(error.signal_number)
+        raise
