@@ -74,6 +74,9 @@ def prepare_files(
     min_records: Annotated[int, Option(min=0, help="Drop users with fewer records in all behaviors together.")] = 0,
     drop_isolated: Annotated[bool, Option("--drop-isolated", help="Then drop users left without a link.")] = False,
     keep_self_links: Annotated[bool, Option("--keep-self-links", help="Keep links to oneself.")] = False,
+    directed: Annotated[
+        bool, Option("--directed", help="Keep the direction of links: a source follows its target.")
+    ] = False,
     strict: Annotated[bool, Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
     id_type: Annotated[Literal["auto", "integer", "text"], Option(help="How ids of text files are read.")] = "auto",
     name: Annotated[str | None, Option(help="The dataset's name; that of the directory if not given.")] = None,
@@ -92,6 +95,7 @@ def prepare_files(
         single_behavior=single_behavior,
         user_filter=UserFilter(min_links, min_records, drop_isolated),
         self_links="keep" if keep_self_links else "drop",
+        directed=directed,
         strict=strict,
         id_type=id_type,
     )

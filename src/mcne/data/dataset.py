@@ -73,6 +73,7 @@ class SocialDataset:
         single_behavior: str | None = None,
         user_filter: UserFilter | None = None,
         self_links: SelfLinks = "drop",
+        directed: bool = False,
         strict: bool = False,
         id_type: IdType = "auto",
     ) -> SocialDataset:
@@ -85,13 +86,15 @@ class SocialDataset:
         ``behaviors`` chooses and orders the behaviors (all, by name, by default); ``extra_behaviors`` are additional
         ones that do not affect which users are kept; ``single_behavior`` names the one behavior of a table without
         that column. ``id_type`` ``"auto"`` keeps the type of a typed column, and reads the ids of a text file as
-        integers if all of them are. Users known from links or ``users`` alone are kept unless ``user_filter`` drops
-        them. With ``strict``, a link to oneself or to a user without records is an error.
+        integers if all of them are. Links are undirected unless ``directed``: then the neighbors of a source are the
+        targets that it follows, and a source is no neighbor of its targets. Users known from links or ``users`` alone
+        are kept unless ``user_filter`` drops them. With ``strict``, a link to oneself or to a user without records is
+        an error.
         """
         from mcne.data.tables import Reading, read  # most programs load a dataset and never read a table
 
         reading = Reading(columns or {}, behaviors, extra_behaviors, single_behavior, id_type)
-        rules = Rules(user_filter or UserFilter(), self_links, strict)
+        rules = Rules(user_filter or UserFilter(), self_links, strict, directed)
         return cls.from_raw(read(interactions, links, users, reading), rules, name=name)
 
     @classmethod
@@ -136,10 +139,11 @@ class SocialDataset:
 
     def __repr__(self) -> str:
         weighted = "weighted" if self.graph.weights is not None else "unweighted"
-        alone = int(np.count_nonzero(self.graph.degrees == 0))
+        directed = " directed" if self.graph.is_directed else ""
+        alone = int(np.count_nonzero(self.graph.symmetric().degrees == 0))
         lines = [
             f"SocialDataset {self.name!r}: {self.n_users:,} users ({self.users.kind} ids), "
-            f"{self.graph.n_links:,} {weighted} link directions, {alone:,} users without links"
+            f"{self.graph.n_links:,} {weighted}{directed} links, {alone:,} users without links"
         ]
         width = max(map(len, self.behavior_names))
         for behavior in self.behaviors:

@@ -82,19 +82,28 @@ class Explanation:
     other_id: int | str
     linked: bool
     attention_on: tuple[str, ...]  # what the attention weighs: the behaviors learned together, and "other"
-    messages: tuple[Message, ...]  # both directions of the link
+    messages: tuple[Message, ...]  # both directions of the link; in a directed network to who follows the other
     remark: str  # where there are no messages, why
     whole: Likeness
     behaviors: tuple[OnBehavior, ...]
-    common_friends: Common
+    common_friends: Common  # in a directed network whom both follow
+    follows: tuple[tuple[int | str, int | str], ...] = ()  # in a directed network who of the two follows whom
+
+    @property
+    def relation(self) -> str:
+        """How the two are linked, in words."""
+        if len(self.follows) == 2:
+            return "follow each other"
+        direction = "".join(f" ({follower} follows {followed})" for follower, followed in self.follows)
+        return f"are linked{direction}" if self.linked else "are not linked"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: numbers, text, and tuples and dictionaries of them."""
-        return dataclasses.asdict(self)
+        """Plain data: numbers, text, and tuples and dictionaries of them; ``follows`` in a directed network alone."""
+        data = dataclasses.asdict(self)
+        return data if self.follows else {name: value for name, value in data.items() if name != "follows"}
 
     def __str__(self) -> str:
-        link = "linked" if self.linked else "not linked"
-        lines = [f"users {self.user_id} and {self.other_id} are {link}; common friends: {self.common_friends}", ""]
+        lines = [f"users {self.user_id} and {self.other_id} {self.relation}; common friends: {self.common_friends}", ""]
         lines += self._attention().lines() if self.messages else []
         lines += [self.remark] if self.remark else []
         lines += ["", *self._likenesses().lines(), "", "common items"]
@@ -125,7 +134,10 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
         raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")
-    linked = other in graph.neighbors(user)
+    ways = [
+        (near, far) for near, far in ((user, other), (other, user)) if far in graph.neighbors(near)
+    ]  # near hears far
+    linked = bool(ways)
     trunk = embeddings.trunk if linked else None
     remark = ""
     if not linked:
@@ -140,11 +152,12 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         users[other],
         linked,
         () if trunk is None else attended(embeddings.behavior_names, trunk),
-        () if trunk is None else tuple(_message(embeddings, trunk, *way) for way in ((other, user), (user, other))),
+        () if trunk is None else tuple(_message(embeddings, trunk, far, near) for near, far in ways),
         remark,
         _likeness(*embeddings.vectors[[user, other]]),
         tuple(_on_behavior(embeddings, space, user, other) for space in embeddings.spaces),
         _common(users, friends[(friends != user) & (friends != other)]),
+        tuple((users[near], users[far]) for near, far in ways) if graph.is_directed else (),
     )
 
 
