@@ -137,19 +137,25 @@ def split(
     seed: Annotated[int, Option(help="Seeds the parts and the negatives.")] = 0,
     ratios: Annotated[str | None, Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
     temporal: Annotated[bool, Option("--temporal", help="Earliest interactions train, latest test.")] = False,
+    last: Annotated[bool, Option("--last", help="Each user's last record tests, the one before validates.")] = False,
     source: Annotated[Path | None, Option("--from", help="Your own: train, validation, test files.")] = None,
 ) -> None:
     """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
     from mcne.data import split as splits
 
-    if source and (temporal or ratios is not None):
-        raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")
-    name = name if name is not None else f"{'supplied' if source else 'temporal' if temporal else 'random'}-{seed}"
+    asked = {"--from": source, "--last": last, "--temporal": temporal, "--ratios": ratios is not None}
+    given = [option for option, is_given in asked.items() if is_given]
+    if len(given) > 1 and given != ["--temporal", "--ratios"]:
+        raise UsageError(f"{given[0]} and {given[1]} exclude each other; choose one")
+    kind = "supplied" if source else "last" if last else "temporal" if temporal else "random"
+    name = name if name is not None else f"{kind}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
         raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
     dataset = mcne.SocialDataset.load(data)
     if source:
         cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
+    elif last:
+        cut = splits.last_split(dataset, seed=seed)
     else:
         make = splits.temporal_split if temporal else splits.random_split
         try:
