@@ -13,7 +13,7 @@ start = time.perf_counter()
 dataset, _ = generate(SyntheticConfig(users=int(sys.argv[1])))
 seconds = time.perf_counter() - start
 peak = peak_memory() / 2**30
-links, records = dataset.graph.n_links // 2, sum(map(len, dataset.behaviors))
+links, records = dataset.graph.n_links, sum(map(len, dataset.behaviors))
 print(f"| {dataset.n_users:,} | {links:,} | {records:,} | {seconds:.0f} | {peak:.1f} GiB |")
 """
 

@@ -93,7 +93,7 @@ def popularity(case: Case) -> Scores:
 def friends(case: Case) -> Scores:
     """How many friends have the item."""
     graph = case.dataset.graph
-    links = sparse.csr_array((np.ones(graph.n_links), graph.indices, graph.indptr), (graph.n_users,) * 2)
+    links = sparse.csr_array((np.ones(graph.n_directions), graph.indices, graph.indptr), (graph.n_users,) * 2)
     return np.asarray((links[case.users] @ case.train).toarray(), dtype=np.float64)
 
 

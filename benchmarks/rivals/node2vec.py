@@ -40,12 +40,12 @@ def against_pecanpy() -> Taken:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "network.npz"
         arrays: dict[str, Any] = {name: getattr(graph, name).astype(np.uint32) for name in ("indptr", "indices")}
-        np.savez(path, data=np.ones(graph.n_links, dtype=np.float32), **arrays)
+        np.savez(path, data=np.ones(graph.n_directions, dtype=np.float32), **arrays)
         with Rival("node2vec", path, json.dumps(asked), threads=CORES) as rival:
             ours, theirs = _seconds(rival, graph)
     walks = OURS.walks_per_node * int((graph.degrees > 0).sum())
     pairs = walks * _pairs_of_a_walk()
-    shape = f"{graph.n_users:,} users, {graph.n_links // 2:,} links, {walks:,} walks of {OURS.walk_length}, " + (
+    shape = f"{graph.n_users:,} users, {graph.n_links:,} links, {walks:,} walks of {OURS.walk_length}, " + (
         f"window {OURS.window}, width {OURS.width}: {pairs / 1e6:.1f} M pairs"
     )
     each = f"ours {pairs / ours / 1e6:.2f} M/s, theirs {pairs / theirs / 1e6:.2f} M/s"

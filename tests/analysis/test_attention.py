@@ -14,7 +14,7 @@ from tests.analysis.trunks import embeddings_of, random_embeddings, random_graph
 from mcne.analysis import attention
 from mcne.analysis.attention import QUANTILES, communities, modularity, of_link, of_network, of_user
 from mcne.analysis.masks import mask_numbers
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, directed, undirected
 from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk
 from mcne.errors import DataError, UsageError
 
@@ -116,7 +116,7 @@ def test_a_network_by_a_loop() -> None:
     network = of_network(made, seed=0)
     assert [community["users"] for community in network["communities"]] == [8, 6, 5]
     assert [community["links"] for community in network["communities"]] == [56, 30, 20]
-    assert (network["links"], network["between_links"]) == (graph.n_links, 4)
+    assert (network["links"], network["between_links"]) == (graph.n_directions, 4)
     group = np.repeat([0, 1, 2], [8, 6, 5])
     for layer in (0, 1):
         rows = {}
@@ -219,3 +219,46 @@ def test_a_behavior_called_other_is_told_apart_from_the_rest() -> None:
     assert mask_numbers(named).levels[0].names == rows
     user = named.graph.neighbors(1)[0]
     assert named.explain(named.users[1], named.users[int(user)]).attention_on == rows
+
+
+def followed_by_hand() -> ConditionalEmbeddings:
+    """0 follows 1 and 2, 1 follows 0, 3 follows 0; nobody follows 3, and 2 follows nobody."""
+    graph, _ = directed(4, np.array([0, 0, 1, 3]), np.array([1, 2, 0, 0]))
+    return random_embeddings(1, graph=graph)
+
+
+def test_in_a_directed_network_a_user_hears_whom_it_follows_and_its_followers_hear_it() -> None:
+    made = followed_by_hand()
+    trunk = made.trunk
+    assert trunk is not None
+    summary = of_user(made, made.users[0])
+    assert (summary["links"], summary["followers"]) == (2, 2)
+    for layer in (0, 1):
+        heard = [trunk.weights(layer, np.array([other]), np.array([0]))[0] for other in (1, 2)]
+        sent = [trunk.weights(layer, np.array([0]), np.array([other]))[0] for other in (1, 3)]
+        np.testing.assert_allclose(summary["hears"][layer], np.mean(heard, axis=0))
+        np.testing.assert_allclose(summary["sends"][layer], np.mean(sent, axis=0))
+    unheard = of_user(made, made.users[3])
+    assert (unheard["links"], unheard["followers"], unheard["sends"]) == (1, 0, [])
+    with pytest.raises(UsageError, match="'u0002' follows nobody, so it hears nobody"):
+        of_user(made, made.users[2])
+    with pytest.raises(UsageError, match="user 'u0002' is linked to u0000"):
+        of_link(made, made.users[2], made.users[1])
+
+
+def test_a_directed_link_has_the_message_to_who_follows() -> None:
+    made = followed_by_hand()
+    one_way, both_ways = (of_link(made, made.users[0], made.users[other])["messages"] for other in (2, 1))
+    assert [(each["sender_id"], each["receiver_id"]) for each in one_way] == [("u0002", "u0000")]
+    assert [each["receiver_id"] for each in both_ways] == ["u0000", "u0001"]
+    assert one_way[0]["share"] == 0.5
+
+
+def test_communities_and_modularity_take_directed_links_as_pairs() -> None:
+    whole = cliques(3, 3)
+    once = whole.sources() < whole.indices
+    graph, _ = directed(6, whole.sources()[once], whole.indices[once])
+    assert communities(graph, seed=0).tolist() == [0, 0, 0, 1, 1, 1]
+    network = of_network(random_embeddings(0, graph=graph), seed=0)
+    assert network["modularity"] == pytest.approx(6 / 7 - 1 / 2)
+    assert (network["links"], network["between_links"]) == (7, 1)

@@ -116,7 +116,7 @@ def test_users_whose_vectors_are_nothing_are_left_aside() -> None:
 
 def test_a_tenth_of_the_links_one_at_least_never_all() -> None:
     star = undirected(32, np.array([0] * 31 + [1], np.int32), np.array([*range(1, 32), 2], np.int32))[0]
-    order = np.arange(star.n_links, dtype=np.float64)
+    order = np.arange(star.n_directions, dtype=np.float64)
     chosen = module._highest(order, star)
     by_user = np.bincount(star.sources(), chosen, minlength=32)
     assert by_user[:4].tolist() == [3, 1, 1, 0]  # of 31, 2, 2 and 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcne.analysis import links as module
 from mcne.analysis.links import HEURISTICS, cosine_scores, hold_out, inner_product_scores, told_apart
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, directed, undirected
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import DataError, UsageError
 
@@ -181,3 +181,27 @@ def test_networks_without_links_to_spare() -> None:
     full = [(a, b) for a in range(5) for b in range(a)]
     with pytest.raises(DataError, match=r"only 0 pairs without a link.*too dense; hold out another share"):
         hold_out(graph_of(5, *full), share=0.2, seed=0)
+
+
+def test_of_a_directed_network_pairs_are_held_out_in_both_directions() -> None:
+    random = np.random.default_rng(0)
+    source, target = random.integers(0, 40, (2, 250)).astype(np.int32)
+    graph, _ = directed(40, source, target, random.uniform(1, 2, 250).astype(np.float32))
+    held = hold_out(graph, share=0.2, seed=0)
+    whole = hold_out(graph.symmetric(), share=0.2, seed=0)
+    assert np.array_equal(held.links, whole.links)
+    assert all(np.array_equal(held.others[kind], whole.others[kind]) for kind in whole.others)
+    held.graph.validate()
+    assert held.graph.is_directed
+    out = pair_set(held.links)
+    assert graph.weights is not None
+    assert held.graph.weights is not None
+    before = zip(graph.sources().tolist(), graph.indices.tolist(), graph.weights.tolist(), strict=True)
+    after = zip(held.graph.sources().tolist(), held.graph.indices.tolist(), held.graph.weights.tolist(), strict=True)
+    assert list(after) == [(a, b, w) for a, b, w in before if (min(a, b), max(a, b)) not in out]
+    mutual = {(a, b) for a, b in out if b in graph.neighbors(a) and a in graph.neighbors(b)}
+    assert mutual
+    left = held.graph.symmetric().degrees
+    assert np.all(left[graph.symmetric().degrees > 0] > 0)  # nobody has lost the last link
+    linked = {(min(a, b), max(a, b)) for a, b in zip(graph.sources().tolist(), graph.indices.tolist(), strict=True)}
+    assert not any(pair_set(pairs) & linked for pairs in held.others.values())

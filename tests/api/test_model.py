@@ -19,7 +19,7 @@ from tests.small_training import saved, sixty_users, train_small
 import mcne
 from mcne import training
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import random_split
+from mcne.data.split import last_split, random_split, temporal_split
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.models.mcne import MCNEConfig
@@ -324,6 +324,15 @@ def test_the_split_and_the_evaluation_of_the_package(data: SocialDataset, model:
         mcne.evaluate(model.embeddings)
     with pytest.raises(UsageError, match="unknown kind of split 'randum'; did you mean 'random'"):
         mcne.split(data, "randum")  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_splits_of_every_kind() -> None:
+    timed = mcne.datasets.synthetic(users=500)
+    assert mcne.split(timed, "last", seed=3).fingerprint == last_split(timed, seed=3).fingerprint
+    cut = mcne.split(timed, "temporal", ratios=(80, 10, 10))
+    assert cut.fingerprint == temporal_split(timed, seed=0, ratios=(80, 10, 10)).fingerprint
+    with pytest.raises(UsageError, match="a split by each user's last record has no ratios; leave them out"):
+        mcne.split(timed, "last", ratios=(80, 10, 10))
 
 
 def test_the_names_of_the_package() -> None:

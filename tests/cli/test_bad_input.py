@@ -1140,6 +1140,17 @@ def test_a_temporal_split_needs_times(desk: Desk) -> None:
     assert desk.run("data", "split", network(desk, "timed", timed=True), "--temporal").code == 0
 
 
+def test_a_split_by_the_last_record_needs_times_and_has_no_ratios(desk: Desk) -> None:
+    plain, timed = network(desk), network(desk, "timed", timed=True)
+    needed = "behavior 'a' has no timestamps, which a split by each user's last record needs; prepare the data again"
+    desk.refuses("data", "split", plain, "--last", says=(needed,))
+    assert desk.run("data", "split", timed, "--last").code == 0
+    for other in (("--ratios", "70,10,20"), ("--temporal",), ("--from", desk.path)):
+        first, second = sorted(("--last", other[0]), key=["--from", "--last", "--temporal", "--ratios"].index)
+        texts = (f"{first} and {second} exclude each other; choose one",)
+        desk.refuses("data", "split", timed, "--last", *other, code=2, says=texts)
+
+
 PAIRS = [f"{u},{i},{b}" for b in "ab" for u in range(1, 6) for i in range(u, u + 4)]
 
 

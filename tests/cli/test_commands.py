@@ -58,7 +58,7 @@ read interactions: 5 read, 4 kept, 1 merged (repeat of the same user and item)
 read items: 3 read, 3 kept
 watch interactions: 2 read, 2 kept
 watch items: 1 read, 1 kept
-SocialDataset 'tiny': 4 users (integer ids), 6 unweighted link directions, 0 users without links
+SocialDataset 'tiny': 4 users (integer ids), 3 unweighted links, 0 users without links
   read           3 items            4 interactions by 3 users, timed
   watch          1 items            2 interactions by 2 users, timed
   attributes: age, city
@@ -143,9 +143,12 @@ def test_module_and_script_are_the_same_program() -> None:
         ((), ["data"]),
         (("data",), ["prepare", "split", "describe", "export"]),
         (("data", "prepare"), ["ciao", "epinions", "files"]),
-        (("data", "prepare", "files"), ["--interactions", "--links", "--users", "--column", "--out", "--strict"]),
+        (
+            ("data", "prepare", "files"),
+            ["--interactions", "--links", "--users", "--column", "--out", "--directed", "--strict"],
+        ),
         (("data", "prepare", "epinions"), ["--raw", "--out", "--timestamps", "--aligned"]),
-        (("data", "split"), ["--name", "--seed", "--ratios", "--temporal", "--from"]),
+        (("data", "split"), ["--name", "--seed", "--ratios", "--temporal", "--last", "--from"]),
         (("data", "describe"), ["--json"]),
         (("data", "export"), ["--format", "--out"]),
     ],
@@ -332,7 +335,7 @@ def test_ciao_as_the_paper_has_it(raw_data: Path, tmp_path: Path, ok: Ok) -> Non
     printed = ok("data", "prepare", "ciao", "--raw", raw_data / "ciao", "--out", tmp_path / "ciao", "--timestamps")
     dataset = SocialDataset.load(tmp_path / "ciao")
     about, *behaviors, saved = printed.splitlines()[-5:]
-    assert about.startswith("SocialDataset 'ciao': 4,321 users (integer ids), 121,408 unweighted link directions, ")
+    assert about.startswith("SocialDataset 'ciao': 4,321 users (integer ids), 60,704 unweighted links, ")
     for line, counts in zip(
         behaviors,
         (
@@ -363,7 +366,7 @@ def test_epinions_whose_links_mean_the_users_that_rated(raw_data: Path, tmp_path
     assert "friends are hardly more alike than any two users (times as alike: Games 1.08 ± 0.08, " in notes[1]
     printed = ok(*command, tmp_path / "a", "--aligned")
     assert "note: " not in printed
-    assert "SocialDataset 'epinions-aligned': 10,790 users (integer ids), 390,058 unweighted link" in printed
+    assert "SocialDataset 'epinions-aligned': 10,790 users (integer ids), 195,108 unweighted links" in printed
     assert SocialDataset.load(tmp_path / "a").provenance["listed_twice"] == 2808
     shown = ok("data", "describe", tmp_path / "a")
     assert re.search(r"^Games +0\.018 +0\.0085 +2\.14 ± 0\.11 +58,933$", shown, re.MULTILINE)
@@ -431,6 +434,33 @@ def test_temporal_split(grid: Path, ok: Ok) -> None:
     assert part.tolist() == [0] * 70 + [1] * 10 + [2] * 20  # the time rises with user and item, as the rows do
 
 
+def test_a_split_by_the_last_record(grid: Path, ok: Ok) -> None:
+    printed = ok("data", "split", grid, "--last", "--seed", "2")
+    dataset = SocialDataset.load(grid)
+    split = Split.load(grid / "splits" / "last-2", dataset)
+    assert printed.endswith(f"\nsplit last-2 {split.fingerprint}\n")
+    assert split.settings == {"kind": "last", "seed": 2}
+    users = len(set(dataset.behaviors[0].user.tolist()))
+    assert printed.startswith(f"a: {100 - 2 * users} train, {users} validation, {users} test\n")
+
+
+def test_directed_links_are_kept_as_they_are(tmp_path: Path, ok: Ok) -> None:
+    (tmp_path / "i.csv").write_text("user_id,item_id,behavior\n1,1,a\n2,1,a\n3,2,a\n")
+    (tmp_path / "l.csv").write_text("source_id,target_id\n1,2\n2,1\n3,1\n3,1\n")
+    given = ("--interactions", tmp_path / "i.csv", "--links", tmp_path / "l.csv", "--directed")
+    printed = ok("data", "prepare", "files", *given, "--out", tmp_path / "d")
+    assert "links: 4 read, 3 kept, 1 merged (repeat of the same link)\n" in printed
+    assert "SocialDataset 'd': 3 users (integer ids), 3 unweighted directed links, 0 users without links" in printed
+    graph = SocialDataset.load(tmp_path / "d").graph
+    assert [graph.neighbors(row).tolist() for row in range(3)] == [[1], [0], [0]]
+    shown = ok("data", "describe", tmp_path / "d")
+    assert "d  3 users, 3 directed links" in shown
+    assert "Followed per user" in shown
+    assert "Followers per user" in shown
+    described = json.loads(ok("data", "describe", tmp_path / "d", "--json"))
+    assert (described["links"], described["directions"], described["directed"]) == (3, 3, True)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet", "inter"])
 def test_a_split_of_ones_own(suffix: str, grid: Path, tmp_path: Path, ok: Ok) -> None:
     part = np.random.default_rng(0).integers(0, 3, size=200)
@@ -458,10 +488,12 @@ def test_describe_as_json(tiny: Path, ok: Ok) -> None:
     ok("data", "split", tiny, "--ratios", "1,0,0", "--name", "whole")
     described = json.loads(ok("data", "describe", tiny, "--json"))
     assert described["fingerprint"] == SocialDataset.load(tiny).fingerprint
-    assert {key: described[key] for key in ("name", "users", "links", "weighted", "self_links", "attributes")} == {
+    shown = ("name", "users", "links", "directions", "weighted", "self_links", "attributes")
+    assert {key: described[key] for key in shown} == {
         "name": "tiny",
         "users": 4,
-        "links": 6,
+        "links": 3,
+        "directions": 6,
         "weighted": False,
         "self_links": 0,
         "attributes": ["age", "city"],
@@ -493,7 +525,7 @@ def test_describe_for_a_person(tiny: Path, ok: Ok) -> None:
     ok("data", "split", tiny, "--name", "whole", "--ratios", "1,0,0")
     shown = ok("data", "describe", tiny)
     lines = [" ".join(line.split()) for line in shown.splitlines()]
-    assert lines[0] == "tiny 4 users, 6 link directions"
+    assert lines[0] == "tiny 4 users, 3 links"
     assert lines[1] == SocialDataset.load(tiny).fingerprint
     assert "1 users without any record (cold)" in lines
     assert "read 3 4 3 25.0% 33.3333% 66.7% yes" in lines
@@ -513,7 +545,7 @@ def test_names_are_shown_as_they_are(name: str, tmp_path: Path, ok: Ok) -> None:
     given = ("--interactions", tmp_path / "i.parquet", "--users", tmp_path / "u.parquet")
     ok("data", "prepare", "files", *given, "--out", tmp_path / "d", "--name", f"n{name}")
     shown = ok("data", "describe", tmp_path / "d")
-    assert f"n{name}  2 users, 0 link directions" in shown
+    assert f"n{name}  2 users, 0 links" in shown
     assert f"attributes: x{name}" in shown
     assert shown.count(name) >= 4  # those two, the table and the plot
 

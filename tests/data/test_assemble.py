@@ -166,7 +166,8 @@ def follow_recipe(
 def check(dataset: SocialDataset, expected: Recipe) -> None:
     assert list(dataset.users) == sorted(expected.users)
     assert links_of(dataset) == expected.links
-    assert dataset.graph.n_links == len(expected.links)  # "#Links" counts stored directions
+    assert dataset.graph.n_directions == len(expected.links)  # "#Links" counts stored directions
+    assert dataset.graph.n_links == len({frozenset(link) for link in expected.links})
     assert dataset.behavior_names == [NAMES[c] for c in expected.pairs]
     for c, pairs in expected.pairs.items():
         assert pairs_of(dataset, NAMES[c]) == pairs

@@ -298,14 +298,14 @@ def test_a_changed_byte_is_found(tmp_path: Path) -> None:
 
 def test_repr() -> None:
     assert repr(make()).split("\n") == [
-        "SocialDataset 'toy': 4 users (integer ids), 4 weighted link directions, 1 users without links",
+        "SocialDataset 'toy': 4 users (integer ids), 2 weighted links, 1 users without links",
         "  view          2 items            3 interactions by 2 users, timed",
         "  buy           1 items            1 interactions by 1 users",
         "  attributes: age, town",
     ]
     plain = make(graph=undirected(4, rows(), rows())[0], attributes={}, users=Ids("abcd"))
     assert repr(plain).split("\n")[0] == (
-        "SocialDataset 'toy': 4 users (text ids), 0 unweighted link directions, 4 users without links"
+        "SocialDataset 'toy': 4 users (text ids), 0 unweighted links, 4 users without links"
     )
     assert len(repr(plain).split("\n")) == 3
 

@@ -90,7 +90,8 @@ def test_the_network() -> None:
     dataset, _ = toy()
     summary = describe(dataset)
     assert (summary["name"], summary["fingerprint"]) == ("toy", dataset.fingerprint)
-    assert (summary["users"], summary["links"], summary["self_links"], summary["weighted"]) == (10, 7, 1, False)
+    assert (summary["users"], summary["links"], summary["directions"]) == (10, 4, 7)
+    assert (summary["self_links"], summary["weighted"], summary["directed"]) == (1, False, False)
     assert (summary["users_without_links"], summary["users_without_records"]) == (5, 4)
     assert summary["attributes"] == ["age"]
     assert summary["degree"] == {  # degrees 3, 1, 1, 1, 1 and five times 0
@@ -336,7 +337,7 @@ def test_numbers_stand_below_their_heads() -> None:
     for line, drawn in zip(lines[start + 1 :], [("0", 5 / 5), ("1", 4 / 5), ("2–3", 1 / 5)], strict=False):
         label, share = drawn
         assert line.split()[:2] == [label, bar(share)]
-    assert "toy  10 users, 7 link directions" in lines
+    assert "toy  10 users, 4 links" in lines
     assert {"5 users without a link", "4 users without any record (cold)", "1 links to oneself"} <= set(lines)
     assert "attributes: age" in lines
 

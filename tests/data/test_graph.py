@@ -45,7 +45,7 @@ def columns(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 def check(graph: Graph, neighbors: Neighbors, *, weighted: bool) -> None:
     graph.validate()
     assert graph.n_users == len(neighbors)
-    assert graph.n_links == sum(map(len, neighbors))
+    assert graph.n_directions == sum(map(len, neighbors))
     assert graph.degrees.tolist() == [len(mine) for mine in neighbors]
     assert graph.n_self_links() == sum(user in mine for user, mine in enumerate(neighbors))
     assert graph.sources().tolist() == [user for user, mine in enumerate(neighbors) for _ in mine]
@@ -90,7 +90,7 @@ def test_a_hand_made_graph() -> None:
     graph, repeats = undirected(4, np.array([0, 1, 0, 2, 1]), np.array([1, 0, 1, 2, 2]))
     assert graph.indptr.tolist() == [0, 1, 3, 5, 5]
     assert graph.indices.tolist() == [1, 0, 2, 1, 2]
-    assert (graph.n_links, graph.n_self_links(), repeats) == (5, 1, 1)
+    assert (graph.n_links, graph.n_directions, graph.n_self_links(), repeats) == (3, 5, 1, 1)
 
 
 def test_rows_beyond_16_bits_do_not_overflow() -> None:

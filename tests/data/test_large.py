@@ -15,7 +15,7 @@ from mcne.data.synthetic import SyntheticConfig, generate
 @pytest.mark.slow
 def test_a_million_users_survive_the_disk_and_split(tmp_path: Path) -> None:
     dataset, planted = generate(SyntheticConfig(users=1_000_000, behaviors=2, records_per_user=2.0, seed=1))
-    assert dataset.graph.n_links > 19_000_000
+    assert dataset.graph.n_directions > 19_000_000
     assert len(planted.tastes(0)) == 1_000_000
     saved = dataset.save(tmp_path / "large")
     loaded = SocialDataset.load(tmp_path / "large")

@@ -32,6 +32,7 @@ from mcne.data.split import (
     TRAIN,
     VALIDATION,
     Split,
+    last_split,
     random_split,
     read_parts,
     split_of,
@@ -357,6 +358,84 @@ def test_a_temporal_split_needs_timestamps() -> None:
     dataset = make(make_behavior("Books", [(0, 0)], [1]), make_behavior("Travel", [(0, 0)]))
     with pytest.raises(DataError, match="behavior 'Travel' has no timestamps, which a temporal split needs"):
         temporal_split(dataset, seed=0)
+
+
+# --- each user's last record ---
+
+
+@FEW
+@given(datasets(), st.integers(0, 5))
+def test_splits_by_the_last_record(dataset: SocialDataset, seed: int) -> None:
+    split = last_split(dataset, seed=seed)
+    for behavior, part in zip(dataset.behaviors, split.parts, strict=True):
+        times = not_none(behavior.timestamp)
+        torn = 0
+        for user in range(dataset.n_users):
+            mine = behavior.user == user
+            n = int(mine.sum())
+            sizes = {0: (0, 0, 0), 1: (1, 0, 0), 2: (1, 0, 1)}.get(n, (n - 2, 1, 1))
+            assert tuple(np.bincount(part[mine], minlength=3).tolist()) == sizes
+            for here, later in itertools.combinations(range(3), 2):
+                early, late = times[mine & (part == here)], times[mine & (part == later)]
+                assert not len(early) or not len(late) or early.max() <= late.min()
+            for moment in set(times[mine].tolist()):
+                together = part[mine & (times == moment)]
+                torn += len(together) if len(set(together.tolist())) > 1 else 0
+        counts = np.bincount(behavior.user, minlength=dataset.n_users)
+        expected = {
+            f"{int((counts == 1).sum())} users have one record, which trains; they have none in validation and test",
+            f"{int((counts == 2).sum())} users have two records and so none in validation",
+            f"{torn} interactions share the moment of their user's cut and were placed by chance",
+        }
+        about = {
+            note.removeprefix(f"{behavior.name}: ") for note in split.notes if note.startswith(f"{behavior.name}:")
+        }
+        assert about - {note for note in about if "no interactions" in note or "negatives" in note} == {
+            note for note in expected if not note.startswith("0 ")
+        }
+    check_negatives(dataset, split)
+    assert split.settings == {"kind": "last", "seed": seed}
+    assert split.fingerprint == last_split(dataset, seed=seed).fingerprint
+
+
+def test_the_last_record_of_each_user_by_hand() -> None:
+    """0 has four records, 1 has two, 2 has one, and 3 has none."""
+    pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 3), (2, 1)]
+    times = [4, 9, 2, 7, 5, 3, 1]
+    split = last_split(make(make_behavior("Books", pairs, times), n_users=4), seed=0)
+    assert split.parts[0].tolist() == [TRAIN, TEST, TRAIN, VALIDATION, TEST, TRAIN, TRAIN]
+    assert split.notes[:2] == (
+        "Books: 1 users have one record, which trains; they have none in validation and test",
+        "Books: 1 users have two records and so none in validation",
+    )
+    assert split.negatives["test"]["uniform"][0].users.tolist() == [0, 1]
+    assert split.negatives["validation"]["uniform"][0].users.tolist() == [0]
+    for seed in (1, 2):  # without ties nothing is left to chance
+        again = last_split(make(make_behavior("Books", pairs, times), n_users=4), seed=seed)
+        assert np.array_equal(again.parts[0], split.parts[0])
+
+
+def test_last_records_of_one_moment_are_ordered_by_chance() -> None:
+    dataset = make(make_behavior("Books", [(0, item) for item in range(4)], [5] * 4))
+    splits = [last_split(dataset, seed=seed) for seed in range(300)]
+    note = "Books: 4 interactions share the moment of their user's cut and were placed by chance"
+    assert all(note in split.notes for split in splits)
+    tested = np.mean([split.parts[0] == TEST for split in splits], axis=0)
+    assert tested == pytest.approx(np.full(4, 0.25), abs=0.1)
+
+
+def test_behaviors_are_split_apart() -> None:
+    """The last record of a behavior tests, whatever comes later in another."""
+    books = make_behavior("Books", [(0, 0), (0, 1), (0, 2)], [1, 2, 3])
+    travel = make_behavior("Travel", [(0, 0), (0, 1)], [9, 8])
+    parts = last_split(make(books, travel), seed=0).parts
+    assert [part.tolist() for part in parts] == [[TRAIN, VALIDATION, TEST], [TEST, TRAIN]]
+
+
+def test_a_split_by_the_last_record_needs_timestamps() -> None:
+    dataset = make(make_behavior("Books", [(0, 0)], [1]), make_behavior("Travel", [(0, 0)]))
+    with pytest.raises(DataError, match="'Travel' has no timestamps, which a split by each user's last record needs"):
+        last_split(dataset, seed=0)
 
 
 # --- supplied ---

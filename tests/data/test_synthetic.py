@@ -454,7 +454,7 @@ def test_each_kind_of_knowledge_ranks_better_than_the_one_before(network: tuple[
     split = random_split(dataset, seed=0)
     graph = dataset.graph
     everyone = np.arange(600)
-    links = sparse.csr_array((np.ones(graph.n_links), graph.indices, graph.indptr), (600, 600))
+    links = sparse.csr_array((np.ones(graph.n_directions), graph.indices, graph.indptr), (600, 600))
     recalls = []
     for k, behavior in enumerate(dataset.behaviors):
         user, item = split.of(behavior, k, TRAIN)

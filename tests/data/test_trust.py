@@ -33,7 +33,7 @@ TABLE_1 = {
 
 def counts(dataset: SocialDataset) -> tuple[int, int, dict[str, tuple[int, int]]]:
     behaviors = {b.name: (b.n_items, len(b)) for b in dataset.behaviors}
-    return dataset.n_users, dataset.graph.n_links, behaviors
+    return dataset.n_users, dataset.graph.n_directions, behaviors
 
 
 @pytest.mark.parametrize("study", [CIAO, EPINIONS], ids=lambda study: study.name)

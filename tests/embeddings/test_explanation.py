@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, directed
 from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.explanation import Common, Contribution
@@ -178,3 +178,44 @@ def test_mistakes_are_named(tiny: ConditionalEmbeddings) -> None:
         tiny.explain(10, "10")
     with pytest.raises(UsageError, match="unknown user 11"):
         tiny.explain(10, 11)
+
+
+def followed(parts: dict[str, Any], **changes: Any) -> ConditionalEmbeddings:
+    """10 and 20 follow each other; both follow 40, and 30 follows 10."""
+    graph, _ = directed(4, np.array([0, 1, 0, 1, 2]), np.array([1, 0, 3, 3, 0]))
+    return ConditionalEmbeddings(**parts | {"graph": graph} | changes)
+
+
+def test_users_who_follow_each_other(parts: dict[str, Any]) -> None:
+    why = followed(parts).explain(10, 20)
+    assert (why.linked, why.follows, why.relation) == (True, ((10, 20), (20, 10)), "follow each other")
+    assert [(message.sender_id, message.receiver_id) for message in why.messages] == [(20, 10), (10, 20)]
+    assert why.common_friends == Common(1, (40,))  # and not 30, who follows one of them
+    assert str(why).startswith("users 10 and 20 follow each other; common friends: 1 (40)\n")
+
+
+def test_a_user_who_follows_the_other(parts: dict[str, Any]) -> None:
+    model = followed(parts)
+    for asked in ((10, 30), (30, 10)):
+        why = model.explain(*asked)
+        assert (why.linked, why.follows, why.relation) == (True, ((30, 10),), "are linked (30 follows 10)")
+        assert [(message.sender_id, message.receiver_id, message.share) for message in why.messages] == [(10, 30, 1.0)]
+        assert json.loads(json.dumps(why.to_json()))["follows"] == [[30, 10]]
+    apart = model.explain(30, 20)
+    assert (apart.linked, apart.follows, apart.messages) == (False, (), ())
+    without = followed(parts, trunk=None, provenance={"method": "bpr"}).explain(10, 30)
+    assert (without.relation, without.messages) == ("are linked (30 follows 10)", ())
+
+
+def test_only_directed_networks_say_who_follows_whom(tiny: ConditionalEmbeddings) -> None:
+    why = tiny.explain(10, 20)
+    assert (why.follows, why.relation) == ((), "are linked")
+    assert "follows" not in why.to_json()
+    assert tiny.explain(10, 40).relation == "are not linked"
+
+
+def test_friends_are_whom_one_follows(parts: dict[str, Any]) -> None:
+    model = followed(parts)
+    assert set(model.similar_users(10, k=4, friends="only").ids) == {20, 40}
+    assert set(model.similar_users(10, k=4, friends="exclude").ids) == {30}
+    assert model.similar_users(40, k=4, friends="only").ids == ()

@@ -164,7 +164,7 @@ def test_levels_are_those_of_a_loop(settings: dict[str, Any], left_out: str) -> 
     made = random_embeddings(3, **settings)
     assert made.trunk is not None
     random = np.random.default_rng(5)
-    shape = (2, made.graph.n_links)
+    shape = (2, made.graph.n_directions)
     behavior = random.integers(-1, 4, shape) if left_out in ("behaviors", "both") else None
     message = random.random(shape) < 0.3 if left_out in ("messages", "both") else None
     if message is not None:

@@ -16,7 +16,7 @@ import mcne
 from mcne.api.methods import load_embeddings
 from mcne.cli.main import app
 from mcne.data.behavior import Attribute
-from mcne.data.graph import undirected
+from mcne.data.graph import directed, undirected
 from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
@@ -241,3 +241,27 @@ def test_from_python() -> None:
     assert_old_bytes(before, new)
     with pytest.raises(UsageError, match="not trained yet"):
         mcne.MCNE().embed_users(links=LINKS)
+
+
+def test_in_a_directed_network_new_users_follow_and_nobody_follows_them() -> None:
+    plain = dataset(weighted=True)
+    source, target, weights = plain.graph.sources(), plain.graph.indices, plain.graph.weights
+    assert weights is not None
+    once = source < target
+    data = replace(plain, graph=directed(plain.n_users, source[once], target[once], weights[once])[0])
+    old = embeddings(data=data)
+    new = embed_users(
+        old, links=pa.table({"source_id": [5, 5, 99], "target_id": [0, 4, 24], "weight": [2.0, 1.0, 3.0]})
+    )
+    new.graph.validate()
+    assert new.graph.is_directed
+    assert_old_bytes(old, new)
+    rows = rows_of_old(old, new)
+    assert new.users.take(new.graph.neighbors(new.users.row(5))) == [0, 4]
+    assert new.graph.followers(new.users.row(5)).tolist() == []
+    assert new.graph.share(new.users.row(0), new.users.row(5), weighted=True) == pytest.approx(2 / 3)
+    for row, known in enumerate(rows):
+        assert new.graph.neighbors(known).tolist() == rows[old.graph.neighbors(row)].tolist()
+    explanation = new.explain(5, 4)
+    assert explanation.follows == ((5, 4),)
+    assert [(message.sender_id, message.receiver_id) for message in explanation.messages] == [(4, 5)]

@@ -123,6 +123,7 @@ COMMANDS: Mapping[str, str] = {
     "an unknown category of Ciao": "mcne data prepare ciao --raw runs --behaviors Bookz --out ciao",
     "ratios that are none": "mcne data split mydata --name other --ratios 70,30",
     "a temporal split without times": "mcne data split mydata --name temporal --temporal",
+    "a split by the last record with ratios": "mcne data split mydata --last --ratios 70,10,20",
     "too few users for a synthetic network": "mcne data synthetic --users 10 --out new",
 }
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from tests.models.small_records import all_scores, dense, of_rows, training_data
 
+from mcne.data.graph import directed
 from mcne.models.contract import TrainingData
 from mcne.models.knn import ItemKNN, ItemKNNConfig, UserKNN, UserKNNConfig
 
@@ -157,3 +158,10 @@ def test_behaviors_inform_each_other_about_items() -> None:
     first = replace(data, names=data.names[:1], n_items=data.n_items[:1], pairs=data.pairs[:1])
     apart = ItemKNN(first, config, seed=0, device=CPU).scorer().scores(0, np.arange(15))
     assert not np.allclose(together, apart)
+
+
+def test_in_a_directed_network_friends_are_those_one_follows() -> None:
+    """0 follows 1, who has item 1; 1 has nothing from 0."""
+    data = replace(of_rows([[0], [1]], 2), graph=directed(2, np.array([0]), np.array([1]))[0])
+    config = UserKNNConfig(trust_weight=0.5, popularity_weight=0.0)
+    assert user_scores(data, config).tolist() == [[0.0, 0.5], [0.0, 0.0]]

@@ -11,7 +11,7 @@ import torch
 from tests.models.small_records import six_users
 from torch import Tensor
 
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, directed, undirected
 from mcne.models.bpr import BPR, BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.lightgcn import LightGCN, LightGCNConfig, LightGCNTrust, Smoothing
@@ -66,6 +66,19 @@ def test_the_graph_holds_the_training_pairs_and_with_trust_the_links_between_use
         graph.validate()
         assert graph.n_users == 11
         assert links(graph) == expected | {(b, a) for a, b in expected}
+
+
+def test_in_a_directed_network_users_are_linked_to_whom_they_trust_and_items_both_ways() -> None:
+    trust = directed(6, np.array([0, 1, 1, 4, 2], np.int32), np.array([1, 0, 4, 3, 2], np.int32))[0]
+    data = replace(training_data(), graph=trust)
+    pairs = {(0, 6), (0, 7), (1, 7), (2, 6), (3, 7), (0, 10), (2, 10), (3, 10)}
+    both_ways = pairs | {(b, a) for a, b in pairs}
+    graph = joint_graph(data, trust=True)
+    graph.validate()
+    assert graph.is_directed
+    assert links(graph) == both_ways | {(0, 1), (1, 0), (1, 4), (4, 3)}
+    assert not joint_graph(data, trust=False).is_directed
+    assert links(joint_graph(data, trust=False)) == both_ways
 
 
 # --- smoothing ---

@@ -16,6 +16,7 @@ from tests.plots.figure_texts import LONG, assert_legible
 
 from mcne.analysis.attention import of_link, of_network, of_user
 from mcne.analysis.faithfulness import faithfulness
+from mcne.data.graph import directed
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, DataError
 from mcne.plots.attention import draw_attention
@@ -213,3 +214,16 @@ def test_reading_what_is_not_there_or_damaged(tmp_path: Path) -> None:
         (tmp_path / "structure.json").write_text(text)
         with pytest.raises(ArtifactError, match=r"damaged.*the same mcne structure writes it again"):
             read(tmp_path)
+
+
+@pytest.mark.parametrize("user", [0, 3])
+def test_a_directed_network_is_drawn(user: int) -> None:
+    """User 0 has a follower and user 3 has none."""
+    graph, _ = directed(4, np.array([0, 0, 1, 3]), np.array([1, 2, 0, 1]))
+    made = random_embeddings(0, graph=graph)
+    with styled("light"):
+        assert_legible(draw_attention(of_link(made, made.users[0], made.users[2]), theme="light"), at_least=5)
+        figure = draw_attention(of_user(made, made.users[user]), theme="light")
+        assert_legible(figure, at_least=5)
+    assert ("sends, mean of 1" in texts(figure)) == (user == 0)
+    assert f"hears, mean of {2 if user == 0 else 1}" in texts(figure)

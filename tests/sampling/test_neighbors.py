@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mcne.data.graph import Graph, undirected
-from mcne.sampling.neighbors import Hop, Neighborhood, NeighborSampler
+from mcne.data.graph import Graph, directed, undirected
+from mcne.randomness import Stream
+from mcne.sampling.neighbors import Hop, LinkSampler, Neighborhood, NeighborSampler, Noise
 
 
 def graph_of(n_users: int, links: list[tuple[int, int]], weights: list[float] | None = None) -> Graph:
@@ -200,3 +201,23 @@ def test_a_sample_takes_memory_for_the_batch_alone(weighted: bool) -> None:
         tracemalloc.stop()
     assert len(around.users) > 100
     assert peak < 100_000  # less than a byte per user
+
+
+def test_directed_links_are_drawn_as_they_are_and_neighbors_are_those_followed() -> None:
+    graph, _ = directed(4, np.array([0, 1, 1]), np.array([1, 2, 0]))
+    source, target = LinkSampler(graph).draw(300, Stream(0, "links"))
+    assert set(zip(source.tolist(), target.tolist(), strict=True)) == {(0, 1), (1, 2), (1, 0)}
+    hop = NeighborSampler(graph, [8]).sample(np.arange(4), seed=0, epoch=0, step=0).hops[0]
+    assert hop.has_neighbors.tolist() == [True, True, False, False]
+    assert [set(row.tolist()) for row in hop.sender[:2]] == [{1}, {0, 2}]
+
+
+def test_noise_counts_both_ends_of_directed_links() -> None:
+    graph, _ = directed(5, np.array([0, 1, 1]), np.array([1, 2, 0]), np.array([1, 2, 4], np.float32))
+    for weighted, degrees in ((False, [2, 3, 1, 0, 0]), (True, [5, 7, 2, 0, 0])):
+        drawn = Noise(graph, weighted=weighted).draw(9000, Stream(0, "noise"))
+        chances = np.array(degrees) ** 0.75
+        expected = chances[:3] / chances.sum() * 9000
+        observed = np.bincount(drawn, minlength=5)
+        assert observed[3:].tolist() == [0, 0]
+        assert stats.chisquare(observed[:3], expected).pvalue > 1e-4

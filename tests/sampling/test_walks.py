@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import stats
 from tests.values import not_none
 
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, directed, undirected
 from mcne.randomness import Stream
 from mcne.sampling import walks as walks_module
-from mcne.sampling.walks import WalkCorpus, Walker
+from mcne.sampling.walks import WalkCorpus, Walker, most_visited
 
 # A triangle, a hub, a tail that ends, a user linked to itself, a pair of its own, and two users alone (3 and 11).
 LINKS = [(0, 1), (1, 2), (2, 0), (2, 4), (2, 5), (4, 5), (2, 6), (6, 7), (7, 7), (2, 7), (8, 9), (2, 10)]
@@ -63,7 +64,7 @@ def test_every_step_has_the_chance_of_the_second_order(p: float, q: float, weigh
         for came in range(12)
         for here in graph.neighbors(came).tolist()
     ]
-    assert len(compared) == 10 + graph.n_links
+    assert len(compared) == 10 + graph.n_directions
     for counts, chances in compared:
         expected = np.array([chances.get(target, 0.0) for target in range(12)])
         observed = np.array(list(counts.values()))
@@ -72,6 +73,52 @@ def test_every_step_has_the_chance_of_the_second_order(p: float, q: float, weigh
         possible = expected > 0
         scaled = expected[possible] / expected.sum() * observed.sum()
         assert possible.sum() == 1 or stats.chisquare(observed[possible], scaled).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.25, 1.0), (1.0, 0.25), (0.5, 4.0), (4.0, 0.5)])
+def test_directed_walks_follow_links_and_begin_again_where_somebody_follows_nobody(
+    p: float, q: float, weighted: bool
+) -> None:
+    links = [*LINKS, (1, 0), (4, 2), (2, 1), (6, 2)]  # some in both directions; 5, 9 and 10 follow nobody
+    source, target = np.array(links, dtype=np.int32).T
+    weights = np.array([*WEIGHTS, 2.0, 0.5, 1.0, 0.25], np.float32)
+    graph, _ = directed(12, source, target, weights if weighted else None)
+    starts = np.repeat(np.flatnonzero(graph.degrees), 2400)
+    walks = Walker(graph, p=p, q=q, weighted=weighted).walk(starts, 12, stream=Stream(3, "walks"))
+    steps: Counter[tuple[int | None, int, int]] = Counter()
+    for walk in walks.tolist():
+        came = None
+        for here, following in pairwise(walk):
+            if graph.degrees[here]:
+                steps[came, here, following] += 1
+                came = here
+            else:
+                assert following == walk[0]
+                came = None
+    ways = {(came, here) for came, here, _ in steps}
+    assert {came for came, _ in ways} >= {None, 0, 1, 2, 6}
+    for came, here in ways:
+        chances = weights_of(graph, here, weighted=weighted)
+        if came is not None:
+            chances = second_order(graph, came, here, p=p, q=q, weighted=weighted)
+        expected = np.array([chances.get(other, 0.0) for other in range(12)])
+        observed = np.array([steps[came, here, other] for other in range(12)])
+        assert np.all(observed[expected == 0] == 0)
+        possible = expected > 0
+        scaled = expected[possible] / expected.sum() * observed.sum()
+        assert observed.sum() > 100
+        assert possible.sum() == 1 or stats.chisquare(observed[possible], scaled).pvalue > 1e-5
+
+
+def test_visits_go_along_directed_links() -> None:
+    """0 follows 1, who follows 2; 3 follows 0. Walks that come to 2 begin again."""
+    graph, _ = directed(4, np.array([0, 1, 3]), np.array([1, 2, 0]))
+    visited = most_visited(graph, size=2, walks=50, length=4, restart=0.0, seed=0)
+    assert [set(row.tolist()) for row in visited.node] == [{1, 2}, {1, 2}, {2}, {0, 1}]
+    assert visited.share[2].tolist() == [0, 0]
+    assert visited.share[1].tolist() == [1, 0]
+    np.testing.assert_allclose(visited.share[0], [2 / 3, 1 / 3])  # 1, 2, back to 0, 1
 
 
 def test_weights_matter_only_where_they_are_asked_for() -> None:

@@ -10,7 +10,7 @@ from tests.small_training import small_network
 
 from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
-from mcne.data.graph import undirected
+from mcne.data.graph import directed, undirected
 from mcne.data.ids import Ids
 from mcne.data.split import TEST, TRAIN, VALIDATION, random_split
 from mcne.errors import DataError
@@ -110,3 +110,18 @@ def test_without_friends_nobody_can_be_asked(data: SocialDataset) -> None:
         DataError, match="none of 100 users held out has a kept friend, a training item and a test item"
     ):
         hold_out(alone, share=0.2, seed=0)
+
+
+def test_in_a_directed_network_who_follows_a_kept_user_is_asked_about(data: SocialDataset) -> None:
+    source, target = data.graph.sources(), data.graph.indices
+    once = source < target
+    graph, _ = directed(data.n_users, source[once], target[once])
+    held = hold_out(replace(data, graph=graph), share=0.2, seed=3)
+    kept = set(held.kept.users)
+    assert held.kept.graph.is_directed
+    told = known_of(held)["links"]
+    follows = list(zip(told["source_id"].to_pylist(), told["target_id"].to_pylist(), strict=True))
+    assert {source for source, _ in follows} == set(held.whole.users.take(held.asked))
+    for follower, followed in follows:
+        assert followed in kept
+        assert data.users.row(follower) < data.users.row(followed)  # as this network was made

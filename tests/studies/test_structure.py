@@ -14,7 +14,7 @@ from tests.small_training import small_network
 
 from mcne.analysis.links import HeldOut
 from mcne.data.dataset import SocialDataset
-from mcne.data.graph import undirected
+from mcne.data.graph import directed, undirected
 from mcne.data.split import random_split
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.studies.engine import result_of
@@ -60,7 +60,7 @@ def finish(asked: StructureStudy) -> tuple[dict[str, Any], list[str]]:
 
 def test_a_repetition_is_the_same_data_without_the_links(data: SocialDataset) -> None:
     repetition = Repetition.of(data, 3, share=0.2)
-    assert repetition.dataset.graph.n_links == data.graph.n_links - 2 * len(repetition.held_out.links)
+    assert repetition.dataset.graph.n_links == data.graph.n_links - len(repetition.held_out.links)
     assert repetition.dataset.behaviors == data.behaviors
     usual = random_split(data, seed=3)
     assert all(np.array_equal(a, b) for a, b in zip(repetition.split.parts, usual.parts, strict=True))
@@ -305,3 +305,13 @@ def test_a_damaged_cell(tmp_path: Path) -> None:
     (tmp_path / "cell.json").write_text("[1]")
     with pytest.raises(ArtifactError, match=r"cell\.json: damaged.*remove"):
         result_of(tmp_path, needs=NEEDED)
+
+
+def test_of_a_directed_network_pairs_are_told_apart(data: SocialDataset, tmp_path: Path) -> None:
+    source, target = data.graph.sources(), data.graph.indices
+    once = (source < target) | (source % 3 == 0)  # a third of the users follow back
+    graph, _ = directed(data.n_users, source[once], target[once])
+    results, _ = finish(study(dataclasses.replace(data, graph=graph), tmp_path / "directed", "line"))
+    whole, _ = finish(study(data, tmp_path / "whole", "bpr"))
+    assert results["links"] == whole["links"] == data.graph.n_links < graph.n_links
+    assert [row["degree"] for row in results["rows"][:3]] == [row["degree"] for row in whole["rows"][:3]]

@@ -41,7 +41,7 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     trunk = trunk_of(embeddings)
     explanation = embeddings.explain(user_id, other_id)
     if not explanation.linked:
-        near = embeddings.graph.neighbors(embeddings.users.row(explanation.user_id))
+        near = embeddings.graph.symmetric().neighbors(embeddings.users.row(explanation.user_id))
         some = ", ".join(map(str, embeddings.users.take(near[:3]))) + (", …" if len(near) > 3 else "")
         raise UsageError(
             f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so no message passes between "
@@ -54,7 +54,8 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
 def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, Any]:
     """What a user hears from all its neighbors and what these hear from it, and the links that differ most.
 
-    ``distance`` of such a link is half the sum of the differences from the mean, 0 to 1, averaged over layers.
+    In a directed network it hears whom it follows, and its ``followers``, counted only there, hear it. ``distance`` of
+    such a link is half the sum of the differences from the mean, 0 to 1, averaged over layers.
     """
     trunk = trunk_of(embeddings)
     graph = embeddings.graph
@@ -62,10 +63,11 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, 
     user = users.row(user_id, what="user")
     near = graph.neighbors(user).astype(np.int64)
     if not len(near):
-        raise UsageError(f"user {users[user]!r} has no links, so it hears nobody; choose another user")
-    same = np.full(len(near), user)
-    heard = [trunk.weights(layer, near, same) for layer in range(trunk.n_layers)]
-    sent = [trunk.weights(layer, same, near) for layer in range(trunk.n_layers)]
+        lacks = "follows nobody" if graph.is_directed else "has no links"
+        raise UsageError(f"user {users[user]!r} {lacks}, so it hears nobody; choose another user")
+    heard = [trunk.weights(layer, near, np.full(len(near), user)) for layer in range(trunk.n_layers)]
+    listeners = graph.followers(user)
+    sent = [trunk.weights(layer, np.full(len(listeners), user), listeners) for layer in range(trunk.n_layers)]
     shares = graph.shares(weighted=trunk.weighted)[graph.indptr[user] : graph.indptr[user + 1]]
     means = [shares @ weights for weights in heard]
     distance = np.mean([np.abs(w - mean).sum(axis=1) / 2 for w, mean in zip(heard, means, strict=True)], axis=0)
@@ -74,11 +76,12 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, 
         own = [weights[at].tolist() for weights in heard]
         sender = _named(embeddings, "sender", int(near[at]))
         unusual.append(sender | {"distance": float(distance[at]), "weights": own})
+    counts = {"links": len(near)} | ({"followers": len(listeners)} if graph.is_directed else {})
     return _attention("user", attended(embeddings.behavior_names, trunk)) | {
         **_named(embeddings, "user", user),
-        "links": len(near),
+        **counts,
         "hears": [mean.tolist() for mean in means],  # over links, by their shares in what the user hears
-        "sends": [weights.mean(axis=0).tolist() for weights in sent],  # over those who hear it, who count alike
+        "sends": [weights.mean(axis=0).tolist() for weights in sent if len(weights)],  # over those who hear it, alike
         "unusual": unusual,  # the farthest from the mean first
     }
 
@@ -91,7 +94,7 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
     """
     trunk = trunk_of(embeddings)
     graph = embeddings.graph
-    if not graph.n_links:
+    if not graph.n_directions:
         raise DataError("the network has no links, so there are no messages to look at")
     names = attended(embeddings.behavior_names, trunk)
     label = communities(graph, seed=seed)
@@ -120,9 +123,9 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
             if outside is not None:
                 community["effect"].append(in_deviations(mean - outside, deviation).tolist())
     return _attention("network", names) | {
-        "links": graph.n_links,  # messages in each layer
+        "links": graph.n_directions,  # messages in each layer
         "layers": layers,
-        "modularity": modularity(graph, label),
+        "modularity": modularity(graph.symmetric(), label),
         "seed": seed,
         "communities": described,
         "between_links": int(np.count_nonzero(is_between)),
@@ -133,8 +136,8 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
 def communities(graph: Graph, *, seed: int) -> NDArray[np.int64]:
     """The community of every user by modularity (Louvain), [users], numbered from the largest.
 
-    Links count alike; users without links are on their own. Of communities of equal size the one whose first user comes
-    first has the lower number.
+    Links count alike, whoever follows whom; users without links are on their own. Of communities of equal size the one
+    whose first user comes first has the lower number.
     """
     import networkx
 
@@ -149,11 +152,11 @@ def communities(graph: Graph, *, seed: int) -> NDArray[np.int64]:
 
 
 def modularity(graph: Graph, label: NDArray[Any]) -> float:
-    """The share of links within communities, less the share expected by chance for users of these degrees."""
-    if not graph.n_links:
+    """The share of undirected links within communities, less that expected by chance for users of these degrees."""
+    if not graph.n_directions:
         return 0.0
     inner = float(np.mean(label[graph.sources()] == label[graph.indices]))
-    degrees = np.bincount(label, graph.degrees) / graph.n_links
+    degrees = np.bincount(label, graph.degrees) / graph.n_directions
     return inner - float(degrees @ degrees)
 
 

@@ -110,8 +110,8 @@ def _highest(order: NDArray[Any], graph: Graph) -> NDArray[np.bool_]:
     count = np.minimum(np.maximum(1, np.round(LEFT_OUT * degrees)), np.maximum(degrees - 1, 0))
     receiver = graph.sources()
     ranked = np.lexsort((-order, receiver))  # by receiver, the highest first
-    place = np.arange(graph.n_links) - graph.indptr[:-1].astype(np.int64)[receiver]
-    chosen = np.zeros(graph.n_links, dtype=bool)
+    place = np.arange(graph.n_directions) - graph.indptr[:-1].astype(np.int64)[receiver]
+    chosen = np.zeros(graph.n_directions, dtype=bool)
     chosen[ranked] = place < count[receiver]
     return chosen
 

@@ -1,7 +1,8 @@
 """Predicting links: which to hold out, which pairs to set against them, and how well scores tell the two apart.
 
-Pairs are unordered and of two different users. Held-out links leave a graph in which nobody has lost the last link, and
-whoever learns from it or scores with it can see no others.
+Pairs are unordered and of two different users; in a directed graph two users are linked if either follows the other,
+as similarities are the same both ways. Held-out links leave a graph in which nobody has lost the last link, and whoever
+learns from it or scores with it can see no others.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, offsets
 from mcne.embeddings.ranking import inverse_norms
 from mcne.errors import DataError, UsageError
 from mcne.randomness import Stream
@@ -43,9 +44,10 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     """
     if not 0 < share < 1:
         raise UsageError(f"share {share:g} is out of range; a number above 0 and below 1 is needed, as in 0.1")
-    sources = graph.sources()
-    once = sources < graph.indices  # of the two directions of every link
-    low, high = sources[once], graph.indices[once]
+    pairs = graph.symmetric()
+    sources = pairs.sources()
+    once = sources < pairs.indices  # of the two directions of every link
+    low, high = sources[once], pairs.indices[once]
     if not len(low):
         raise DataError("the network has no links between users, so none can be held out")
     order = Stream(seed, "structure", "links").permutation(len(low))
@@ -53,12 +55,9 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     if not out.any():
         raise DataError("every link is the last of one of its users, so none can be held out")
     links = np.stack([low[out], high[out]], axis=1)
-    kept = np.concatenate([np.flatnonzero(once)[~out], np.flatnonzero(sources == graph.indices)])  # own links stay
-    weights = None if graph.weights is None else graph.weights[kept]
-    left, _ = undirected(graph.n_users, sources[kept], graph.indices[kept], weights)
     ends: dict[str, NDArray[Any]] = {"uniform": np.arange(graph.n_users), "degree": links.ravel()}
-    drawn = {kind: _unlinked(graph, len(links), of, Stream(seed, "structure", kind)) for kind, of in ends.items()}
-    return HeldOut(left, links, drawn)
+    drawn = {kind: _unlinked(pairs, len(links), of, Stream(seed, "structure", kind)) for kind, of in ends.items()}
+    return HeldOut(_without(graph, links), links, drawn)
 
 
 def told_apart(positive: Scores, negative: Scores) -> dict[str, float]:
@@ -95,7 +94,7 @@ HEURISTICS: Mapping[str, Callable[[Graph, Pairs], Scores]] = {
     "Adamic–Adar": lambda graph, pairs: _shared_neighbors(graph, pairs, 1 / np.log(np.maximum(graph.degrees, 2))),
 }
 """What needs no training: the product of both users' numbers of friends; the number of common friends; and these, each
-counting 1 / log of how many friends it has (Adamic and Adar, 2003)."""
+counting 1 / log of how many friends it has (Adamic and Adar, 2003). All are of an undirected graph."""
 
 
 def _removable(
@@ -115,6 +114,16 @@ def _removable(
             out[at] = True
             wanted -= 1
     return out
+
+
+def _without(graph: Graph, links: Pairs) -> Graph:
+    """The graph without these links, in whichever direction."""
+    n = graph.n_users
+    sources, targets = graph.sources(), graph.indices
+    keys = np.minimum(sources, targets) * np.int64(n) + np.maximum(sources, targets)
+    kept = ~np.isin(keys, links @ np.array([n, 1]))
+    weights = None if graph.weights is None else graph.weights[kept]
+    return Graph(offsets(np.bincount(sources[kept], minlength=n)), targets[kept], weights, graph.is_directed)
 
 
 def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> Pairs:

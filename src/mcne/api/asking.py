@@ -7,23 +7,26 @@ from typing import Literal
 
 from mcne.api.model import Model
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import DEFAULT_RATIOS, Split, random_split, temporal_split
+from mcne.data.split import DEFAULT_RATIOS, Split, last_split, random_split, temporal_split
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import UnknownError, UsageError
 from mcne.evaluation import protocol as protocols
 from mcne.evaluation.protocol import Evaluation, Part, ProtocolName
 
-KINDS = {"random": random_split, "temporal": temporal_split}
+KINDS = ("random", "temporal", "last")
 
 
 def split(
     data: SocialDataset,
-    kind: Literal["random", "temporal"] = "random",
+    kind: Literal["random", "temporal", "last"] = "random",
     *,
     seed: int = 0,
-    ratios: Sequence[float] = DEFAULT_RATIOS,
+    ratios: Sequence[float] | None = None,
 ) -> Split:
     """Training, validation and test parts of a dataset, with the items that test items are ranked against.
+
+    ``"random"`` and ``"temporal"`` cut every behavior by ``ratios``, 70, 10 and 20 if not given; ``"last"`` tests each
+    user's last record of a behavior.
 
     >>> import mcne
     >>> parts = mcne.split(mcne.datasets.synthetic(users=500), seed=1)
@@ -32,7 +35,17 @@ def split(
     """
     if kind not in KINDS:
         raise UnknownError.of("kind of split", kind, KINDS)
-    return KINDS[kind](data, seed=seed, ratios=ratios)
+    if kind == "last":
+        if ratios is not None:
+            raise UsageError(
+                "a split by each user's last record has no ratios",
+                place="ratios",
+                value=ratios,
+                remedy="leave them out",
+            )
+        return last_split(data, seed=seed)
+    make = temporal_split if kind == "temporal" else random_split
+    return make(data, seed=seed, ratios=DEFAULT_RATIOS if ratios is None else ratios)
 
 
 def evaluate(

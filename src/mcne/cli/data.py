@@ -86,6 +86,9 @@ def prepare_files(
     min_records: Annotated[int, Option(min=0, help="Drop users with fewer records in all behaviors together.")] = 0,
     drop_isolated: Annotated[bool, Option("--drop-isolated", help="Then drop users left without a link.")] = False,
     keep_self_links: Annotated[bool, Option("--keep-self-links", help="Keep links to oneself.")] = False,
+    directed: Annotated[
+        bool, Option("--directed", help="Keep the direction of links: a source follows its target.")
+    ] = False,
     strict: Annotated[bool, Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
     id_type: Annotated[Literal["auto", "integer", "text"], Option(help="How ids of text files are read.")] = "auto",
     name: Annotated[str | None, Option(help="The dataset's name; that of the directory if not given.")] = None,
@@ -106,6 +109,7 @@ def prepare_files(
         single_behavior=single_behavior,
         user_filter=UserFilter(min_links, min_records, drop_isolated),
         self_links="keep" if keep_self_links else "drop",
+        directed=directed,
         strict=strict,
         id_type=id_type,
         positive_from=positive_from,
@@ -149,19 +153,25 @@ def split(
     seed: Annotated[int, Option(help="Seeds the parts and the negatives.")] = 0,
     ratios: Annotated[str | None, Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
     temporal: Annotated[bool, Option("--temporal", help="Earliest interactions train, latest test.")] = False,
+    last: Annotated[bool, Option("--last", help="Each user's last record tests, the one before validates.")] = False,
     source: Annotated[Path | None, Option("--from", help="Your own: train, validation, test files.")] = None,
 ) -> None:
     """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
     from mcne.data import split as splits
 
-    if source and (temporal or ratios is not None):
-        raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")
-    name = name if name is not None else f"{'supplied' if source else 'temporal' if temporal else 'random'}-{seed}"
+    asked = {"--from": source, "--last": last, "--temporal": temporal, "--ratios": ratios is not None}
+    given = [option for option, is_given in asked.items() if is_given]
+    if len(given) > 1 and given != ["--temporal", "--ratios"]:
+        raise UsageError(f"{given[0]} and {given[1]} exclude each other; choose one")
+    kind = "supplied" if source else "last" if last else "temporal" if temporal else "random"
+    name = name if name is not None else f"{kind}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
         raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
     dataset = mcne.SocialDataset.load(data)
     if source:
         cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
+    elif last:
+        cut = splits.last_split(dataset, seed=seed)
     else:
         make = splits.temporal_split if temporal else splits.random_split
         try:

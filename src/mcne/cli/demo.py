@@ -53,7 +53,7 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
     planted.save(network / "planted")
     split = random_split(dataset, seed=SEED)
     split.save(network / DIRECTORY / SPLIT)
-    typer.echo(f"{dataset.graph.n_links // 2:,} links; 70 % of the records train, 10 % validate, 20 % test")
+    typer.echo(f"{dataset.graph.n_links:,} links; 70 % of the records train, 10 % validate, 20 % test")
     rows = [[b.name, f"{b.n_items:,}", f"{len(b):,}", f"{len(set(b.user.tolist())):,}"] for b in dataset.behaviors]
     print_table(["", "items", "records", "users"], rows)
     try:

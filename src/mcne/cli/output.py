@@ -86,7 +86,8 @@ def print_description(description: Mapping[str, Any], console: Console | None = 
     Nothing is cut off: a table that is too wide for the terminal is printed as several, one below the other.
     """
     console = console or Console()
-    about = f"{description['users']:,} users, {description['links']:,} link directions"
+    directed = "directed " if description["directed"] else ""
+    about = f"{description['users']:,} users, {description['links']:,} {directed}links"
     about += " with weights" if description["weighted"] else ""
     console.print(Text.assemble((str(description["name"]), "bold"), f"  {about}"))
     console.print(Text(description["fingerprint"], style="dim"))
@@ -114,7 +115,8 @@ def print_description(description: Mapping[str, Any], console: Console | None = 
     if any(behavior["likeness"]["links"] for behavior in behaviors):
         _print(console, "Friends beside any two users (mean cosine of their items)", names, _likeness(behaviors))
     console.print()
-    plots = [_plot("Links per user", description["degree"])]
+    plots = [_plot("Followed per user" if directed else "Links per user", description["degree"])]
+    plots += [_plot("Followers per user", description["followers"])] if directed else []
     plots += [_plot(f"{behavior['name']}: records per item", behavior["popularity"]) for behavior in behaviors]
     console.print(Columns(plots, padding=(1, 4)))
     if pairs := description["overlap"]:

@@ -335,7 +335,8 @@ def _show_attention(numbers: Mapping[str, Any]) -> None:
         _show_network(numbers)
     elif numbers["of"] == "user":
         heard = [(f"hears {user_label(link, 'sender')}", link["weights"]) for link in numbers["unusual"]]
-        lines = [("hears, mean", numbers["hears"]), ("sends, mean", numbers["sends"]), *heard]
+        sent = [("sends, mean", numbers["sends"])] if numbers["sends"] else []
+        lines = [("hears, mean", numbers["hears"]), *sent, *heard]
         rows = [
             [name, str(layer + 1), *_weights(weights[layer])]
             for layer in range(len(numbers["hears"]))
@@ -369,7 +370,7 @@ def _show_network(numbers: Mapping[str, Any]) -> None:
     ]
     if numbers["between"]:
         rows.append(["between them", f"{numbers['between_links']:,}", *_weights(numbers["between"][-1])])
-    print_table(["", "links", *numbers["behaviors"]], rows)
+    print_table(["", "messages", *numbers["behaviors"]], rows)
     print_line("change without what weighs or adds most or least, in multiples of chance", "bold")
     rows = []
     for each in numbers["faithfulness"]["findings"]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mcne.data import facts
 from mcne.data.behavior import Attribute, Behavior, likeness
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, directed, undirected
 from mcne.data.ids import Ids, Names, encode
 from mcne.data.raw import Locate, Raw, RawInteractions, RawItems, refuse_rows
 from mcne.data.records import REPEATED, distinct, divide, known_rows, with_known
@@ -29,7 +29,10 @@ FEW = 0.1  # below this share of linked users with records, the two tables hardl
 
 @dataclass(frozen=True)
 class UserFilter:
-    """Which users stay: those with this many links and records before filtering, then with a link left."""
+    """Which users stay: those with this many links and records before filtering, then with a link left.
+
+    A user has as many links as there are users whom it follows, who follow it, or both.
+    """
 
     min_links: int = 0
     min_records: int = 0
@@ -84,6 +87,7 @@ class Rules:
     user_filter: UserFilter = UserFilter()
     self_links: SelfLinks = "drop"
     strict: bool = False  # refuse a link to oneself or to a user without records
+    directed: bool = False  # keep the direction of links: from who follows to who is followed
 
     def __post_init__(self) -> None:
         if self.self_links not in get_args(SelfLinks):
@@ -107,7 +111,7 @@ def assemble(
     recorded[np.concatenate([user, *listed])] = True
     if rules.strict:
         _refuse_strange_links(source, target, links.locate, recorded)
-    graph, unused, repeats = _make_graph(len(ids), source, target, links.weight, rules.self_links)
+    graph, unused, repeats = _make_graph(len(ids), source, target, links.weight, rules)
     at = {code: np.flatnonzero(rows.behavior == code) for code in chosen}
     merged_rows = {code: distinct(rows, at[code], user, rows.names[code]) for code in chosen}
 
@@ -122,8 +126,8 @@ def assemble(
 
     built = {code: _restrict(merged_rows[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
-    n_links, n_kept = ((network.n_links + network.n_self_links()) // 2 for network in (graph, friends))
-    other_direction = len(source) - sum(unused.values()) - repeats - n_links
+    n_links, n_kept = graph.n_links, friends.n_links
+    other_direction = len(source) - sum(unused.values()) - repeats - n_links  # 0 of directed links
     merged = {"repeat of the same link": repeats, "other direction of a link": other_direction}
     unused["to a user that is dropped"] = n_links - n_kept
     ledgers.append(Ledger("links", len(source), n_kept, merged, unused))
@@ -161,7 +165,8 @@ def _strangers(source: NDArray[Any], target: NDArray[Any], recorded: NDArray[np.
 
 def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
     """A note if friends have little in common: the ids of the two tables may mean different users."""
-    measured = {behavior.name: likeness(friends, behavior) for behavior in behaviors}
+    pairs = friends.symmetric()
+    measured = {behavior.name: likeness(pairs, behavior) for behavior in behaviors}
     clear = {name: alike for name, alike in measured.items() if alike.is_hardly_above_chance is not None}
     if not clear or not all(alike.is_hardly_above_chance for alike in clear.values()):
         return []
@@ -185,11 +190,11 @@ def _refuse_strange_links(
 
 
 def _make_graph(
-    n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None, self_links: SelfLinks
+    n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None, rules: Rules
 ) -> tuple[Graph, dict[str, int], int]:
-    """The undirected graph, the rows that are no link of it by reason, and how many of the others are repeats."""
+    """The graph, the rows that are no link of it by reason, and how many of the others are repeats."""
     is_link = np.ones(len(source), dtype=bool) if weight is None else weight > 0
-    usable = is_link & (source != target) if self_links == "drop" else is_link
+    usable = is_link & (source != target) if rules.self_links == "drop" else is_link
     unused = {
         "of weight 0": int(np.count_nonzero(~is_link)),
         "to oneself": int(np.count_nonzero(is_link & ~usable)),
@@ -197,15 +202,16 @@ def _make_graph(
     if not usable.all():
         source, target = source[usable], target[usable]
         weight = None if weight is None else weight[usable]
-    graph, repeats = undirected(n_users, source, target, weight)
+    link = directed if rules.directed else undirected
+    graph, repeats = link(n_users, source, target, weight)
     return graph, unused, repeats
 
 
 def _filter(
     graph: Graph, records: NDArray[Any], known: NDArray[np.bool_], wanted: UserFilter
 ) -> tuple[NDArray[np.bool_], Graph, dict[str, int]]:
-    """Who stays, the graph among them, and how many were dropped for what."""
-    linked = graph.degrees >= wanted.min_links
+    """Who stays, the graph among them, and how many were dropped for what; links count in either direction."""
+    linked = graph.symmetric().degrees >= wanted.min_links
     recorded = records >= wanted.min_records
     kept = known & linked & recorded
     dropped = {
@@ -215,7 +221,7 @@ def _filter(
     }
     friends = graph if kept.all() else graph.restrict(kept)
     if wanted.drop_isolated:
-        has_friend = friends.degrees > 0
+        has_friend = friends.symmetric().degrees > 0
         dropped["no link to a user that stays"] = int(np.count_nonzero(~has_friend))
         kept[np.flatnonzero(kept)[~has_friend]] = False
         friends = friends if has_friend.all() else friends.restrict(has_friend)

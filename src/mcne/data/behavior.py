@@ -258,7 +258,8 @@ class Likeness:
 
 
 def likeness(graph: Graph, behavior: Behavior, *, most_links: int = MOST_LINKS) -> Likeness:
-    """How alike friends are in one behavior."""
+    """How alike friends are in one behavior; in a directed graph two users are friends if either follows the other."""
+    graph = graph.symmetric()
     records = np.bincount(behavior.user, minlength=graph.n_users)
     active = records > 0
     source = graph.sources()

@@ -76,6 +76,7 @@ class SocialDataset:
         single_behavior: str | None = None,
         user_filter: UserFilter | None = None,
         self_links: SelfLinks = "drop",
+        directed: bool = False,
         strict: bool = False,
         id_type: IdType = "auto",
         positive_from: float | None = None,
@@ -93,8 +94,10 @@ class SocialDataset:
         ``behaviors`` chooses and orders the behaviors (all, by name, by default); ``extra_behaviors`` are additional
         ones that do not affect which users are kept; ``single_behavior`` names the one behavior of a table without
         that column. ``id_type`` ``"auto"`` keeps the type of a typed column, and reads the ids of a text file as
-        integers if all of them are. Users known from links or ``users`` alone are kept unless ``user_filter`` drops
-        them. With ``strict``, a link to oneself or to a user without records is an error.
+        integers if all of them are. Links are undirected unless ``directed``: then the neighbors of a source are the
+        targets that it follows, and a source is no neighbor of its targets. Users known from links or ``users`` alone
+        are kept unless ``user_filter`` drops them. With ``strict``, a link to oneself or to a user without records is
+        an error.
 
         ``positive_from`` says from which rating on a row is a record; a pair that is only rated below is known.
         ``sep`` is what stands between the columns of text files; without it the header tells: a comma, semicolon,
@@ -105,10 +108,10 @@ class SocialDataset:
         >>> stars = pd.DataFrame({"user_id": ["ann", "ann", "bob"], "item_id": ["dune", "solaris", "solaris"]})
         >>> stars["rating"] = [5, 2, 4]
         >>> books = pd.DataFrame({"item_id": ["dune", "solaris"], "name": ["Dune", "Solaris"], "pages": [412, 204]})
-        >>> links = pd.DataFrame({"source_id": ["ann"], "target_id": ["bob"]})
+        >>> links = pd.DataFrame({"source_id": ["ann", "bob"], "target_id": ["bob", "eve"]})
         >>> data = mcne.datasets.from_frames(stars, links, items=books, single_behavior="Books", positive_from=4)
         >>> print(data)
-        SocialDataset 'frames': 2 users (text ids), 2 unweighted link directions, 0 users without links
+        SocialDataset 'frames': 3 users (text ids), 2 unweighted links, 0 users without links
           Books          2 items            2 interactions by 2 users, rated
         >>> print(data.report.lines()[-2])
         Books known only (rated below 4): 1 read, 1 kept
@@ -116,7 +119,7 @@ class SocialDataset:
         from mcne.data.tables import Reading, read  # most programs load a dataset and never read a table
 
         reading = Reading(columns or {}, behaviors, extra_behaviors, single_behavior, id_type, sep, positive_from)
-        rules = Rules(user_filter or UserFilter(), self_links, strict)
+        rules = Rules(user_filter or UserFilter(), self_links, strict, directed)
         raw = read(interactions, links, users, reading, items=items, known=known)
         return cls.from_raw(raw, rules, name=name)
 
@@ -164,10 +167,11 @@ class SocialDataset:
 
     def __repr__(self) -> str:
         weighted = "weighted" if self.graph.weights is not None else "unweighted"
-        alone = int(np.count_nonzero(self.graph.degrees == 0))
+        directed = " directed" if self.graph.is_directed else ""
+        alone = int(np.count_nonzero(self.graph.symmetric().degrees == 0))
         lines = [
             f"SocialDataset {self.name!r}: {self.n_users:,} users ({self.users.kind} ids), "
-            f"{self.graph.n_links:,} {weighted} link directions, {alone:,} users without links"
+            f"{self.graph.n_links:,} {weighted}{directed} links, {alone:,} users without links"
         ]
         width = max(map(len, self.behavior_names))
         for behavior in self.behaviors:

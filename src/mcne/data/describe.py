@@ -20,20 +20,29 @@ from mcne.data.split import PARTS, TEST, TRAIN, Split
 def describe(dataset: SocialDataset) -> dict[str, Any]:
     """What a dataset looks like, as plain data."""
     active = np.stack([np.bincount(b.user, minlength=dataset.n_users) > 0 for b in dataset.behaviors])  # [C, users]
-    return {
+    graph = dataset.graph
+    pairs = graph.symmetric()
+    described: dict[str, Any] = {
         "name": dataset.name,
         "fingerprint": dataset.fingerprint,
         "users": dataset.n_users,
-        "links": dataset.graph.n_links,
-        "weighted": dataset.graph.weights is not None,
-        "self_links": dataset.graph.n_self_links(),
-        "users_without_links": int(np.count_nonzero(dataset.graph.degrees == 0)),
+        "links": graph.n_links,
+        "directions": graph.n_directions,
+        "directed": graph.is_directed,
+        "weighted": graph.weights is not None,
+        "self_links": graph.n_self_links(),
+        "users_without_links": int(np.count_nonzero(pairs.degrees == 0)),
         "users_without_records": int(np.count_nonzero(~active.any(axis=0))),
-        "degree": distribution(dataset.graph.degrees),
-        "behaviors": [_behavior(behavior, dataset.graph) for behavior in dataset.behaviors],
+        "degree": distribution(graph.degrees),
+        "behaviors": [_behavior(behavior, pairs) for behavior in dataset.behaviors],
         "overlap": _overlap(dataset, active),
         "attributes": list(dataset.attributes),
-    } | ({} if dataset.user_names is None else {"user_names": _count(dataset.user_names)})
+    }
+    if dataset.user_names is not None:
+        described["user_names"] = _count(dataset.user_names)
+    if graph.is_directed:
+        described["followers"] = _followers(graph)
+    return described
 
 
 def distribution(counts: NDArray[Any]) -> dict[str, Any]:
@@ -55,6 +64,11 @@ def distribution(counts: NDArray[Any]) -> dict[str, Any]:
         "top_tenth_share": float(top.sum() / max(1, counts.sum())),
         "histogram": histogram,
     }
+
+
+def _followers(graph: Graph) -> dict[str, Any]:
+    """By how many others each user is followed."""
+    return distribution(np.bincount(graph.indices, minlength=graph.n_users))
 
 
 def _behavior(behavior: Behavior, graph: Graph) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Each format has three files: interactions, links (each once), and users with names and attributes, so that users without
 any link or interaction are included; and a file of items and one of known pairs where there is something to tell of
 them. Reading them back gives the same dataset where the reader is told what the files do not say: ids that are text
-though they look like integers, links to oneself to keep, the order of the behaviors.
+though they look like integers, links to oneself to keep, that links are directed, the order of the behaviors.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def items(dataset: SocialDataset) -> pa.Table:
 
 
 def links(dataset: SocialDataset) -> pa.Table:
-    """``source_id, target_id[, weight]``, each link once, from the lower row to the higher."""
+    """``source_id, target_id[, weight]``, each link once; of an undirected graph from the lower row to the higher."""
     source, target = dataset.graph.sources(), dataset.graph.indices
-    once = source <= target
+    once = (source <= target) | dataset.graph.is_directed
     ids = dataset.users
     table = pa.table({"source_id": ids.arrow(source[once]), "target_id": ids.arrow(target[once])})
     if dataset.graph.weights is not None:

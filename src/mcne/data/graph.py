@@ -1,4 +1,4 @@
-"""The social network: an undirected graph in compressed rows, and the two steps of every compressed layout."""
+"""The social network, undirected or directed, in compressed rows, and the two steps of every compressed layout."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ class Graph:
 
     ``indices[indptr[u]:indptr[u + 1]]`` are the neighbors of ``u``, increasing, each once; ``weights`` has the
     shape of ``indices``, is positive, and equal in both directions. Links are int32, offsets int32 where they fit.
+    Where the graph ``is_directed``, the neighbors of a user are those whom it follows, and only they: a link is stored
+    in its own direction, and one back is another link.
     """
 
     indptr: NDArray[Any]  # [users + 1]
-    indices: NDArray[np.int32]  # [links]
-    weights: NDArray[np.float32] | None = None  # [links]
+    indices: NDArray[np.int32]  # [directions]
+    weights: NDArray[np.float32] | None = None  # [directions]
+    is_directed: bool = False
 
     def __post_init__(self) -> None:
         freeze(self, "indptr", "indices", "weights")
@@ -50,9 +53,14 @@ class Graph:
         return len(self.indptr) - 1
 
     @property
-    def n_links(self) -> int:
+    def n_directions(self) -> int:
         """Stored directions, the count that the paper prints."""
         return len(self.indices)
+
+    @property
+    def n_links(self) -> int:
+        """Links as people count them: pairs of linked users and links to oneself; of a directed graph, directions."""
+        return self.n_directions if self.is_directed else (self.n_directions + self.n_self_links()) // 2
 
     @property
     def degrees(self) -> NDArray[Any]:
@@ -60,8 +68,18 @@ class Graph:
         return np.diff(self.indptr)
 
     def neighbors(self, user: int) -> NDArray[np.int32]:
-        """The neighbors of one user, increasing."""
+        """The neighbors of one user, increasing; whom it follows in a directed graph."""
         return self.indices[self.indptr[user] : self.indptr[user + 1]]
+
+    def followers(self, user: int) -> NDArray[np.int32]:
+        """Those whose neighbor a user is, increasing; its own neighbors where the graph is undirected."""
+        return self.sources()[self.indices == user] if self.is_directed else self.neighbors(user)
+
+    def symmetric(self) -> Graph:
+        """The undirected graph in which two users are linked if either follows the other; the larger weight counts."""
+        if not self.is_directed:
+            return self
+        return undirected(self.n_users, self.sources(), self.indices, self.weights)[0]
 
     def sources(self) -> NDArray[np.int32]:
         """The user at the near end of every stored direction, aligned with ``indices``."""
@@ -70,7 +88,7 @@ class Graph:
     def shares(self, *, weighted: bool) -> NDArray[np.float64]:
         """Each neighbor's share in what a user aggregates, aligned with ``indices``: all alike, or by weight."""
         sources = self.sources()
-        weights = self.weights.astype(np.float64) if weighted and self.weights is not None else np.ones(self.n_links)
+        weights = self.weights.astype(np.float64) if weighted and self.weights is not None else np.ones(len(sources))
         return weights / np.bincount(sources, weights, minlength=self.n_users)[sources]
 
     def share(self, neighbor: int, user: int, *, weighted: bool) -> float:
@@ -90,17 +108,20 @@ class Graph:
         rows = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         counts = np.bincount(rows[sources[edges]], minlength=int(kept.sum()))
         weights = None if self.weights is None else self.weights[edges]
-        return Graph(offsets(counts), rows[self.indices[edges]], weights)
+        return Graph(offsets(counts), rows[self.indices[edges]], weights, self.is_directed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to store; :meth:`from_arrays` reads them back."""
         arrays = {"graph.indptr": self.indptr, "graph.indices": self.indices}
+        if self.is_directed:
+            arrays["graph.directed"] = np.ones(1, dtype=bool)
         return arrays if self.weights is None else arrays | {"graph.weights": self.weights}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Graph:
         """Read what :meth:`arrays` stored, without copying."""
-        return cls(arrays["graph.indptr"], arrays["graph.indices"], arrays.get("graph.weights"))
+        weights = arrays.get("graph.weights")
+        return cls(arrays["graph.indptr"], arrays["graph.indices"], weights, "graph.directed" in arrays)
 
     def validate(self) -> None:
         """Raise ``ValueError`` unless every property that the class promises holds."""
@@ -120,7 +141,7 @@ class Graph:
                 raise ValueError("link weights must be float32, a weight for each link")
             if not (np.all(np.isfinite(self.weights)) and np.all(self.weights > 0)):
                 raise ValueError("link weights must be finite and positive")
-        if not self._is_symmetric():
+        if not self.is_directed and not self._is_symmetric():
             raise ValueError("every link must be stored in both directions, with one weight")
 
     def _is_symmetric(self) -> bool:
@@ -133,7 +154,7 @@ class Graph:
         f, g = _mix(rows), _mix(rows + np.uint64(1 << 40))
         balance = np.zeros(1, dtype=np.uint64)  # an array, because only arrays wrap around in silence
         sources = self.sources()
-        for start in range(0, self.n_links, SYMMETRY_CHUNK):
+        for start in range(0, self.n_directions, SYMMETRY_CHUNK):
             part = slice(start, start + SYMMETRY_CHUNK)
             source, target = sources[part], self.indices[part]
             terms = f[source] * g[target] - f[target] * g[source]
@@ -155,17 +176,11 @@ def undirected(
     keys += np.maximum(source, target)
     keys *= 2
     keys += source > target  # the direction is the last bit
-    if weight is None:
-        keys.sort()
-    else:
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
+    keys, weight = _in_order(keys, weight)
     repeats = len(keys) - int(np.count_nonzero(run_starts(keys)))
     keys >>= 1
-    first = run_starts(keys)
-    if weight is not None:
-        weight = np.maximum.reduceat(weight[order], np.flatnonzero(first)) if len(keys) else weight
-    keys = keys[first]  # distinct ``low * n + high``, from which rows are made that hold every link from both ends
+    keys, weight = _merged(keys, weight)
+    # distinct ``low * n + high``, from which rows are made that hold every link from both ends
     low = (keys // max(n_users, 1)).astype(np.int32)
     high = (keys % max(n_users, 1)).astype(np.int32)
     values = np.ones(len(keys), np.int8) if weight is None else weight
@@ -178,6 +193,42 @@ def undirected(
     both = upper + sparse.coo_array((values, (high, low)), shape).tocsr()
     weights = None if weight is None else both.data
     return Graph(offsets(np.diff(both.indptr)), both.indices.astype(np.int32, copy=False), weights), repeats
+
+
+def directed(
+    n_users: int, source: NDArray[Any], target: NDArray[Any], weight: NDArray[np.float32] | None = None
+) -> tuple[Graph, int]:
+    """The directed graph of these links from ``source`` to ``target``, and how many of them repeat an earlier one.
+
+    Of differing weights of one link the largest counts.
+    """
+    keys, weight = _in_order(source.astype(np.int64) * n_users + target, weight)
+    distinct, weight = _merged(keys, weight)
+    follower, followed = np.divmod(distinct, max(n_users, 1))
+    counts = np.bincount(follower, minlength=n_users)
+    graph = Graph(offsets(counts), followed.astype(np.int32), weight, is_directed=True)
+    return graph, len(keys) - len(distinct)
+
+
+def _in_order(
+    keys: NDArray[np.int64], weight: NDArray[np.float32] | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
+    """The keys, increasing, and their weights; without weights the keys are sorted in place."""
+    if weight is None:
+        keys.sort()
+        return keys, None
+    order = np.argsort(keys, kind="stable")
+    return keys[order], weight[order]
+
+
+def _merged(
+    keys: NDArray[np.int64], weight: NDArray[np.float32] | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
+    """Each of the keys, which never decrease, once, and its largest weight."""
+    first = run_starts(keys)
+    if weight is not None and len(keys):
+        weight = np.maximum.reduceat(weight, np.flatnonzero(first))
+    return keys[first], weight
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

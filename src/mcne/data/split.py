@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mcne import files
 from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
+from mcne.data.graph import run_starts
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives, draw_negatives
 from mcne.data.raw import refuse_rows
@@ -123,18 +124,30 @@ def random_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] =
 
 def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float] = DEFAULT_RATIOS) -> Split:
     """The earliest interactions of a behavior train, the latest test; those of one moment are ordered by chance."""
-    orders = []
-    for behavior in dataset.behaviors:
-        if behavior.timestamp is None:
-            raise DataError(
-                f"behavior {behavior.name!r} has no timestamps, which a temporal split needs; "
-                "prepare the data again with them"
-            )
-        chance = Stream(seed, "split", behavior.name).bits(len(behavior))
-        orders.append(np.lexsort((chance, behavior.timestamp)))
+    orders = [np.lexsort(_by_time(behavior, seed, "a temporal split")) for behavior in dataset.behaviors]
     parts = _cut(orders, ratios)
     notes = [note for behavior, part in zip(dataset.behaviors, parts, strict=True) for note in _torn(behavior, part)]
     return _finish(dataset, parts, seed, {"kind": "temporal", "ratios": list(map(float, ratios))}, notes)
+
+
+def last_split(dataset: SocialDataset, *, seed: int) -> Split:
+    """Each user's latest record of a behavior tests, the one before it validates, all others train.
+
+    Of two records the latest tests and the other trains; one alone trains. Those of one moment are ordered by chance.
+    """
+    parts, notes = [], []
+    for behavior in dataset.behaviors:
+        order = np.lexsort((*_by_time(behavior, seed, "a split by each user's last record"), behavior.user))
+        counts = np.bincount(behavior.user, minlength=dataset.n_users)
+        count = counts[behavior.user]  # [interactions] of the user, by user in either order
+        later = np.cumsum(counts)[behavior.user] - np.arange(1, len(behavior) + 1)  # of the user, in this order
+        tested, validated = (later == 0) & (count > 1), (later == 1) & (count > 2)
+        in_order = np.select([tested, validated], [TEST, VALIDATION], TRAIN).astype(np.uint8)
+        part = np.empty_like(in_order)
+        part[order] = in_order
+        parts.append(part)
+        notes += _few_records(behavior.name, counts) + _tied(behavior, order, in_order)
+    return _finish(dataset, parts, seed, {"kind": "last"}, notes)
 
 
 def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *, seed: int) -> Split:
@@ -187,6 +200,36 @@ def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArra
         part[order[:validation]] = TRAIN
         parts.append(part)
     return parts
+
+
+def _by_time(behavior: Behavior, seed: int, what: str) -> tuple[NDArray[np.uint64], NDArray[Any]]:
+    """What the interactions of a behavior are sorted by: chance where they are of one moment, and before that time."""
+    if behavior.timestamp is None:
+        raise DataError(
+            f"behavior {behavior.name!r} has no timestamps, which {what} needs; prepare the data again with them"
+        )
+    return Stream(seed, "split", behavior.name).bits(len(behavior)), behavior.timestamp
+
+
+def _few_records(name: str, counts: NDArray[np.int64]) -> list[str]:
+    """Notes on users with too few records for every part."""
+    one, two = (int(np.count_nonzero(counts == n)) for n in (1, 2))
+    notes = (
+        [f"{name}: {one:,} users have one record, which trains; they have none in validation and test"] if one else []
+    )
+    return notes + ([f"{name}: {two:,} users have two records and so none in validation"] if two else [])
+
+
+def _tied(behavior: Behavior, order: NDArray[np.int64], in_order: NDArray[np.uint8]) -> list[str]:
+    """A note if interactions of one user and moment are in different parts; ``order`` is by user and then by time."""
+    if not len(order):
+        return []
+    times = np.asarray(behavior.timestamp)[order]
+    first = np.flatnonzero(run_starts(behavior.user) | run_starts(times))
+    is_torn = np.minimum.reduceat(in_order, first) != np.maximum.reduceat(in_order, first)
+    torn = int(np.diff(first, append=len(order))[is_torn].sum())
+    note = f"{behavior.name}: {torn:,} interactions share the moment of their user's cut and were placed by chance"
+    return [note] if torn else []
 
 
 def _torn(behavior: Behavior, part: NDArray[np.uint8]) -> list[str]:

@@ -136,11 +136,12 @@ class Explanation(Frame):
     other_id: int | str
     linked: bool
     attention_on: tuple[str, ...]  # what the attention weighs: the behaviors learned together, and "other"
-    messages: tuple[Message, ...]  # both directions of the link
+    messages: tuple[Message, ...]  # both directions of the link; in a directed network to who follows the other
     remark: str  # where there are no messages, why
     whole: Likeness
     behaviors: tuple[OnBehavior, ...]
-    common_friends: Common
+    common_friends: Common  # in a directed network whom both follow
+    follows: tuple[tuple[int | str, int | str], ...] = ()  # in a directed network who of the two follows whom
     user_name: str = ""
     other_name: str = ""
 
@@ -149,9 +150,19 @@ class Explanation(Frame):
         """Both ids as text, each with its name."""
         return with_name(self.user_id, self.user_name), with_name(self.other_id, self.other_name)
 
+    @property
+    def relation(self) -> str:
+        """How the two are linked, in words."""
+        if len(self.follows) == 2:
+            return "follow each other"
+        shown = dict(zip((self.user_id, self.other_id), self.users, strict=True))
+        direction = "".join(f" ({shown[follower]} follows {shown[followed]})" for follower, followed in self.follows)
+        return f"are linked{direction}" if self.linked else "are not linked"
+
     def to_json(self) -> dict[str, Any]:
-        """Plain data: numbers, text, and tuples and dictionaries of them; names only where there are any."""
-        return dataclasses.asdict(self, dict_factory=_without_empty_names)
+        """Plain data: numbers, text, tuples and dictionaries; names and ``follows`` only where there are any."""
+        data = dataclasses.asdict(self, dict_factory=_without_empty_names)
+        return data if self.follows else {name: value for name, value in data.items() if name != "follows"}
 
     def __iter__(self) -> Iterator[Line]:
         wholes: list[tuple[str | None, Likeness]] = [(on.behavior, on.likeness) for on in self.behaviors]
@@ -179,8 +190,7 @@ class Explanation(Frame):
         return joined([paragraph(head), *tables])
 
     def __str__(self) -> str:
-        link = "linked" if self.linked else "not linked"
-        lines = [f"users {' and '.join(self.users)} are {link}; common friends: {self.common_friends}", ""]
+        lines = [f"users {' and '.join(self.users)} {self.relation}; common friends: {self.common_friends}", ""]
         lines += self._attention().lines() if self.messages else []
         lines += [self.remark] if self.remark else []
         lines += ["", *self._likenesses().lines(), "", "common items"]
@@ -212,7 +222,10 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
         raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")
-    linked = other in graph.neighbors(user)
+    ways = [
+        (near, far) for near, far in ((user, other), (other, user)) if far in graph.neighbors(near)
+    ]  # near hears far
+    linked = bool(ways)
     trunk = embeddings.trunk if linked else None
     remark = ""
     if not linked:
@@ -227,11 +240,12 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         users[other],
         linked,
         () if trunk is None else attended(embeddings.behavior_names, trunk),
-        () if trunk is None else tuple(_message(embeddings, trunk, *way) for way in ((other, user), (user, other))),
+        () if trunk is None else tuple(_message(embeddings, trunk, far, near) for near, far in ways),
         remark,
         _likeness(*embeddings.vectors[[user, other]]),
         tuple(_on_behavior(embeddings, space, user, other) for space in embeddings.spaces),
         _common(users, embeddings.user_names, friends[(friends != user) & (friends != other)]),
+        tuple((users[near], users[far]) for near, far in ways) if graph.is_directed else (),
         name_of(embeddings.user_names, user),
         name_of(embeddings.user_names, other),
     )

@@ -173,7 +173,7 @@ class Queries:
         """The ``k`` other users most similar on a behavior, or in the whole vector; by inner product or cosine.
 
         ``friends="exclude"`` leaves out the users who are linked already, so that the answer suggests new friends;
-        ``friends="only"`` ranks just these.
+        ``friends="only"`` ranks just these. In a directed network they are the users whom one follows.
         """
         if friends not in get_args(Friends):
             raise UnknownError.of("value of friends", friends, get_args(Friends))

@@ -185,7 +185,7 @@ def levels(trunk: Trunk, graph: Graph, *, without: Without | None = None) -> lis
 
 def link_weights(trunk: Trunk, graph: Graph, layer: int) -> Vectors:
     """How the B behaviors are weighed along every link, [links, B]: :meth:`Trunk.weights`, for all at once."""
-    weights = np.empty((graph.n_links, len(trunk.masks[layer])), dtype=np.float32)
+    weights = np.empty((graph.n_directions, len(trunk.masks[layer])), dtype=np.float32)
     for part, of_part in _weighed(trunk, graph, layer, trunk.levels[layer]):
         weights[part] = of_part
     return weights
@@ -197,7 +197,7 @@ def message_lengths(trunk: Trunk, graph: Graph, layer: int) -> Vectors:
     masks = trunk.masks[layer].astype(np.float32)
     vectors = trunk.levels[layer]
     content = _content(trunk, graph)
-    lengths = np.empty(graph.n_links, dtype=np.float32)
+    lengths = np.empty(graph.n_directions, dtype=np.float32)
     for part, weights in _weighed(trunk, graph, layer, vectors):
         lengths[part] = np.linalg.norm(vectors[content[part]] * (weights @ masks), axis=1) * shares[part]
     return lengths
@@ -234,7 +234,7 @@ def _weighed(
     sender, receiver = graph.indices, graph.sources()
     sent = trunk.project(layer, vectors, end="sender")  # [users, B, t]
     received = trunk.project(layer, vectors, end="receiver")
-    for start in range(0, graph.n_links, LINKS_AT_ONCE):
+    for start in range(0, graph.n_directions, LINKS_AT_ONCE):
         part = slice(start, start + LINKS_AT_ONCE)
         scores = trunk.scores(layer, sent[sender[part]], received[receiver[part]])  # [n, B]
         if behavior is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from mcne.data.graph import Graph, offsets, undirected
+from mcne.data.graph import Graph, directed, offsets, undirected
 from mcne.data.ids import Names, encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
@@ -63,12 +63,12 @@ def embed_users(
 ) -> ConditionalEmbeddings:
     """The same embeddings with additional users who were unknown in training, from whatever is known of each.
 
-    ``links`` has the columns ``source_id`` (a new user), ``target_id`` (a known one) and in a weighted network
-    ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has ``user_id`` and those that the
-    model was trained with; ``names`` has ``user_id, name``. Each may be a frame or a file, and may be missing. A new
-    user starts from the mean of its friends' initial vectors, or of all users', and its attributes; hears its friends
-    as trained users do; and its history is folded in. Every row of a known user stays byte-identical, and the same
-    input gives the same result.
+    ``links`` has the columns ``source_id`` (a new user), ``target_id`` (a known one, whom it follows in a directed
+    network) and in a weighted network ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has
+    ``user_id`` and those that the model was trained with; ``names`` has ``user_id, name``. Each may be a frame or a
+    file, and may be missing. A new user starts from the mean of its friends' initial vectors, or of all users', and its
+    attributes; hears its friends as trained users do; and its history is folded in. Every row of a known user stays
+    byte-identical, and the same input gives the same result.
 
     With ``skip_unknown`` links to unknown people and records of unknown items or behaviors are skipped instead of
     refused, and so are new users of whom nothing else is known. The provenance counts them by reason, under
@@ -203,14 +203,18 @@ def _start(trunk: Trunk, new: NewUsers, friends: Friends, mean: NDArray[np.float
 
 
 def _graph(graph: Graph, new: NewUsers, old_rows: NDArray[np.int32], new_rows: NDArray[np.int32]) -> Graph:
-    """The network with the new links, in both directions, though only new users have heard along them."""
+    """The network with the new links, in both directions, though only new users have heard along them.
+
+    In a directed network new users follow known ones, and nobody follows them.
+    """
     user, friend = new.links
     source = np.concatenate([old_rows[graph.sources()], new_rows[user]])
     target = np.concatenate([old_rows[graph.indices], old_rows[friend]])
     weights = None
     if graph.weights is not None:
         weights = np.concatenate([graph.weights, np.zeros(0, np.float32) if new.weights is None else new.weights])
-    return undirected(len(old_rows) + len(new_rows), source, target, weights)[0]
+    link = directed if graph.is_directed else undirected
+    return link(len(old_rows) + len(new_rows), source, target, weights)[0]
 
 
 def _names_of_both(

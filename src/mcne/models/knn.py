@@ -7,9 +7,10 @@ UserKNN offers what similar users have, and what friends have::
     s(u, i) = Σ_{v ∈ N(u)} cos(u, v) x_vi  +  trust_weight · Σ_{f ∈ F(u)} x_fi  +  popularity_weight · log(1 + n_i)
 
 The cosine is that of the users' rows of x, each item j weighted by its inverse frequency ``log(1 + |V| / n_j)`` (a
-factor common to all items cancels). N(u) are the other users that are most similar. F(u) are the users linked to u;
-weights of links are not used, and links to oneself do not count. Nothing is divided by the number of neighbors or
-friends or by the sum of cosines, so popularity counts less for users who have more of them.
+factor common to all items cancels). N(u) are the other users that are most similar. F(u) are the users linked to u, in
+a directed network whom u follows; weights of links are not used, and links to oneself do not count. Nothing is divided
+by the number of neighbors or friends or by the sum of cosines, so popularity counts less for users who have more of
+them.
 
 ItemKNN offers what is similar to the user's items (Sarwar et al., WWW 2001; Deshpande & Karypis, TOIS 2004)::
 
@@ -67,7 +68,7 @@ class UserKNN(ClosedForm):
         source, target = data.graph.sources(), data.graph.indices
         others = source != target
         links = (np.ones(np.count_nonzero(others)), (source[others], target[others]))
-        friends = sparse.csr_array(links, shape=similar.shape)  # 1 for every two users who are linked
+        friends = sparse.csr_array(links, shape=similar.shape)  # 1 where f is in F(u)
         weights = (similar + config.trust_weight * friends).astype(np.float32)  # [users, users]
         popularity = log_popularity(data, weight=config.popularity_weight)
         self._scorer = ProductScorer(sparse.csr_array(weights), records, popularity)

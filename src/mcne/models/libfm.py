@@ -2,8 +2,9 @@
 
     ŷ(x) = w₀ + Σ_f w_f x_f + Σ_{f<g} ⟨v_f, v_g⟩ x_f x_g
 
-The features of a pair are the user's id (1), its friends (1/degree each) and the item's id (1). Every feature has a
-vector ``v`` and a weight ``w``. Only one of them is the item's, so all others can be summed up per user:
+The features of a pair are the user's id (1), its friends or whom it follows (1/degree each) and the item's id (1).
+Every feature has a vector ``v`` and a weight ``w``. Only one of them is the item's, so all others can be summed up per
+user:
 
     s_u = Σ x_f v_f,    c_u = ½ (s_u² − Σ x_f² v_f²),    b_u = Σ x_f w_f,    f of the user's features
 

@@ -1,6 +1,7 @@
 """LightGCN: vectors smoothed over the graph of users and items, and nothing else (He et al., SIGIR 2020).
 
-The items of all behaviors are nodes of one graph. ``lightgcn-trust`` has the trust between users as further links.
+The items of all behaviors are nodes of one graph. ``lightgcn-trust`` has the trust between users as further links, in
+both directions even where the network is directed: smoothing divides by the degrees of both ends.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ class LightGCN(NodeEmbedder):
 
     def __init__(self, data: TrainingData, config: LightGCNConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, width=config.width, bias=config.bias, seed=seed, device=device)
-        self.smoothing = Smoothing(joint_graph(data, trust=self.trust), layers=config.layers, device=device)
+        graph = joint_graph(data, trust=self.trust).symmetric()
+        self.smoothing = Smoothing(graph, layers=config.layers, device=device)
         stream = Stream(seed, "initialize", "nodes")
         width = config.width
         sizes = (data.n_users, sum(data.n_items))  # apart as in the origin, each as Glorot and Bengio initialize

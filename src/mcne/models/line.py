@@ -2,7 +2,8 @@
 
 Of the first order, linked users have similar vectors; of the second, users have similar vectors who are linked to the
 same others, for which every user has another vector as a context. Links are drawn in proportion to their weights, and
-each is set against negatives drawn by degree^0.75.
+each is set against negatives drawn by degree^0.75. In a directed network the second order learns from the links as they
+are; the first, where both ends are alike, from the undirected one.
 
 Items are learned as in Node2vec and Node2vec-B: see :class:`mcne.models.skip_gram.NetworkTaught`.
 """
@@ -56,8 +57,9 @@ class LINE(NetworkTaught):
 
     def __init__(self, data: TrainingData, config: LINEConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
-        self._noise = Noise(data.graph, weighted=config.weighted_neighbors)
-        self._links = LinkSampler(data.graph, weighted=config.weighted_neighbors)
+        graph = data.graph.symmetric() if config.order == 1 else data.graph
+        self._noise = Noise(graph, weighted=config.weighted_neighbors)
+        self._links = LinkSampler(graph, weighted=config.weighted_neighbors)
         self._weights = torch.tensor([[[1.0] + [-1.0] * config.network_negatives]], device=device)  # [1, 1, 1 + N]
 
     def user_tables(self, width: int) -> dict[str, Tensor]:

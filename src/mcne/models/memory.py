@@ -216,7 +216,7 @@ def factorization_machine(size: TrainingSize) -> Estimate:
     some = _distinct(size.seeds, users)
     step = 12 * some * width + 6 * _friends(size.dataset, some) * width
     piece = min(users, USERS_AT_ONCE)
-    links = piece * size.dataset.graph.n_links // max(1, users)
+    links = piece * size.dataset.graph.n_directions // max(1, users)
     summing = 8 * piece * width + 4 * _friends(size.dataset, piece) * width + 4 * links * INDEX // NUMBER
     scoring = 2 * table + max(2 * table, summing)
     if hasattr(size.config, "layers"):
@@ -232,7 +232,7 @@ def lightgcn(size: TrainingSize, *, has_links: bool = False) -> Estimate:
     """A vector for each node, all of them smoothed in every step: two gradients, and three levels at a time."""
     config, nodes = size.config, size.nodes
     learned = nodes * (config.width + config.bias)
-    links = 2 * size.training_pairs + (size.dataset.graph.n_links if has_links else 0)
+    links = 2 * size.training_pairs + (size.dataset.graph.symmetric().n_directions if has_links else 0)
     smoothed = min(3, 1 + 2 * config.layers) * nodes * config.width
     return size.estimate(
         [learned],
@@ -280,7 +280,7 @@ def _distinct(drawn: int, among: int) -> int:
 
 def _friends(dataset: SocialDataset, users: int) -> int:
     """Different users who are a friend of any of so many."""
-    return _distinct(users * dataset.graph.n_links // max(1, dataset.n_users), dataset.n_users)
+    return _distinct(users * dataset.graph.n_directions // max(1, dataset.n_users), dataset.n_users)
 
 
 def _drawn_users(samples: Sequence[int], dataset: SocialDataset, n_seeds: int) -> list[int]:
@@ -302,7 +302,7 @@ def _scoring(width: int, above: int, projected: int, dataset: SocialDataset) -> 
     """The numbers that :func:`mcne.models.inference.receive_from_all` holds beside both levels."""
     from mcne.models.inference import NUMBERS_AT_ONCE, USERS_AT_ONCE
 
-    users, links = dataset.n_users, dataset.graph.n_links
+    users, links = dataset.n_users, dataset.graph.n_directions
     at_once = max(NUMBERS_AT_ONCE, users * width // 3)
     piece = min(users, USERS_AT_ONCE)
     held = min(users * projected, at_once)

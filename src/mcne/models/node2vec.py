@@ -1,7 +1,7 @@
 """Node2vec: users as skip-gram learns them from random walks (Grover and Leskovec, KDD 2016), and Node2vec-B.
 
 BPR learns the items over user vectors that are frozen for it; Node2vec-B shares the user vectors between both: see
-:class:`mcne.models.skip_gram.NetworkTaught`. Users without friends are in no walk and keep their initial vectors.
+:class:`mcne.models.skip_gram.NetworkTaught`. Users without links are in no walk and keep their initial vectors.
 """
 
 from __future__ import annotations

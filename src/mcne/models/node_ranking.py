@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.graph import Graph, undirected
+from mcne.data.graph import Graph, directed, undirected
 from mcne.kernels.triples import scored_l2
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.optimizer import RowAdam
@@ -22,16 +22,20 @@ def joint_graph(data: TrainingData, *, trust: bool) -> Graph:
     """Users, then the items of every behavior; linked by the training pairs, and with ``trust`` also by the network.
 
     All links count the same. Links to oneself are left out: methods add a node's own vector to those of its neighbors.
+    In a directed network users are linked to whom they follow, and users and items to each other all the same.
     """
     first = _first_nodes(data)
-    sources = [user for user, _ in data.pairs]
-    targets = [item + first[k] for k, (_, item) in enumerate(data.pairs)]
+    users = [user for user, _ in data.pairs]
+    items = [item + first[k] for k, (_, item) in enumerate(data.pairs)]
+    sources, targets, link = users, items, undirected
+    if trust and data.graph.is_directed:
+        sources, targets, link = users + items, items + users, directed
     if trust:
         user = data.graph.sources()
         others = user != data.graph.indices
-        sources.append(user[others])
-        targets.append(data.graph.indices[others])
-    return undirected(int(first[-1]), np.concatenate(sources), np.concatenate(targets))[0]
+        sources = [*sources, user[others]]
+        targets = [*targets, data.graph.indices[others]]
+    return link(int(first[-1]), np.concatenate(sources), np.concatenate(targets))[0]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """PinSage: a graph convolutional network over most visited neighbors (Ying et al., KDD 2018).
 
 The MCNE paper gives it "a complete network by user-user and user-item bipartite graphs": users and the items of all
-behaviors are nodes, linked by trust and by training pairs. Nodes have no features here and so start from free vectors.
-What the network makes of a user and of an item is ranked by inner product. The hard negatives that the origin adds from
-epoch to epoch are left out: all negatives are uniform.
+behaviors are nodes, linked by trust (in a directed network to whom a user trusts) and by training pairs. Nodes have no
+features here and so start from free vectors. What the network makes of a user and of an item is ranked by inner
+product. The hard negatives that the origin adds from epoch to epoch are left out: all negatives are uniform.
 """
 
 from __future__ import annotations

@@ -42,14 +42,14 @@ def draw_attention(numbers: Numbers, *, theme: Theme) -> Figure:
 
 
 def _draw_link(numbers: Numbers, theme: Theme) -> Figure:
-    """A bar per behavior and direction, a panel per layer."""
+    """A bar per behavior and message, a panel per layer."""
     names, messages = numbers["behaviors"], numbers["messages"]
     layers = len(messages[0]["attention"])
     figure = canvas(1.8 + 3.4 * layers, 1.5 + 0.42 * len(names))
     panels = figure.subplots(1, layers, sharey=True, squeeze=False)[0]
     for layer, panel in enumerate(panels):
-        for at, (message, color) in enumerate(zip(messages, colors(theme, 2), strict=True)):
-            places = np.arange(len(names)) + (at - 0.5) * 0.36
+        for at, (message, color) in enumerate(zip(messages, colors(theme, len(messages)), strict=True)):
+            places = np.arange(len(names)) + (at - (len(messages) - 1) / 2) * 0.36
             sender, receiver = (shortened(user_label(message, end), 20) for end in ("sender", "receiver"))
             label = f"{sender} → {receiver} ({message['share']:.1%} of what {receiver} hears)"
             panel.barh(places, message["attention"][layer], height=0.34, color=color, label=label)
@@ -64,18 +64,20 @@ def _draw_link(numbers: Numbers, theme: Theme) -> Figure:
 
 def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
     """A table per layer: the means over the user's links, then the links that differ most from them."""
-    rows = [f"hears, mean of {numbers['links']:,}", f"sends, mean of {numbers['links']:,}"]
+    means = {"hears": numbers["links"], "sends": numbers.get("followers", numbers["links"])}
+    means = {name: count for name, count in means.items() if count}
+    rows = [f"{name}, mean of {count:,}" for name, count in means.items()]
     rows += [f"hears {shortened(user_label(link, 'sender'), 16)}" for link in numbers["unusual"]]
     names = numbers["behaviors"]
     layers = len(numbers["hears"])
     width, height = 1.6 + 0.62 * len(names), 1.7 + 0.26 * len(rows)
     is_side_by_side = len(names) <= FEW
     figure = canvas(*((width * layers, height + 0.4) if is_side_by_side else (width + 1, height * layers + 0.4)))
-    weights = np.array([numbers["hears"], numbers["sends"], *(link["weights"] for link in numbers["unusual"])])
+    weights = np.array([*(numbers[name] for name in means), *(link["weights"] for link in numbers["unusual"])])
     norm = Normalize(0, max(0.5, weights.max()))
     for layer, panel in enumerate(_layer_panels(figure, layers, names)):
         _fill(panel, rows, names, weights[:, layer], weights[:, layer], colormaps[SEQUENTIAL[theme]], norm)
-        panel.axhline(1.5, color=INK[theme], linewidth=1.2)
+        panel.axhline(len(means) - 0.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}")
     who = shortened(user_label(numbers, "user"), 30)
     figure.suptitle(f"User {who}: weights in percent (all alike: {numbers['even']:.1%})", fontsize=10)

@@ -42,11 +42,15 @@ def data_card(dataset: SocialDataset, split: Split | None, *, split_name: str = 
     """Users, links, behaviors and items, how they overlap, how they are split, and what preparing them dropped."""
     description = describe(dataset)
     behaviors = description["behaviors"]
+    is_directed = description["directed"]
     sizes = [
         ("dataset", str(description["name"])),
         ("users", count_cell(description["users"])),
-        ("link directions", count_cell(description["links"])),
-        ("links per user, median", number_cell(description["degree"]["median"], "g")),
+        ("directed links" if is_directed else "links", count_cell(description["links"])),
+        (
+            f"{'followed' if is_directed else 'links'} per user, median",
+            number_cell(description["degree"]["median"], "g"),
+        ),
         ("behaviors", count_cell(len(behaviors))),
         ("items", count_cell(sum(behavior["items"] for behavior in behaviors))),
         ("records", count_cell(sum(behavior["interactions"] for behavior in behaviors))),
@@ -132,8 +136,8 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
         dataset, split = data
         records = ", ".join(f"{p['name']} {p['train']:,}" for p in describe_split(dataset, split)["behaviors"])
         learned_from = (
-            f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} link "
-            f"directions, and the records of each behavior ({records}). Validation records chose the epoch; test "
+            f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} links, "
+            f"and the records of each behavior ({records}). Validation records chose the epoch; test "
             "records were only scored."
         )
         parts.append(("What it learned from", paragraph(learned_from)))

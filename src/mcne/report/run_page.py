@@ -139,10 +139,9 @@ def _rankings(caption: str, rankings: Mapping[str, Ranking]) -> Table:
 
 def _explained(explanation: Explanation) -> list[Part]:
     connected = "connected" if explanation.linked else "alike"
-    linked = "linked" if explanation.linked else "not linked"
     parts: list[Part] = [
         element("h3", f"Why are users {' and '.join(explanation.users)} {connected}?"),
-        f"They are {linked}. Common friends: {explanation.common_friends}.",
+        f"They {explanation.relation}. Common friends: {explanation.common_friends}.",
     ]
     if explanation.messages:
         rows = [

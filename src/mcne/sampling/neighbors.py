@@ -90,7 +90,7 @@ def cumulative_shares(graph: Graph) -> NDArray[np.float64]:
 
 
 class LinkSampler:
-    """Draws links with replacement, in either direction; ``weighted`` in proportion to their weights."""
+    """Draws links with replacement, in any stored direction; ``weighted`` in proportion to their weights."""
 
     def __init__(self, graph: Graph, *, weighted: bool = False) -> None:
         self._sources = graph.sources()
@@ -100,7 +100,7 @@ class LinkSampler:
             self._cumulative = np.cumsum(graph.weights, dtype=np.float64)
 
     def draw(self, count: int, stream: Stream) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The users at both ends of ``count`` links, [count] each; none of a network without links."""
+        """The sources and targets of ``count`` links, [count] each; none of a network without links."""
         last = len(self._targets) - 1
         chance = stream.uniform(count if last >= 0 else 0)
         if self._cumulative is None:
@@ -111,13 +111,18 @@ class LinkSampler:
 
 
 class Noise:
-    """Draws users of a graph; ``weighted`` counts a link by its weight. Users without links are never drawn."""
+    """Draws users of a graph; ``weighted`` counts a link by its weight. Users without links are never drawn.
+
+    A directed link counts for both its ends, since either may be the context of the other.
+    """
 
     def __init__(self, graph: Graph, *, weighted: bool = False) -> None:
         weights = graph.weights if weighted else None
         degrees = np.bincount(graph.sources(), weights, minlength=graph.n_users)
+        if graph.is_directed:
+            degrees = degrees + np.bincount(graph.indices, weights, minlength=graph.n_users)
         self._cumulative = np.cumsum(degrees**POWER)
-        self._last = int(np.flatnonzero(degrees)[-1]) if graph.n_links else 0
+        self._last = int(np.flatnonzero(degrees)[-1]) if graph.n_directions else 0
 
     def draw(self, shape: int | tuple[int, ...], stream: Stream) -> NDArray[np.int64]:
         """Users with replacement; any rows where nobody has a link."""

@@ -5,6 +5,9 @@ t, and 1/q otherwise. Nothing is kept per pair of links: candidates are drawn by
 The way back is no candidate but chosen by its exact weight, so that whatever p is, at least min(q, 1/q) of the
 candidates are accepted, and all of them where q is 1.
 
+In a directed graph walks go along the links: v follows x, "linked to t" is whom t follows, and there is a way back only
+where v follows t. A walk that comes to a user who follows nobody goes on from its start, as if it had just begun.
+
 Whom short walks from a node visit most are its neighborhood in PinSage (Ying et al., KDD 2018, section 3.2).
 """
 
@@ -25,6 +28,9 @@ from mcne.sampling.neighbors import cumulative_shares
 BLOCK = 4096
 """Walks that are drawn together. Part of what a seed means."""
 
+NO_LINK = -1
+"""In place of the link that a walk came by: it stands at its start."""
+
 NODES_AT_ONCE = 4096
 """Whose visits are counted together. Part of what a seed means: pieces of another size would draw other numbers."""
 
@@ -35,41 +41,61 @@ class Walker:
     def __init__(self, graph: Graph, *, p: float = 1.0, q: float = 1.0, weighted: bool = False) -> None:
         self._indptr, self._indices = graph.indptr.astype(np.int64), graph.indices
         self._p, self._q = p, q
+        self._is_biased = p != 1 or q != 1
+        self._is_directed = graph.is_directed
         self._cumulative = None
         if weighted and graph.weights is not None:
             self._cumulative = cumulative_shares(graph)
-        if p != 1 or q != 1:
-            # Sorted by target and then by source, the links stand where their opposites stand.
-            self._opposite = np.empty(graph.n_links, dtype=np.int64)
-            self._opposite[np.argsort(graph.indices, kind="stable")] = np.arange(graph.n_links)
+        if self._is_biased:
             self._sources = graph.sources()
             self._keys = self._sources * np.int64(graph.n_users) + graph.indices  # increasing
+            self._opposite = self._links_back(graph)
 
     def walk(self, starts: NDArray[Any], length: int, *, stream: Stream) -> NDArray[np.int32]:
         """A walk of ``length`` users from every start, [n, length]; every start must have a neighbor."""
         walks = np.empty((len(starts), length), dtype=np.int32)
         walks[:, 0] = starts
-        link = np.zeros(0, dtype=np.int64)
+        came = np.full(len(starts), NO_LINK)
         for k in range(1, length):
-            if k == 1 or (self._p == 1 and self._q == 1):  # by weight alone
-                start, end = self._indptr[walks[:, k - 1]], self._indptr[walks[:, k - 1] + 1]
-                low, high = self._weight_before(start), self._weight_before(end)
-                link = np.clip(self._at(low + stream.uniform(len(starts)) * (high - low)), start, end - 1)
-            else:
-                link = self._next_link(link, stream)
-            walks[:, k] = self._indices[link]
+            came = self._go_on(walks[:, k - 1], came, stream)
+            walks[:, k] = self._indices[came]
+            if self._is_directed:
+                begins_again = came == NO_LINK
+                walks[begins_again, k] = starts[begins_again]
         return walks
+
+    def _go_on(self, here: NDArray[np.int32], came: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
+        """The links to go on by from ``here`` after the links ``came`` by; none where a user follows nobody."""
+        if not self._is_directed:  # everybody has a link, the one back at least
+            is_first = not self._is_biased or np.all(came == NO_LINK)
+            return self._link_by_weight(here, stream) if is_first else self._next_link(came, stream)
+        taken = np.full(len(here), NO_LINK)
+        goes_on = self._indptr[here] < self._indptr[here + 1]
+        is_biased = goes_on & (came != NO_LINK) & self._is_biased
+        by_weight = goes_on & ~is_biased
+        if by_weight.any():
+            taken[by_weight] = self._link_by_weight(here[by_weight], stream)
+        if is_biased.any():
+            taken[is_biased] = self._next_link(came[is_biased], stream)
+        return taken
+
+    def _link_by_weight(self, here: NDArray[np.int32], stream: Stream) -> NDArray[np.int64]:
+        """A link of every user, in proportion to the weights."""
+        start, end = self._indptr[here], self._indptr[here + 1]
+        low, high = self._weight_before(start), self._weight_before(end)
+        return np.clip(self._at(low + stream.uniform(len(here)) * (high - low)), start, end - 1)
 
     def _next_link(self, came: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
         """The links to go on by, after the links ``came`` by."""
         back = self._opposite[came]
-        here = self._sources[back]
+        here = self._indices[came]
         start, end = self._indptr[here], self._indptr[here + 1]
         low, high = self._weight_before(start), self._weight_before(end)
-        below, above = self._weight_before(back), self._weight_before(back + 1)
-        others = (high - low) - (above - below)  # the weight of all links but the one back
+        below = self._weight_before(back)
+        weight_back = np.where(back == NO_LINK, 0, self._weight_before(back + 1) - below)
+        others = (high - low) - weight_back  # the weight of all links but the one back
         limit = max(1.0, 1 / self._q)
-        share_back = (above - below) / self._p / ((above - below) / self._p + others * limit)
+        share_back = weight_back / self._p / (weight_back / self._p + others * limit)
         taken = back.copy()
         left = np.arange(len(came))
         while len(left):
@@ -77,7 +103,7 @@ class Walker:
             goes_on = returns >= share_back[left]
             left, which, accept = left[goes_on], which[goes_on], accept[goes_on]
             target = low[left] + which * others[left]
-            target += np.where(target < below[left], 0, (above - below)[left])  # over the link back
+            target += np.where(target < below[left], 0, weight_back[left])  # over the link back
             candidate = np.clip(self._at(target), start[left], end[left] - 1)
             accepted = accept * limit < self._bias(came[left], candidate)
             taken[left[accepted]] = candidate[accepted]
@@ -88,9 +114,21 @@ class Walker:
         """1 where the candidate leads to a neighbor of where the walk came from, otherwise 1/q."""
         if self._q == 1:
             return np.ones(len(came))
-        keys = self._sources[came] * np.int64(len(self._indptr) - 1) + self._indices[candidate]
+        return np.where(self._link(self._sources[came], self._indices[candidate]) == NO_LINK, 1 / self._q, 1.0)
+
+    def _links_back(self, graph: Graph) -> NDArray[np.int64]:
+        """For every link the one in the other direction, if there is one."""
+        if graph.is_directed:
+            return self._link(self._indices, self._sources)
+        back = np.empty(graph.n_directions, dtype=np.int64)
+        back[np.argsort(graph.indices, kind="stable")] = np.arange(graph.n_directions)  # by target, and then by source
+        return back
+
+    def _link(self, source: NDArray[np.int32], target: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The links between these users, where there are any."""
+        keys = source * np.int64(len(self._indptr) - 1) + target
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, 1.0, 1 / self._q)
+        return np.where(self._keys[at] == keys, at, NO_LINK)
 
     def _weight_before(self, link: NDArray[np.int64]) -> NDArray[np.float64]:
         """The running sum of weights before a link, which without weights is its place."""
@@ -181,7 +219,8 @@ def most_visited(graph: Graph, *, size: int, walks: int, length: int, restart: f
     """The ``size`` nodes most visited by ``walks`` walks from each node.
 
     A walk takes at most ``length`` steps to a uniform neighbor, and before each but the first it ends with
-    probability ``restart``. Coming back to the start is no visit. Equally visited nodes are ordered at random.
+    probability ``restart``. Coming back to the start, also from a node without neighbors, is no visit. Equally visited
+    nodes are ordered at random.
     """
     walker = Walker(graph)
     starts = np.flatnonzero(graph.degrees)

@@ -229,7 +229,7 @@ def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
     repetitions = [Repetition.of(dataset, number, share=study["share"]) for number in range(study["repetitions"])]
     rows = []
     for name, score in links.HEURISTICS.items():  # without training, on the same network
-        figures = [_figures(each.held_out, partial(score, each.held_out.graph)) for each in repetitions]
+        figures = [_figures(each.held_out, partial(score, each.held_out.graph.symmetric())) for each in repetitions]
         no_vectors = {"behavior": None, "similarity": None}
         rows.append(_summary(name, [no_vectors | each for each in figures], trained=False))
     lacking: dict[str, str] = {}
@@ -306,5 +306,6 @@ def _summary(method: str, rows: Sequence[Row], *, trained: bool) -> dict[str, An
 
 
 def _n_links(dataset: SocialDataset) -> int:
-    """Links between two users, each once."""
-    return (dataset.graph.n_links - dataset.graph.n_self_links()) // 2
+    """Pairs of two users who are linked, in a directed network of whom either follows the other."""
+    pairs = dataset.graph.symmetric()
+    return pairs.n_links - pairs.n_self_links()

@@ -83,14 +83,14 @@ def compare() -> bool:
     for dataset in (movies(), beauty()):
         each = case(dataset, SEED)
         agree &= same_function(each)
-        agree &= same_learning(each) if each.dataset.graph.n_links == 0 else explained(each)
+        agree &= same_learning(each) if each.dataset.graph.n_directions == 0 else explained(each)
     return agree
 
 
 def user_features(each: Case, *, whole_friends: bool = False) -> sparse.csr_matrix:
     """The features of each user as a row: the user, friends."""
     graph = each.dataset.graph
-    share = np.ones(graph.n_links) if whole_friends else np.repeat(1 / np.maximum(graph.degrees, 1), graph.degrees)
+    share = np.ones(graph.n_directions) if whole_friends else np.repeat(1 / np.maximum(graph.degrees, 1), graph.degrees)
     friends = sparse.csr_matrix((share, graph.indices, graph.indptr), (graph.n_users, graph.n_users))
     return sparse.csr_matrix(sparse.hstack([sparse.identity(graph.n_users), friends]))
 
@@ -139,7 +139,7 @@ def same_function(each: Case) -> bool:
     machine.w0, machine.w, machine.V = float(tables["constant"][0, 0]), weights[:, -1], weights[:, :-1]
     theirs, wrong = (machine.predict_score(features(each, pairs, whole_friends=whole), []) for whole in (False, True))
     difference, control = largest_difference(ours, theirs), largest_difference(ours, wrong)
-    has_links = each.dataset.graph.n_links > 0
+    has_links = each.dataset.graph.n_directions > 0
     print(f"  {each.name}, the function, myFM: {difference:.1e}, tolerance {FUNCTION:g}", end="")
     print(f", control {control:.1e}" if has_links else ", no friends")
     agree = difference <= FUNCTION and (control > FUNCTION or not has_links)

@@ -71,7 +71,7 @@ def ours(graph: Graph, order: int, seed: int) -> Vectors:
 
 
 def theirs(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
-    learning = {"epochs": THEIR_PAIRS // graph.n_links, "learning_rate": 0.05, "negatives": NEGATIVES}
+    learning = {"epochs": THEIR_PAIRS // graph.n_directions, "learning_rate": 0.05, "negatives": NEGATIVES}
     arrays = of_pecanpy(graph, "line", width=WIDTH, seed=seed, **learning)
     return (arrays["vectors"], arrays["contexts"]), (graph.sources(), graph.indices)
 
@@ -86,7 +86,7 @@ def minimum(graph: Graph, seed: int) -> tuple[Vectors, Pairs]:
     links = (graph.sources(), graph.indices)
     degrees = torch.tensor(graph.degrees, dtype=torch.float64)
     linked = torch.zeros(n, n, dtype=torch.float64)
-    linked[tuple(torch.tensor(end, dtype=torch.int64) for end in links)] = 1 / graph.n_links
+    linked[tuple(torch.tensor(end, dtype=torch.int64) for end in links)] = 1 / graph.n_directions
     drawn = NEGATIVES * torch.outer(degrees / degrees.sum(), degrees**0.75 / (degrees**0.75).sum())
 
     def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:

@@ -177,7 +177,7 @@ def agree(name: str, measured: dict[str, list[Figures]], tolerances: Figures) ->
 def of_pecanpy(graph: Graph, what: str, **settings: Any) -> dict[str, np.ndarray]:
     """The arrays that ``in_pecanpy.py`` answers with."""
     with tempfile.TemporaryDirectory() as directory:
-        data = np.ones(graph.n_links, dtype=np.float32) if graph.weights is None else graph.weights
+        data = np.ones(graph.n_directions, dtype=np.float32) if graph.weights is None else graph.weights
         indptr, indices = graph.indptr.astype(np.uint32), graph.indices.astype(np.uint32)
         np.savez(Path(directory) / "network.npz", indptr=indptr, indices=indices, data=data)
         script = HERE.with_name("in_pecanpy.py")
