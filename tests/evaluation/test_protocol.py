@@ -93,10 +93,10 @@ def tables(dataset: SocialDataset, seed: int, levels: int | None) -> list[np.nda
 def test_known_pairs_are_no_candidates() -> None:
     """User 0 has item 0 in training and item 1 in test, and knows items 2 and 3, which score higher."""
     dataset, split = make([(0, 0, TRAIN), (0, 1, TEST), (1, 0, TEST), *((2, item, TRAIN) for item in range(5))])
-    known = {"known_user": np.array([0, 0], np.int32), "known_item": np.array([2, 3], np.int32)}
+    known: dict[str, Any] = {"known_user": np.array([0, 0], np.int32), "known_item": np.array([2, 3], np.int32)}
     (behavior,) = dataset.behaviors
     knowing = dataclasses.replace(dataset, behaviors=(dataclasses.replace(behavior, **known),))
-    scorer = Table([[9, 2, 4, 5, 3], [1, 2, 4, 5, 3], [0, 0, 0, 0, 0]])
+    scorer = Table(np.array([[9, 2, 4, 5, 3], [1, 2, 4, 5, 3], [0, 0, 0, 0, 0]]))
     for data, places in ((dataset, [3, 4]), (knowing, [1, 4])):
         parts = supplied_split(data, split.parts, seed=3)
         result = evaluate(scorer, data, parts, protocol="full", cutoffs=(5,))

@@ -63,15 +63,15 @@ def test_known_pairs_come_along(base: ConditionalEmbeddings) -> None:
 def test_known_records_under_another_name_are_refused_with_their_known_pairs(base: ConditionalEmbeddings) -> None:
     data, _ = without(*three_behaviors(), behavior=NEW)
     knowing, _ = nearly_all_known(data)
-    spaces = tuple(
-        dataclasses.replace(space, **dict(zip(("seen_indptr", "seen_items", "seen_known"), seen, strict=True)))
-        for space, seen in zip(base.spaces, (each.seen(data.n_users) for each in knowing.behaviors), strict=True)
-    )
+    spaces = []
+    for space, each in zip(base.spaces, knowing.behaviors, strict=True):
+        indptr, items, known = each.seen(data.n_users)
+        spaces.append(dataclasses.replace(space, seen_indptr=indptr, seen_items=items, seen_known=known))
     again = dataclasses.replace(knowing.behaviors[0], name="again")
     renamed = dataclasses.replace(knowing, behaviors=(again, *knowing.behaviors[1:]))
     parts = random_split(renamed, seed=0)
     with pytest.raises(UsageError, match="exactly the items and interactions of"):
-        aligned(dataclasses.replace(base, spaces=spaces), renamed, parts, behavior="again")
+        aligned(dataclasses.replace(base, spaces=tuple(spaces)), renamed, parts, behavior="again")
 
 
 def test_ids_that_sort_otherwise_as_text(base: ConditionalEmbeddings) -> None:
