@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
 from mcne.models.registry import entry
 
-NUMBER, INDEX = 4, 4
-"""Bytes of each."""
+NUMBER = 4
+STORED = 8
+"""Bytes of a number of a full matrix, and of one of a sparse matrix with its place."""
+
+OTHER = "train bpr, which saves a vector of each user and item"
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Saved:
 
     form: str
     size: int
-    instead: str = "train bpr, which saves a vector of each user and item"
+    instead: str = OTHER
 
 
 def saved(method: str, config: Any, dataset: SocialDataset, split: Split) -> Saved | None:
@@ -32,40 +36,50 @@ def saved(method: str, config: Any, dataset: SocialDataset, split: Split) -> Sav
 
 
 def ease(config: Any, dataset: SocialDataset, split: Split) -> Saved:
-    """A full matrix of the fewer of users and items."""
-    n_items = sum(behavior.n_items for behavior in dataset.behaviors)
+    """A full matrix of the fewer of users and items, and records."""
+    n_items = _n_items(dataset)
     side, size = ("items", n_items) if n_items <= dataset.n_users else ("users", dataset.n_users)
-    records = len(_trained(dataset, split)[0])
-    return Saved(f"a matrix of {side} by {side}", NUMBER * size**2 + 2 * records * (NUMBER + INDEX))
+    records = 2 * len(_trained(dataset, split)[0])
+    return Saved(f"a matrix of {side} by {side}", NUMBER * size**2 + STORED * records + _offsets(dataset))
 
 
 def user_neighbors(config: Any, dataset: SocialDataset, split: Split) -> Saved:
-    """Similarities of users, and links."""
+    """Similarities of users, links and records."""
     user, item = _trained(dataset, split)
     kept = _most_neighbors(user, item, dataset.n_users, config.neighbors) + dataset.graph.n_links
-    return _neighborhood("users", kept + len(user))
+    return _neighborhood("users", STORED * (kept + len(user)) + _offsets(dataset))
 
 
 def item_neighbors(config: Any, dataset: SocialDataset, split: Split) -> Saved:
-    """Similarities of items."""
+    """Similarities of items, and records."""
     user, item = _trained(dataset, split)
-    n_items = sum(behavior.n_items for behavior in dataset.behaviors)
-    kept = _most_neighbors(item, user, n_items, config.neighbors)
-    return _neighborhood("items", kept + len(user))
+    kept = _most_neighbors(item, user, _n_items(dataset), config.neighbors)
+    return _neighborhood("items", STORED * (kept + len(user)) + _offsets(dataset))
 
 
 def factors_with_network(config: Any, dataset: SocialDataset, split: Split) -> Saved:
-    """The tables of a factorization machine, whose network is small beside them."""
-    n_items = sum(behavior.n_items for behavior in dataset.behaviors)
-    numbers = (2 * dataset.n_users + n_items) * (config.width + 1)
-    widths = (config.width, *config.layers)
-    network = sum((below + 1) * above for below, above in zip(widths, [*widths[1:], 1], strict=True))
-    return Saved("vectors of users, friends and items, and a network over them", NUMBER * (numbers + network))
+    """The tables of a factorization machine, and a network."""
+    tables = (2 * dataset.n_users + _n_items(dataset) + 1) * (config.width + 1)
+    widths = (config.width, *config.layers, 1)
+    network = sum((below + 1) * above for below, above in pairwise(widths))
+    normalization = 4 * sum(widths) if config.batch_norm else 0
+    form = "vectors of users, friends and items, and a network over them"
+    return Saved(form, NUMBER * (tables + network + normalization))
 
 
-def _neighborhood(side: str, numbers: int) -> Saved:
-    fewer = "set fewer neighbors, or train bpr, which saves a vector of each user and item"
-    return Saved(f"how similar {side} are to their neighbors among {side}", numbers * (NUMBER + INDEX), fewer)
+def _neighborhood(side: str, size: int) -> Saved:
+    return Saved(f"the similarities of {side} that are neighbors", size, f"set fewer neighbors, or {OTHER}")
+
+
+def _n_items(dataset: SocialDataset) -> int:
+    return sum(behavior.n_items for behavior in dataset.behaviors)
+
+
+def _offsets(dataset: SocialDataset) -> int:
+    """Bytes of where the rows of all sparse matrices begin, and of popularity."""
+    n_items = _n_items(dataset)
+    rows = max(dataset.n_users, n_items) + 1
+    return NUMBER * ((2 * len(dataset.behaviors) + 1) * rows + n_items)
 
 
 def _trained(dataset: SocialDataset, split: Split) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,7 +95,6 @@ def _trained(dataset: SocialDataset, split: Split) -> tuple[NDArray[np.int64], N
 
 
 def _most_neighbors(own: NDArray[np.int64], common: NDArray[np.int64], size: int, neighbors: int | None) -> int:
-    """How many neighbors ``size`` rows have at most that are alike by what they have in ``common``."""
-    through = np.bincount(common)[common]  # rows that each pair leads to
-    reached = np.bincount(own, through, minlength=size)
+    """How many neighbors ``size`` rows have at most, which are alike by what they have in ``common``."""
+    reached = np.bincount(own, np.bincount(common)[common], minlength=size)
     return int(np.minimum(reached, size if neighbors is None else neighbors).sum())
