@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
-from mcne.models.registry import entry
+from mcne.models.registry import METHODS
 
 NUMBER = 4
 STORED = 8
@@ -30,9 +30,9 @@ class Saved:
 
 
 def saved(method: str, config: Any, dataset: SocialDataset, split: Split) -> Saved | None:
-    """Of a method that has no vectors; none of others."""
-    told = entry(method).saved
-    return None if told is None else told(config, dataset, split)
+    """Of a method that has no vectors; none of others, a transfer among them, which is no method of the registry."""
+    known = METHODS.get(method)
+    return None if known is None or known.saved is None else known.saved(config, dataset, split)
 
 
 def ease(config: Any, dataset: SocialDataset, split: Split) -> Saved:
