@@ -149,8 +149,10 @@ class Training:
     def _require_room(self, path: Path) -> None:
         """Refuse to compute what there is no room to save."""
         told = saved(self.method, self.parsed[0], self.dataset, self.split)
+        if told is None:
+            return
         free = shutil.disk_usage(path).free
-        if told is not None and told.size > free:
+        if told.size > free:
             raise DiskError(
                 f"{self.method} saves {told.form}, up to {human_bytes(told.size)}, and {human_bytes(free)} are free",
                 place=path,
