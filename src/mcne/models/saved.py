@@ -36,8 +36,9 @@ def saved(method: str, config: Any, dataset: SocialDataset, split: Split) -> Sav
 
 
 def ease(config: Any, dataset: SocialDataset, split: Split) -> Saved:
-    """A full matrix of the fewer of users and items, and records; twice as much where l2 is so small that the matrix needs
-    double precision, which is not known before.
+    """A full matrix of the fewer of users and items, and records.
+
+    It is twice as much where l2 is so small that the matrix needs double precision, which is not known before.
     """
     n_items = _n_items(dataset)
     side, size = ("items", n_items) if n_items <= dataset.n_users else ("users", dataset.n_users)
