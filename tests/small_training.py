@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
 from mcne import training
 from mcne.data.dataset import SocialDataset
@@ -49,6 +50,20 @@ def sixty_users(**tables: Any) -> SocialDataset:
         name="small",
         **tables,
     )
+
+
+def nearly_all_known(dataset: SocialDataset) -> tuple[SocialDataset, NDArray[np.int64]]:
+    """The dataset with all items that users lack known to them but one, and that one, [behaviors, users]."""
+    behaviors = []
+    left = []
+    for behavior in dataset.behaviors:
+        lacks = np.ones((dataset.n_users, behavior.n_items), dtype=bool)
+        lacks[behavior.user, behavior.item] = False
+        left.append(lacks.argmax(axis=1))
+        lacks[np.arange(dataset.n_users), left[-1]] = False
+        user, item = (rows.astype(np.int32) for rows in np.nonzero(lacks))
+        behaviors.append(replace(behavior, known_user=user, known_item=item))
+    return replace(dataset, behaviors=tuple(behaviors)), np.array(left)
 
 
 def small_network(**changes: Any) -> SocialDataset:

@@ -28,6 +28,7 @@ class _Method(Model):
     deterministic: bool
 
 class Popularity(_Method):
+    weighted_records: bool
     def __init__(
         self,
         *,
@@ -42,6 +43,7 @@ class Popularity(_Method):
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
         deterministic: bool = False,
+        weighted_records: bool = False,
     ) -> None: ...
 
 class UserKNN(_Method):
@@ -49,6 +51,7 @@ class UserKNN(_Method):
     idf: bool
     trust_weight: float
     popularity_weight: float
+    weighted_records: bool
     def __init__(
         self,
         *,
@@ -67,6 +70,7 @@ class UserKNN(_Method):
         idf: bool = True,
         trust_weight: float = 0.03,
         popularity_weight: float = 0.07,
+        weighted_records: bool = False,
     ) -> None: ...
 
 class ItemKNN(_Method):
@@ -74,6 +78,7 @@ class ItemKNN(_Method):
     idf: bool
     shrinkage: float
     popularity_weight: float
+    weighted_records: bool
     def __init__(
         self,
         *,
@@ -92,11 +97,13 @@ class ItemKNN(_Method):
         idf: bool = True,
         shrinkage: float = 10.0,
         popularity_weight: float = 0.05,
+        weighted_records: bool = False,
     ) -> None: ...
 
 class EASE(_Method):
     l2: float
     popularity_weight: float
+    weighted_records: bool
     def __init__(
         self,
         *,
@@ -113,6 +120,7 @@ class EASE(_Method):
         deterministic: bool = False,
         l2: float = 100.0,
         popularity_weight: float = 0.01,
+        weighted_records: bool = False,
     ) -> None: ...
 
 class BPR(_Method):
@@ -122,6 +130,7 @@ class BPR(_Method):
     batch_size: int
     learning_rate: float
     l2: float
+    weighted_records: bool
     def __init__(
         self,
         *,
@@ -142,6 +151,7 @@ class BPR(_Method):
         batch_size: int = 1024,
         learning_rate: float = 0.003,
         l2: float = 0.05,
+        weighted_records: bool = False,
     ) -> None: ...
 
 class LibFM(_Method):
@@ -150,6 +160,7 @@ class LibFM(_Method):
     batch_size: int
     learning_rate: float
     l2: float
+    weighted_records: bool
     def __init__(
         self,
         *,
@@ -169,6 +180,7 @@ class LibFM(_Method):
         batch_size: int = 1024,
         learning_rate: float = 0.003,
         l2: float = 0.02,
+        weighted_records: bool = False,
     ) -> None: ...
 
 class NFM(_Method):
@@ -213,6 +225,7 @@ class Node2vec(_Method):
     batch_size: int
     learning_rate: float
     l2: float
+    weighted_records: bool
     walks_per_node: int
     walk_length: int
     window: int
@@ -241,6 +254,7 @@ class Node2vec(_Method):
         batch_size: int = 1024,
         learning_rate: float = 0.003,
         l2: float = 0.05,
+        weighted_records: bool = False,
         walks_per_node: int = 10,
         walk_length: int = 80,
         window: int = 10,
@@ -258,6 +272,7 @@ class Node2vecB(_Method):
     batch_size: int
     learning_rate: float
     l2: float
+    weighted_records: bool
     walks_per_node: int
     walk_length: int
     window: int
@@ -288,6 +303,7 @@ class Node2vecB(_Method):
         batch_size: int = 1024,
         learning_rate: float = 0.003,
         l2: float = 0.05,
+        weighted_records: bool = False,
         walks_per_node: int = 10,
         walk_length: int = 80,
         window: int = 10,
@@ -307,6 +323,7 @@ class LINE(_Method):
     batch_size: int
     learning_rate: float
     l2: float
+    weighted_records: bool
     order: Literal[1, 2]
     network_negatives: int
     weighted_neighbors: bool
@@ -331,6 +348,7 @@ class LINE(_Method):
         batch_size: int = 1024,
         learning_rate: float = 0.003,
         l2: float = 0.05,
+        weighted_records: bool = False,
         order: Literal[1, 2] = 2,
         network_negatives: int = 5,
         weighted_neighbors: bool = False,
@@ -344,6 +362,7 @@ class LINEB(_Method):
     batch_size: int
     learning_rate: float
     l2: float
+    weighted_records: bool
     order: Literal[1, 2]
     network_negatives: int
     weighted_neighbors: bool
@@ -370,6 +389,7 @@ class LINEB(_Method):
         batch_size: int = 1024,
         learning_rate: float = 0.003,
         l2: float = 0.05,
+        weighted_records: bool = False,
         order: Literal[1, 2] = 2,
         network_negatives: int = 5,
         weighted_neighbors: bool = False,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.small_training import sixty_users, small_settings
+from tests.small_training import nearly_all_known, sixty_users, small_settings
 
 import mcne
 from mcne.api.model import Model
@@ -44,6 +45,26 @@ def test_seen_in_a_behavior_or_in_any(model: Model, data: SocialDataset) -> None
     assert model.recommend(3, "read", filter_seen=True).ids == model.recommend(3, "read").ids
     with pytest.raises(UnknownError, match="unknown value of filter_seen 'al'; did you mean 'all'"):
         model.recommend(3, "read", filter_seen="al")  # type: ignore[call-overload] # wrong on purpose
+
+
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("method", ["bpr", "ease"])
+def test_what_is_known_to_be_bad_is_never_recommended(method: str, separate: bool, tmp_path: Path) -> None:
+    data, left = nearly_all_known(sixty_users())
+    settings = small_settings(method) | {"separate": separate, "device": "cpu"}
+    trained = mcne.fit(method, data, progress=False, **settings)
+    trained.save(tmp_path / "model")
+    own = items_of(data, "read", 3)
+    one = {data.behavior("read").items[int(left[0, 3])]}
+    for model in (trained, mcne.load(tmp_path / "model")):
+        assert set(model.recommend(3, "read", k=30).ids) == one
+        assert set(model.recommend(3, "read", k=30, filter_seen=False).ids) == one | own
+        assert set(model.recommend(3, "read", k=30, items=list(data.behavior("read").items)).ids) == one
+        assert set(model.recommend(3, "read", k=30, filter_seen="all").ids) <= one
+        space = model.space("read")
+        assert set(space.items.take(space.had(3))) == own
+        assert space.records().tolist() == np.bincount(data.behavior("read").user, minlength=60).tolist()
+        assert len(space.known(3)) == 30 - len(own) - 1
 
 
 def test_among_these_items_and_without_those(model: Model, data: SocialDataset) -> None:

@@ -52,9 +52,16 @@ def test_everything_is_stored_and_read_back(behavior: Behavior, tmp_path: Path) 
 
 
 def test_seen_are_records_and_known_pairs(behavior: Behavior) -> None:
-    indptr, items = behavior.seen(4)
+    indptr, items, known = behavior.seen(4)
     assert indptr.tolist() == [0, 3, 4, 6, 6]
     assert items.tolist() == [0, 1, 2, 1, 0, 3]
+    assert known is not None
+    assert known.tolist() == [False, True, False, False, True, False]
+    nobody = np.zeros(0, np.int32)
+    for none in (None, nobody):
+        records = dataclasses.replace(behavior, known_user=none, known_item=none)
+        indptr, items, known = records.seen(4)
+        assert (indptr.tolist(), items.tolist(), known) == ([0, 2, 3, 4, 4], [0, 2, 1, 3], None)
 
 
 def test_some_users_and_items(behavior: Behavior) -> None:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.small_training import nearly_all_known, sixty_users
 from tests.values import not_none
 
 from mcne.data import split as module
@@ -674,3 +675,24 @@ def test_many_that_need_one_split_at_once_get_the_same(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         fingerprints = {split.fingerprint for split in pool.map(ask, range(16))}
     assert fingerprints == {random_split(data, seed=3).fingerprint}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_pairs_are_no_negatives(kind: str) -> None:
+    """All but one of the items that a user lacks are known: in test it is the only negative, if it can be drawn."""
+    data, left = nearly_all_known(sixty_users())
+    split = random_split(data, seed=0)
+    for k, behavior in enumerate(data.behaviors):
+        trained = np.bincount(split.of(behavior, k, TRAIN)[1], minlength=30)
+        tested = set(zip(*split.of(behavior, k, TEST), strict=True))
+        for user, drawn in negatives_of(split, "test", kind, k):
+            assert drawn == ([left[k, user]] if kind == "uniform" or trained[left[k, user]] else [])
+        for user, drawn in negatives_of(split, "validation", kind, k):
+            assert set(drawn) <= {left[k, user], *(item for owner, item in tested if owner == user)}
+
+
+def negatives_of(split: Split, part: str, kind: str, k: int) -> list[tuple[int, list[int]]]:
+    """Every user of a part with what was drawn for it."""
+    negatives = split.negatives[part][kind][k]
+    rows = zip(negatives.users.tolist(), negatives.items.tolist(), strict=True)
+    return [(user, [item for item in items if item >= 0]) for user, items in rows]

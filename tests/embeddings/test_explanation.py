@@ -79,6 +79,16 @@ def test_links_to_oneself_make_no_common_friend(parts: dict[str, Any]) -> None:
     assert [message.share for message in why.messages] == [1 / 2, 1 / 3]
 
 
+def test_what_users_know_without_having_it_is_not_common(tiny: ConditionalEmbeddings) -> None:
+    books, travel = tiny.spaces
+    assert tiny.explain(10, 20).behaviors[0].common_items == Common(1, ("a",))
+    knowing = dataclasses.replace(books, seen_known=np.array([False, True, False]))  # user 20 knows a and has b
+    embeddings = dataclasses.replace(tiny, spaces=(knowing, travel))
+    assert [on.common_items.count for on in embeddings.explain(10, 20).behaviors] == [0, 1]
+    with pytest.raises(ValueError, match=r"seen known: bool \[3\] expected"):
+        dataclasses.replace(books, seen_known=np.array([True]))
+
+
 def test_long_lists_are_counted_and_cut(random_embeddings: Any) -> None:
     embeddings = random_embeddings(1, n_users=20, n_items=60, d=12)
     why = embeddings.explain("u000", "u002")  # u000 has seen every item

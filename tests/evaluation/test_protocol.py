@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -87,6 +88,26 @@ def tables(dataset: SocialDataset, seed: int, levels: int | None) -> list[np.nda
     random = np.random.default_rng(seed)
     shapes = [(dataset.n_users, behavior.n_items) for behavior in dataset.behaviors]
     return [random.random(shape) if levels is None else random.integers(0, levels, shape) for shape in shapes]
+
+
+def test_known_pairs_are_no_candidates() -> None:
+    """User 0 has item 0 in training and item 1 in test, and knows items 2 and 3, which score higher."""
+    dataset, split = make([(0, 0, TRAIN), (0, 1, TEST), (1, 0, TEST), *((2, item, TRAIN) for item in range(5))])
+    known: dict[str, Any] = {"known_user": np.array([0, 0], np.int32), "known_item": np.array([2, 3], np.int32)}
+    (behavior,) = dataset.behaviors
+    knowing = dataclasses.replace(dataset, behaviors=(dataclasses.replace(behavior, **known),))
+    scorer = Table(np.array([[9, 2, 4, 5, 3], [1, 2, 4, 5, 3], [0, 0, 0, 0, 0]]))
+    for data, places in ((dataset, [3, 4]), (knowing, [1, 4])):
+        parts = supplied_split(data, split.parts, seed=3)
+        result = evaluate(scorer, data, parts, protocol="full", cutoffs=(5,))
+        assert result.behaviors["Books"].ranks.tolist() == places
+    shares = [
+        coverage(scorer, data, supplied_split(data, split.parts, seed=3), cutoffs=(1,)) for data in (dataset, knowing)
+    ]
+    assert [share["Books"]["coverage@1"] for share in shares] == [
+        1 / 5,
+        2 / 5,
+    ]  # of user 1 item 3, of user 0 item 3 or 4
 
 
 def naive_ranks(table: np.ndarray, dataset: SocialDataset, split: Split, k: int, part: str, protocol: str) -> Any:

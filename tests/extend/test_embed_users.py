@@ -79,6 +79,21 @@ def test_the_old_keep_their_bytes_and_the_same_input_gives_the_same(kind: str) -
     assert embed_users(old, links=LINKS, history=HISTORY).fingerprint == new.fingerprint
 
 
+def test_what_the_old_know_without_having_it_stays_known(old: ConditionalEmbeddings) -> None:
+    books = old.spaces[0]
+    is_known = np.arange(len(books.seen_items)) % 3 == 0
+    knowing = replace(old, spaces=(replace(books, seen_known=is_known), *old.spaces[1:]))
+    new = embed_users(knowing, links=LINKS, history=HISTORY)
+    assert_old_bytes(knowing, new)
+    space, before = new.spaces[0], knowing.spaces[0]
+    for row, user in enumerate(rows_of_old(old, new)):
+        assert space.known(user).tolist() == before.known(row).tolist()
+        assert space.had(user).tolist() == before.had(row).tolist()
+    assert space.known(new.users.row(5)).tolist() == []
+    assert len(space.had(new.users.row(5))) == 1
+    assert new.spaces[1].seen_known is None
+
+
 def test_the_order_of_rows_says_nothing(old: ConditionalEmbeddings, both: ConditionalEmbeddings) -> None:
     turned = embed_users(old, links=LINKS.take([4, 1, 3, 0]), history=HISTORY.take([2, 0, 1]))
     assert turned.fingerprint == both.fingerprint

@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.extend.later_behavior import NEW, Whole
+from tests.extend.later_behavior import NEW, Whole, three_behaviors
+from tests.small_training import nearly_all_known
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
@@ -15,6 +16,7 @@ from mcne.data.split import TEST, TRAIN, random_split
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import DataError, UsageError
 from mcne.extend.transfer import aligned, beside, shared_items, without
+from mcne.models.contract import TrainingData
 
 
 def table(users: list[object], items: list[object]) -> SocialDataset:
@@ -42,6 +44,34 @@ def test_users_are_matched_by_their_ids(base: ConditionalEmbeddings) -> None:
         assert own.users.take(moved.users) == data.users.take(drawn.users)
         assert np.array_equal(moved.items, drawn.items)
     assert parts.dataset_fingerprint == own.fingerprint
+
+
+def test_known_pairs_come_along(base: ConditionalEmbeddings) -> None:
+    data = table([40, 7, 7, 300, 12] * 30, list(range(150)))
+    knowing, left = nearly_all_known(data)
+    own, parts = aligned(base, knowing, random_split(knowing, seed=0), behavior="new")
+    (behavior,) = own.behaviors
+    known = TrainingData.of(own, parts).known[0]
+    named = set(zip(own.users.take(known[0]), behavior.items.take(known[1]), strict=True))
+    everything = {(user, item) for user in data.users for item in range(150)}
+    lacks = everything - pairs(data) - {(user, int(item)) for user, item in zip(data.users, left[0], strict=True)}
+    assert named == lacks
+    both, _ = beside(*without(*three_behaviors(), behavior=NEW), own, parts)
+    assert both.behavior("new").known is not None
+
+
+def test_known_records_under_another_name_are_refused_with_their_known_pairs(base: ConditionalEmbeddings) -> None:
+    data, _ = without(*three_behaviors(), behavior=NEW)
+    knowing, _ = nearly_all_known(data)
+    spaces = []
+    for space, each in zip(base.spaces, knowing.behaviors, strict=True):
+        indptr, items, known = each.seen(data.n_users)
+        spaces.append(dataclasses.replace(space, seen_indptr=indptr, seen_items=items, seen_known=known))
+    again = dataclasses.replace(knowing.behaviors[0], name="again")
+    renamed = dataclasses.replace(knowing, behaviors=(again, *knowing.behaviors[1:]))
+    parts = random_split(renamed, seed=0)
+    with pytest.raises(UsageError, match="exactly the items and interactions of"):
+        aligned(dataclasses.replace(base, spaces=tuple(spaces)), renamed, parts, behavior="again")
 
 
 def test_ids_that_sort_otherwise_as_text(base: ConditionalEmbeddings) -> None:

@@ -39,7 +39,7 @@ NUMBERS |= {"length", "other_length", "most", "other_most", "none", "other_none"
 EACH = {"tables", "firsts", "seconds", "gradients", "steps", "sizes"}  # tuples, of two
 WHOLE = {"sender", "receiver", "order", "user", "item", "key", "pair_user", "pair_item", "seen", "catalog"}
 WHOLE |= {"distinct_keys", "present", "turned"}
-OPTIONAL = {"masks", "bias", "of_bias", "cumulative", "sender", "receiver", "present"}
+OPTIONAL = {"masks", "bias", "weight", "of_bias", "cumulative", "sender", "receiver", "present"}
 SHORT = {"start", "stop", "gaps", "indptr", "indices", "keys", "ordered", "begins", "counted", "places"}
 
 

@@ -319,7 +319,10 @@ def test_places_of_rows_in_several_lists(lists: list[list[int]]) -> None:
 @pytest.mark.parametrize("shape", [(15, 40, 9, 4, 13, 3), (1, 1, 1, 1, 1, 1), (4, 50, 40, 1, 64, 2)])
 @pytest.mark.parametrize("has_masks", [True, False])
 @pytest.mark.parametrize("has_bias", [True, False])
-def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool, has_bias: bool) -> None:
+@pytest.mark.parametrize("has_weight", [True, False])
+def test_ranked_triples_of_all_behaviors(
+    shape: tuple[int, ...], has_masks: bool, has_bias: bool, has_weight: bool
+) -> None:
     n_users, n_items, each, negatives, width, n_behaviors = shape
     random = torch.Generator().manual_seed(sum(shape))
     sizes = [(n_users, width), (n_behaviors + 1, width), (n_items, width), (n_items, 1)]  # the last mask is no one's
@@ -329,13 +332,15 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
     bias = torch.randn(sizes[3], generator=random) if has_bias else None
     user = torch.randint(n_users, (n_behaviors * each,), generator=random)
     item = torch.randint(n_items, (n_behaviors * each, 1 + negatives), generator=random)
+    weight = 3 * torch.rand(n_behaviors * each, generator=random) if has_weight else None
     into, into_decay = torch.randn(n_behaviors, generator=random), torch.randn((), generator=random)
 
     def exact(users: Tensor, masks: Tensor | None, items: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
         losses = []
         for k, (who, what) in enumerate(zip(user.chunk(n_behaviors), item.chunk(n_behaviors), strict=True)):
             own = users if masks is None else users * masks[k]
-            both = rank(own, items, bias, user=who, positive=what[:, 0], negative=what[:, 1:])
+            times = None if weight is None else weight.double().chunk(n_behaviors)[k]
+            both = rank(own, items, bias, user=who, positive=what[:, 0], negative=what[:, 1:], weight=times)
             losses.append(torch.stack(both))
         return torch.stack(losses)[:, 0], torch.stack(losses)[:, 1].mean()
 
@@ -353,7 +358,9 @@ def test_ranked_triples_of_all_behaviors(shape: tuple[int, ...], has_masks: bool
         Groups(*(torch.from_numpy(part).to(GPU) for part in group_places(keys.numpy(), rows)))
         for keys, rows in ((user, n_users), (item, n_items))
     )
-    triples = AllTriples(torch.arange(n_items, device=GPU), user.to(GPU), item.to(GPU), by_user, by_item, each)
+    rows = (user.to(GPU), item.to(GPU), by_user, by_item)
+    times = None if weight is None else weight.to(GPU)
+    triples = AllTriples(torch.arange(n_items, device=GPU), *rows, each, times)
     ours, wanted = rank_all(*moved, triples), exact(*double)
     for own, other in zip(ours, wanted, strict=True):
         close(own.detach(), other.detach(), 1e-5)

@@ -89,6 +89,42 @@ def test_by_hand() -> None:
     assert decay.item() == pytest.approx(5 + 1 + 1 + 1)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_weighted_triples_are_the_plain_ones(shape: tuple[int, int, int, int, int], bias: bool) -> None:
+    tables, rows = inputs(*shape, torch.float64, bias=bias)
+    rows["weight"] = torch.rand(shape[2], generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 3
+    for ours, theirs in zip(with_gradients(rank, tables, rows), with_gradients(plain, tables, rows), strict=True):
+        bound = 1e-10 * max(1.0, theirs.abs().max().item())
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=bound)
+    single = (tables[0].float(), tables[1].float(), None if tables[2] is None else tables[2].float())
+    loss, decay = rank(*single, **rows)
+    torch.testing.assert_close(loss.double(), rank(*tables, **rows)[0], rtol=2e-5, atol=1e-6)
+    assert torch.equal(decay, rank(*single, **{name: rows[name] for name in ("user", "positive", "negative")})[1])
+
+
+def test_the_gradient_of_weighted_triples_is_that_of_finite_differences() -> None:
+    tables, rows = inputs(4, 5, 6, 2, 3, torch.float64)
+    rows["weight"] = torch.tensor([0.2, 1.0, 3.0, 0.5, 2.0, 1.5], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda *each: rank(*each, **rows), leaves(tables))
+
+
+@pytest.mark.parametrize("function", [rank, plain])
+def test_a_triple_of_weight_3_is_three_in_the_loss(function: Callable[..., tuple[Tensor, Tensor]]) -> None:
+    tables, rows = inputs(7, 9, 20, 3, 5, torch.float64)
+    times = torch.arange(20) % 3 + 1
+    repeated = {name: each.repeat_interleave(times, dim=0) for name, each in rows.items()}
+    weighted = function(*tables, **rows, weight=times.double())[0] * 20
+    several = function(*tables, **repeated)[0] * int(times.sum())
+    torch.testing.assert_close(weighted, several, rtol=1e-12, atol=0)
+    gradients = [torch.autograd.grad(loss, leaves(tables)) for loss in (weighted, several)]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-13)
+    ones = with_gradients(function, tables, {**rows, "weight": torch.ones(20, dtype=torch.float64)})
+    for ours, theirs in zip(ones, with_gradients(function, tables, rows), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-14, atol=1e-15)
+
+
 @pytest.mark.parametrize("negatives", [1, 1023, 1024, 5000])
 def test_any_number_of_equal_scores_loses_ln_2(negatives: int) -> None:
     """Their logarithms are those of products, 2ⁿ at once, which would overflow."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,20 @@ def of_rows(rows: list[list[int]], n_items: int) -> TrainingData:
     return TrainingData(graph, ("Only",), (n_items,), ((user, np.concatenate(rows).astype(np.int32)),))
 
 
-def dense(data: TrainingData) -> NDArray[np.float64]:
-    """1 where a user has an item, [users, all items]."""
+def dense(data: TrainingData, *, weighted: bool = False) -> NDArray[np.float64]:
+    """1 where a user has an item, or its weight over the mean of the behavior, [users, all items]."""
     x = np.zeros((data.n_users, sum(data.n_items)))
-    for (user, item), first in zip(data.pairs, np.cumsum([0, *data.n_items[:-1]]), strict=True):
-        x[user, first + item] = 1
+    for k, ((user, item), first) in enumerate(zip(data.pairs, np.cumsum([0, *data.n_items[:-1]]), strict=True)):
+        x[user, first + item] = data.weights[k] / data.weights[k].mean() if weighted else 1
     return x
+
+
+def with_weights(data: TrainingData, *, all_as: float | None = None) -> TrainingData:
+    """The same records with weights from 1 to 5, or with one weight, which is another in every behavior."""
+    random = np.random.default_rng(2)
+    drawn = [random.integers(1, 6, len(user)).astype(np.float32) for user, _ in data.pairs]
+    equal = [np.full(len(user), (all_as or 0) + k, np.float32) for k, (user, _) in enumerate(data.pairs)]
+    return replace(data, weights=dict(enumerate(drawn if all_as is None else equal)))
 
 
 def all_scores(scorer: Scorer, data: TrainingData) -> NDArray[Any]:

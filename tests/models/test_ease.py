@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.models.small_records import all_scores, dense, of_rows, training_data
+from tests.models.small_records import all_scores, dense, of_rows, training_data, with_weights
 
 from mcne.errors import UsageError
 from mcne.models import closed_form, ease
@@ -20,7 +20,8 @@ FORMS = {"primal": primal, "dual": dual}
 
 def made(form: str, data: TrainingData, config: EASEConfig) -> ProductScorer:
     popularity = log_popularity(data, weight=config.popularity_weight)
-    return FORMS[form](records_of(data), popularity, l2=config.l2, device=CPU)
+    records = records_of(data, weighted=config.weighted_records)
+    return FORMS[form](records, popularity, l2=config.l2, device=CPU)
 
 
 def weights(x: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
@@ -39,6 +40,28 @@ def test_either_form_is_brute_force(form: str, n_users: int, l2: float, populari
     scores = all_scores(made(form, data, EASEConfig(l2, popularity)), data)
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-6)
     assert popularity or scores.std() > 1e-5
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_are_what_is_regressed(form: str) -> None:
+    data = with_weights(training_data(30))
+    config = EASEConfig(3.0, 0.2, weighted_records=True)
+    x = dense(data, weighted=True)
+    expected = x @ weights(x, 3.0) + 0.2 * np.log(1 + (x > 0).sum(axis=0))
+    np.testing.assert_allclose(all_scores(made(form, data, config), data), expected, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(expected, all_scores(made(form, data, EASEConfig(3.0, 0.2)), data))
+    equal = with_weights(data, all_as=0.7)
+    plain = all_scores(made(form, equal, EASEConfig(3.0, 0.2)), equal)
+    assert all_scores(made(form, equal, config), equal).tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("n_users", [8, 30])
+def test_the_method_uses_them(n_users: int) -> None:
+    data = with_weights(training_data(n_users))
+    config = EASEConfig(3.0, 0.2, weighted_records=True)
+    method = EASE(data, config, seed=0, device=CPU)
+    form = "primal" if n_users == 30 else "dual"
+    assert all_scores(method.scorer(), data).tobytes() == all_scores(made(form, data, config), data).tobytes()
 
 
 @pytest.mark.parametrize(("n_users", "form"), [(8, "dual"), (30, "primal"), (12, "primal")])

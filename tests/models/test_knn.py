@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.models.small_records import all_scores, dense, of_rows, training_data
+from tests.models.small_records import all_scores, dense, of_rows, training_data, with_weights
 
 from mcne.data.graph import directed
 from mcne.models.contract import TrainingData
@@ -39,9 +39,9 @@ def user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.float32
 
 def naive_user_scores(data: TrainingData, config: UserKNNConfig) -> NDArray[np.float64]:
     """The formula, user by user."""
-    x = dense(data)
+    x = dense(data, weighted=config.weighted_records)
     n_users = len(x)
-    popularity = x.sum(axis=0)
+    popularity = (x > 0).sum(axis=0)
     weight = np.log(1 + n_users / np.maximum(popularity, 1)) if config.idf else np.ones(x.shape[1])
     scores = np.zeros_like(x)
     for u, neighbors in enumerate(nearest(x, weight, config.neighbors)):
@@ -65,6 +65,33 @@ def test_scores_are_those_of_loops_over_users(
     expected = naive_user_scores(data, config)
     assert len(np.unique(expected.round(6))) > 6
     np.testing.assert_allclose(user_scores(data, config), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("neighbors", [None, 2])
+@pytest.mark.parametrize("idf", [True, False])
+def test_weighted_scores_are_those_of_loops(neighbors: int | None, idf: bool) -> None:
+    data = with_weights(training_data(15))
+    of_users = UserKNNConfig(neighbors=neighbors, idf=idf, trust_weight=0.3, weighted_records=True)
+    np.testing.assert_allclose(user_scores(data, of_users), naive_user_scores(data, of_users), rtol=1e-5, atol=1e-7)
+    assert not np.allclose(user_scores(data, of_users), user_scores(data, replace(of_users, weighted_records=False)))
+    of_items = ItemKNNConfig(neighbors=neighbors, idf=idf, shrinkage=2.5, weighted_records=True)
+    np.testing.assert_allclose(item_scores(data, of_items), naive_item_scores(data, of_items), rtol=1e-5, atol=1e-7)
+    assert not np.allclose(item_scores(data, of_items), item_scores(data, replace(of_items, weighted_records=False)))
+
+
+def test_equal_weights_change_no_byte() -> None:
+    data = with_weights(training_data(15), all_as=2.3)
+    of_users, of_items = UserKNNConfig(weighted_records=True), ItemKNNConfig(weighted_records=True)
+    assert user_scores(data, of_users).tobytes() == user_scores(data, UserKNNConfig()).tobytes()
+    assert item_scores(data, of_items).tobytes() == item_scores(data, ItemKNNConfig()).tobytes()
+
+
+def test_a_weighted_cosine_by_hand() -> None:
+    """Of weights 2, 1, 1 and 4 the mean is 2: users 0 and 1 have (1, ½, 0) and (½, 0, 2)."""
+    data = replace(of_rows([[0, 1], [0, 2]], 3), weights={0: np.array([2, 1, 1, 4], np.float32)})
+    config = UserKNNConfig(idf=False, trust_weight=0, popularity_weight=0, weighted_records=True)
+    cosine = 0.5 / sqrt(1.25 * 4.25)
+    np.testing.assert_allclose(user_scores(data, config), [[cosine / 2, 0, 2 * cosine], [cosine, cosine / 2, 0]])
 
 
 def test_a_cosine_of_users_by_hand() -> None:
@@ -106,15 +133,15 @@ def item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.float32
 
 def naive_item_scores(data: TrainingData, config: ItemKNNConfig) -> NDArray[np.float64]:
     """The formula, item by item."""
-    x = dense(data)
+    x = dense(data, weighted=config.weighted_records)
     n_users, n_items = x.shape
-    each = np.maximum(x.sum(axis=1), 1)
+    each = np.maximum((x > 0).sum(axis=1), 1)
     weight = np.log(1 + n_items / each) / np.log(1 + n_items) if config.idf else np.ones(n_users)
     scores = np.zeros_like(x)
     for i, neighbors in enumerate(nearest(x.T, weight, config.neighbors, shrinkage=config.shrinkage)):
         for j, cosine in neighbors.items():
             scores[:, i] += x[:, j] * cosine
-        scores[:, i] += config.popularity_weight * np.log(1 + x[:, i].sum())
+        scores[:, i] += config.popularity_weight * np.log(1 + (x[:, i] > 0).sum())
     return scores
 
 

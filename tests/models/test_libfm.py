@@ -9,6 +9,8 @@ import pytest
 import torch
 from tests.models import naive_fm as naive
 from tests.models.naive_fm import CPU, toy
+from tests.models.small_records import with_weights
+from torch.nn.functional import softplus
 
 from mcne.data.graph import undirected
 from mcne.models import libfm
@@ -46,6 +48,35 @@ def test_a_score_by_hand() -> None:
     assert loss == pytest.approx((np.log1p(np.exp(-14.5)) + np.log1p(np.exp(9.5))) / 2, rel=1e-14)
     scores = method.scorer().scores(0, np.array([0]))[0]
     assert scores.tolist() == [5.0, 0.0]  # without what is the same for all items: 14.5 − 9.5
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_records_count_by_their_weights() -> None:
+    """Zeros count 1 each; of equal weights nothing changes."""
+    config = replace(CONFIG, weighted_records=True)
+    data = with_weights(toy())
+    method = LibFM(data, config, seed=0, device=CPU)
+    naive.enlarge(method.tables.tables)
+    weight = [
+        dict(zip(zip(*map(np.ndarray.tolist, data.pairs[k]), strict=True), data.weights[k], strict=True))
+        for k in (0, 1)
+    ]
+    for step in range(method.n_steps):
+        batch = method.prepare(1, step)
+        for c, triples in enumerate(batch.triples):
+            drawn = naive.drawn_pairs(batch.features.users, triples)
+            terms = []
+            for own, *others in drawn:
+                scores = [
+                    naive.score(method.data, method.tables.tables, user, c, item) for user, item in (own, *others)
+                ]
+                terms.append(weight[c][own] / data.weights[c].mean() * softplus(-scores[0]))
+                terms += [softplus(each) for each, other in zip(scores[1:], others, strict=True) if other != own]
+            torch.testing.assert_close(method.loss(batch).per_behavior[c], torch.stack(terms).mean(), rtol=1e-6, atol=0)
+    equal = LibFM(with_weights(toy(), all_as=3.0), config, seed=0, device=CPU)
+    naive.enlarge(equal.tables.tables)
+    batch = equal.prepare(0, 0)
+    assert torch.equal(equal.loss(batch).total, make().loss(make().prepare(0, 0)).total)
 
 
 @pytest.mark.usefixtures("double_precision")

@@ -1,16 +1,12 @@
-"""Where a training runs: a device that every thread understands alike, and the memory that is left to it."""
+"""Where a training runs: a device that every thread understands alike."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 import torch
 
 from mcne.errors import UsageError
-from mcne.training.resources import _left_in_groups, available_memory, choose_device
-
-MIB = 1 << 20
+from mcne.training.resources import choose_device
 
 
 @pytest.mark.parametrize(("is_open", "number"), [(False, 0), (True, 3)])
@@ -27,36 +23,3 @@ def test_without_a_gpu_there_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None
     assert choose_device("auto") == torch.device("cpu")
     with pytest.raises(UsageError, match="sees no GPU here; use --device cpu"):
         choose_device("cuda")
-
-
-def write(group: Path, **files: str) -> None:
-    group.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (group / name.replace("__", ".")).write_text(text)
-
-
-def test_the_limits_of_all_groups_count(tmp_path: Path) -> None:
-    root, own = tmp_path / "groups", tmp_path / "own"
-    own.write_text("0::/outer/inner\n")
-    assert _left_in_groups(7, root, own) == [7]
-    stat = f"anon 5\ninactive_file {30 * MIB}\n"
-    write(root / "outer", memory__max=f"{100 * MIB}\n", memory__current=f"{60 * MIB}\n", memory__stat=stat)
-    write(root / "outer" / "inner", memory__max="max\n", memory__current=f"{60 * MIB}\n", memory__stat=stat)
-    assert _left_in_groups(7, root, own) == [7, 70 * MIB]
-
-
-def test_the_limits_of_older_kernels_count(tmp_path: Path) -> None:
-    root, own = tmp_path / "groups", tmp_path / "own"
-    own.write_text("5:cpu:/elsewhere\n4:memory:/job\n0::/\n")
-    write(
-        root / "memory" / "job",
-        memory__limit_in_bytes=f"{50 * MIB}\n",
-        memory__usage_in_bytes=f"{80 * MIB}\n",
-        memory__stat=f"total_inactive_file {10 * MIB}\n",
-    )
-    assert _left_in_groups(7, root, own) == [7, 0]
-    assert _left_in_groups(7, root, tmp_path / "missing") == [7]
-
-
-def test_there_is_memory_here() -> None:
-    assert available_memory() > 50 * MIB

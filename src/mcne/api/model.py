@@ -89,7 +89,7 @@ class Model(Queries):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Every setting by name; ``deep`` is there for scikit-learn and changes nothing."""
-        return {name: self.__dict__[name] for name in self._defaults()}
+        return {name: self.__dict__.get(name, default) for name, default in self._defaults().items()}
 
     def set_params(self, **settings: Any) -> Self:
         """Change settings of the next :meth:`fit`.

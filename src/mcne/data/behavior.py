@@ -24,6 +24,9 @@ LITTLE = 1.5  # friends less than this many times as alike as any two users are 
 OPTIONAL = ("timestamp", "weight", "known_user", "known_item")  # arrays that a behavior may have
 ENOUGH = 30  # with fewer links whose users share an item, there is no verdict
 
+Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""Users and items, sorted by user and then by item."""
+
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
@@ -104,13 +107,21 @@ class Behavior:
         """Offsets of each user's interactions."""
         return offsets(np.bincount(self.user, minlength=n_users))
 
-    def seen(self, n_users: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Records and known pairs together: the offsets of each user's items, and the items, increasing."""
-        if self.known_user is None or self.known_item is None:
-            return self.indptr(n_users), self.item
-        user = np.concatenate([self.user, self.known_user])
-        item = np.concatenate([self.item, self.known_item])
-        return offsets(np.bincount(user, minlength=n_users)), item[np.lexsort((item, user))]
+    @property
+    def known(self) -> Pairs | None:
+        """Users and items of the known pairs; None without any."""
+        if self.known_user is None or self.known_item is None or not len(self.known_user):
+            return None
+        return self.known_user, self.known_item
+
+    def seen(self, n_users: int) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.bool_] | None]:
+        """Records and known pairs together: the offsets of each user's items, the items, increasing, and which of them
+        are known and no records; None without any.
+        """
+        if self.known is None:
+            return self.indptr(n_users), self.item, None
+        user, item, is_known = merged((self.user, self.item), self.known)
+        return offsets(np.bincount(user, minlength=n_users)), item, is_known
 
     def restrict(self, users: NDArray[np.bool_], items: NDArray[np.bool_], mine: NDArray[np.bool_]) -> Behavior:
         """The behavior of these users and items, renumbered in order; ``mine`` are the interactions that stay."""
@@ -220,6 +231,13 @@ class Behavior:
         }
         ids = Ids.from_arrays(arrays, f"{prefix}.ids")
         return cls(name, ids, arrays[f"{prefix}.user"], arrays[f"{prefix}.item"], **optional)
+
+
+def merged(records: Pairs, known: Pairs) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+    """Records and known pairs in one order: users, items, and which are known."""
+    user, item = (np.concatenate(columns) for columns in zip(records, known, strict=True))
+    order = np.lexsort((item, user))
+    return user[order], item[order], order >= len(records[0])
 
 
 @dataclass(frozen=True)

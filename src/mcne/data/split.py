@@ -1,7 +1,8 @@
 """Training, validation and test parts of a dataset, with the items to rank against, made once and kept.
 
-Validation negatives know nothing of the test part: they exclude the user's training and validation items alone,
-and come from streams of their own. Popularity is counted in the training part alone.
+Validation negatives know nothing of the test part: they exclude the user's training and validation items, and come
+from streams of their own. Pairs that are known and no records are never negatives. Popularity is counted in the
+training part alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne import files
-from mcne.data.behavior import Behavior
+from mcne.data.behavior import Behavior, Pairs, merged
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import run_starts
 from mcne.data.ids import Ids
@@ -258,8 +259,7 @@ def _finish(
         weights = {"uniform": np.ones_like(trained), "popular": trained}
         for p in (VALIDATION, TEST):
             users = np.flatnonzero(np.bincount(behavior.user[part == p], minlength=dataset.n_users)).astype(np.int32)
-            known = part <= p  # nothing is drawn that the user has in this part or an earlier one
-            seen = behavior.user[known], behavior.item[known]
+            seen = _seen_until(behavior, part, p)
             for kind in NEGATIVE_KINDS:
                 stream = Stream(seed, "negatives", PARTS[p], kind, behavior.name)
                 drawn = draw_negatives(users, *seen, weights=weights[kind], stream=stream)
@@ -271,6 +271,13 @@ def _finish(
                         f"negatives in {PARTS[p]}, as few as {sizes.min()}: no more can be drawn for them"
                     )
     return Split(tuple(parts), negatives, dataset.fingerprint, settings | {"seed": int(seed)}, tuple(remarks))
+
+
+def _seen_until(behavior: Behavior, part: NDArray[np.uint8], last: int) -> Pairs:
+    """What is never drawn as a negative in part ``last``: records of it and of earlier ones, and known pairs."""
+    mine = part <= last
+    records = behavior.user[mine], behavior.item[mine]
+    return records if behavior.known is None else merged(records, behavior.known)[:2]
 
 
 def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8]]:

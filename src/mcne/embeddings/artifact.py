@@ -18,7 +18,7 @@ from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids, Names
 from mcne.deprecated import warn
 from mcne.embeddings.answers import Ranking
-from mcne.embeddings.queries import Queries
+from mcne.embeddings.queries import Queries, SeenItems
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UsageError, unknown
@@ -26,15 +26,16 @@ from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
 VERSION = 1
-FIELDS = ("mask", "item_vectors", "item_bias", "user_vectors", "seen_indptr", "seen_items")
+FIELDS = ("mask", "item_vectors", "item_bias", "user_vectors", "seen_indptr", "seen_items", "seen_known")
 STORED = {field: field.replace("seen_", "seen.") for field in FIELDS}  # the arrays that these of a behavior are kept as
 
 
 @dataclass(frozen=True, eq=False)
-class BehaviorSpace:
+class BehaviorSpace(SeenItems):
     """A behavior's mask over the shared dimensions, its items, and who has touched which of them.
 
-    ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing.
+    ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing;
+    ``seen_known`` tells which of them are known and no records, if any are.
     """
 
     name: str
@@ -46,12 +47,13 @@ class BehaviorSpace:
     item_bias: NDArray[np.float32] | None = None  # [items]
     user_vectors: NDArray[np.float32] | None = None  # [users, d] of its own, if it was added by transfer
     names: Names | None = None  # of items, for people
+    seen_known: NDArray[np.bool_] | None = None  # [seen]
 
     def __post_init__(self) -> None:
         n, d = len(self.items), len(self.mask)
         shapes: dict[str, tuple[int | None, ...]] = {"mask": (None,), "item_vectors": (n, d), "item_bias": (n,)}
-        shapes |= {"user_vectors": (None, d), "seen_items": (None,)}
-        dtypes = {"mask": np.bool_, "seen_items": np.int32}
+        shapes |= {"user_vectors": (None, d), "seen_items": (None,), "seen_known": (len(self.seen_items),)}
+        dtypes = {"mask": np.bool_, "seen_items": np.int32, "seen_known": np.bool_}
         for array, shape in shapes.items():
             what = f"behavior {self.name!r}, {array.replace('_', ' ')}"
             check(self, array, what, dtype=dtypes.get(array, np.float32), shape=shape)
@@ -62,13 +64,9 @@ class BehaviorSpace:
     @classmethod
     def of(cls, behavior: Behavior, n_users: int, **learned: Any) -> BehaviorSpace:
         """The space of a dataset's behavior: its items, what users have or know of them, and what was learned."""
-        indptr, items = behavior.seen(n_users)
-        seen = {"seen_indptr": indptr, "seen_items": items}
+        indptr, items, known = behavior.seen(n_users)
+        seen: dict[str, Any] = {"seen_indptr": indptr, "seen_items": items, "seen_known": known}
         return cls(name=behavior.name, items=behavior.items, names=behavior.names, **seen, **learned)
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """The items of one user, increasing."""
-        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     def validate(self, n_users: int, width: int) -> None:
         """Raise ``ValueError`` unless the space fits this many users and dimensions."""

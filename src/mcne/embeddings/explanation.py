@@ -271,7 +271,7 @@ def _message(embeddings: ConditionalEmbeddings, trunk: Trunk, sender: int, recei
 
 def _on_behavior(embeddings: ConditionalEmbeddings, space: BehaviorSpace, user: int, other: int) -> OnBehavior:
     matrix, mask = embeddings.matrix_and_mask(space.name)
-    items = np.intersect1d(space.seen(user), space.seen(other), assume_unique=True)
+    items = np.intersect1d(space.had(user), space.had(other), assume_unique=True)
     return OnBehavior(space.name, _likeness(*(matrix[[user, other]] * mask)), _common(space.items, space.names, items))
 
 

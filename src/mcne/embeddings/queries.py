@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, offsets
 from mcne.data.ids import Ids, Names, names_of
 from mcne.deprecated import warn
 from mcne.embeddings.answers import Kind, Ranking, Rankings
@@ -44,7 +44,40 @@ class Catalog(Protocol):
         """The names of all items, if there are any."""
 
     def seen(self, user: int) -> NDArray[np.int32]:
-        """The items that a user has in the dataset, increasing."""
+        """The items that a user has in the dataset, or knows without having them, increasing."""
+
+    def known(self, user: int) -> NDArray[np.int32]:
+        """Those of them that the user knows without having them."""
+
+
+class SeenItems:
+    """The part of a catalog that tells who has seen what."""
+
+    seen_indptr: NDArray[Any]  # [users + 1]
+    seen_items: NDArray[np.int32]  # [seen] increasing within a user
+    seen_known: NDArray[np.bool_] | None  # [seen] which are known and no records
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """The items that one user has, or knows without having them, increasing."""
+        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
+
+    def known(self, user: int) -> NDArray[np.int32]:
+        """Those that the user knows without having them, such as items that it rated badly."""
+        return self.seen(user)[self._is_known(user)]
+
+    def had(self, user: int) -> NDArray[np.int32]:
+        """Those that the user has."""
+        return self.seen(user)[~self._is_known(user)]
+
+    def records(self) -> NDArray[np.int64]:
+        """How many items each user has, [users]."""
+        known = np.zeros(len(self.seen_items), dtype=bool) if self.seen_known is None else self.seen_known
+        counts: NDArray[np.int64] = np.diff(offsets(~known)[self.seen_indptr])
+        return counts
+
+    def _is_known(self, user: int) -> NDArray[np.bool_]:
+        start, stop = self.seen_indptr[user], self.seen_indptr[user + 1]
+        return np.zeros(stop - start, dtype=bool) if self.seen_known is None else self.seen_known[start:stop]
 
 
 class Answering(Protocol):
@@ -121,7 +154,8 @@ class Queries:
         """The ``k`` items of a behavior with the highest scores for one user or several.
 
         ``filter_seen`` leaves out the items that the user has in this ``"behavior"``, or those with the id of an item
-        that the user has in any (``"all"``); ``False`` leaves out nothing. ``items`` limits the answer to these,
+        that the user has in any (``"all"``); ``False`` leaves out neither. Items that the dataset knows to be none
+        for the user, such as those rated badly, are never recommended. ``items`` limits the answer to these,
         ``exclude`` leaves these out. The behavior can be omitted where there is only one.
         """
         answering = self._queried
@@ -251,9 +285,9 @@ def _seen(answering: Answering, at: int, users: Rows, filter_seen: FilterSeen) -
     which = _which_seen(filter_seen)
     if which not in (False, "behavior", "all"):
         raise UnknownError.of("value of filter_seen", filter_seen, ("behavior", "all", False))
-    if which is False:
-        return [np.zeros(0, dtype=np.int32)] * len(users)
     own = answering.spaces[at]
+    if which is False:
+        return [own.known(user) for user in users]
     seen: list[Rows] = [own.seen(user) for user in users]
     if which == "all":
         for other in answering.spaces:

@@ -13,7 +13,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Ranking
-from mcne.embeddings.queries import Queries, place_of
+from mcne.embeddings.queries import Queries, SeenItems, place_of
 from mcne.embeddings.scorer import Scorer
 
 AT_ONCE = 1 << 22
@@ -21,18 +21,15 @@ AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredCatalog:
-    """A behavior's items, and who has which of them."""
+class ScoredCatalog(SeenItems):
+    """A behavior's items, and who has seen which of them."""
 
     name: str
     items: Ids
-    indptr: NDArray[Any]  # [users + 1]
-    item: NDArray[np.int32]  # [records]
+    seen_indptr: NDArray[Any]  # [users + 1]
+    seen_items: NDArray[np.int32]  # [seen]
+    seen_known: NDArray[np.bool_] | None  # [seen]
     names: Names | None = None  # of items, for people
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """The items of one user, increasing."""
-        return self.item[self.indptr[user] : self.indptr[user + 1]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -123,8 +123,9 @@ def evaluate(
     """Rank every user's items of ``part`` and measure where they stand.
 
     ``sampled`` and ``popular`` rank them with the user's negatives of the split; ``full`` with every item of the
-    behavior that the user has in no earlier part (in validation, test items are items like any other). ``seed``
-    decides ties and nothing else. A scorer that answers NaN anywhere is refused with ``ValueError``.
+    behavior that the user has in no earlier part (in validation, test items are items like any other), and does not
+    know without having it. ``seed`` decides ties and nothing else. A scorer that answers NaN anywhere is refused with
+    ``ValueError``.
     """
     check_request(dataset, split, part=part, protocol=protocol, cutoffs=cutoffs)
     results = {}
@@ -246,13 +247,18 @@ def _count(true: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def catalog_scores(task: Task, users: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Scores of all items [n, n_items], NaN for those that the user has in an earlier part."""
+    """Scores of all items [n, n_items], NaN for those that the user has in an earlier part, or knows anyway."""
     scores = _scores(task, users, None)
     item = task.behavior.item
     part = task.split.parts[task.k]
     first, last = (np.searchsorted(task.behavior.user, users, side=side).tolist() for side in ("left", "right"))
     for row, (a, b) in enumerate(zip(first, last, strict=True)):
         scores[row, item[a:b][part[a:b] < PARTS.index(task.part)]] = np.nan
+    if task.behavior.known is not None:
+        known_user, known_item = task.behavior.known
+        first, last = (np.searchsorted(known_user, users, side=side).tolist() for side in ("left", "right"))
+        for row, (a, b) in enumerate(zip(first, last, strict=True)):
+            scores[row, known_item[a:b]] = np.nan
     return scores
 
 

@@ -236,7 +236,9 @@ def _seen_too(
     user = np.concatenate([np.repeat(old_rows, np.diff(space.seen_indptr)), new_rows[pairs[0]]])
     item = np.concatenate([space.seen_items, pairs[1].astype(np.int32)])
     order = np.lexsort((item, user))
-    return replace(space, seen_indptr=offsets(np.bincount(user, minlength=n_users)), seen_items=item[order])
+    known = None if space.seen_known is None else np.append(space.seen_known, np.zeros(len(pairs[0]), bool))[order]
+    indptr = offsets(np.bincount(user, minlength=n_users))
+    return replace(space, seen_indptr=indptr, seen_items=item[order], seen_known=known)
 
 
 # the trained network for new users: all is fixed but the vectors they start from

@@ -281,9 +281,9 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
 
 def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> None:
     """The very records of a known behavior under another name are a mistake; items alone may well be shared."""
-    indptr = behavior.indptr(base.n_users)
+    indptr, items, _ = behavior.seen(base.n_users)
     for space in base.spaces:
-        is_same = space.items == behavior.items and np.array_equal(space.seen_items, behavior.item)
+        is_same = space.items == behavior.items and np.array_equal(space.seen_items, items)
         if is_same and np.array_equal(space.seen_indptr, indptr):
             raise UsageError(
                 f"behavior {behavior.name!r} has exactly the items and interactions of {space.name!r}, which is there "

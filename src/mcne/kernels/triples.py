@@ -23,14 +23,17 @@ class AllTriples:
     by_user: Groups  # the places of user
     by_item: Groups  # the places of item
     per_behavior: int
+    weight: Tensor | None = None  # [T] of each triple in the loss
 
 
-def bpr_loss(positive: Tensor, negative: Tensor) -> Tensor:
+def bpr_loss(positive: Tensor, negative: Tensor, weight: Tensor | None = None) -> Tensor:
     """Eq. 7 without its regularization: the mean of ``−ln σ(s_p − s_n)`` over all triples, 0 of none.
 
-    ``positive`` [b], ``negative`` [b, N].
+    ``positive`` [b], ``negative`` [b, N]; with ``weight`` [b] the mean of as many times it.
     """
-    return functional.softplus(negative - positive[:, None]).sum() / max(1, negative.numel())
+    losses = functional.softplus(negative - positive[:, None])
+    losses = losses if weight is None else losses * weight[:, None]
+    return losses.sum() / max(1, negative.numel())
 
 
 def scored_l2(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
@@ -53,24 +56,38 @@ def parameter_l2(parameters: Sequence[Tensor]) -> Tensor:
 
 
 def rank(
-    users: Tensor, items: Tensor, bias: Tensor | None, *, user: Tensor, positive: Tensor, negative: Tensor
+    users: Tensor,
+    items: Tensor,
+    bias: Tensor | None,
+    *,
+    user: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The BPR loss of one behavior's triples and the L2 of what they score, bias included; 0 of none.
 
     ``users`` [n, d], ``items`` [m, d] and ``bias`` [m, 1] are what is scored, ``⟨u, z⟩ + b``; ``user`` [b],
-    ``positive`` [b] and ``negative`` [b, N] are their rows.
+    ``positive`` [b] and ``negative`` [b, N] are their rows. ``weight`` [b] of triples is one of the loss alone.
     """
     if negative.numel() and backend_for(users.device, fits=False) == "numba":
         from mcne.kernels.numba.triples import Rank
 
         no_bias = items.new_zeros(0, 1) if bias is None else bias
-        both: Tensor = Rank.apply(users, items, no_bias, user, positive, negative)  # type: ignore[no-untyped-call] # as PyTorch declares it
+        both: Tensor = Rank.apply(users, items, no_bias, user, positive, negative, weight)  # type: ignore[no-untyped-call] # as PyTorch declares it
         return both[0], both[1]
-    return plain_rank(users, items, bias, user=user, positive=positive, negative=negative)
+    return plain_rank(users, items, bias, user=user, positive=positive, negative=negative, weight=weight)
 
 
 def plain_rank(
-    users: Tensor, items: Tensor, bias: Tensor | None, *, user: Tensor, positive: Tensor, negative: Tensor
+    users: Tensor,
+    items: Tensor,
+    bias: Tensor | None,
+    *,
+    user: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The same in operations of PyTorch, on any device."""
     rows = negative.flatten()
@@ -82,7 +99,7 @@ def plain_rank(
         its, theirs = bias.index_select(0, positive)[:, 0], bias.index_select(0, rows)[:, 0].view_as(negative)
         above, below = above + its, below + theirs
         squares = squares + its.square() + theirs.square().mean(-1)
-    return bpr_loss(above, below), squares.sum() / max(1, len(squares))
+    return bpr_loss(above, below, weight), squares.sum() / max(1, len(squares))
 
 
 def rank_all(

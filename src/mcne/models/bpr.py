@@ -1,5 +1,9 @@
 """BPR: one vector per user for all behaviors, one per item and behavior, ranked by inner product (Rendle et al., UAI
 2009). With ``bias`` every item also has a popularity of its own.
+
+The loss of a behavior is the mean over its triples of ``−ln σ(s_up − s_un)``. With ``weighted_records`` it is the mean
+of ``w_up / w̄ · (−ln σ(s_up − s_un))``, w_up being the weight of the record and w̄ the mean weight of the behavior's
+training records, so that the learning rate and L2, which stays unweighted, mean what they mean without weights.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ class BPRConfig:
     batch_size: Count = 1024
     learning_rate: Rate = 0.003
     l2: Amount = 0.05
+    weighted_records: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,8 +14,8 @@ from scipy import sparse
 from torch import Tensor
 
 from mcne.errors import UsageError
+from mcne.models.available import free_memory
 from mcne.models.contract import TrainingData
-from mcne.models.memory import kernel_sizes
 from mcne.models.tables import to_numpy
 
 AT_ONCE = 1 << 22
@@ -90,11 +89,14 @@ class ClosedForm:
         self._scorer = self._scorer.taking(learned)
 
 
-def records_of(data: TrainingData) -> tuple[Matrix, ...]:
-    """The training pairs of each behavior as ones, C × [users, items]."""
+def records_of(data: TrainingData, *, weighted: bool = False) -> tuple[Matrix, ...]:
+    """The training pairs of each behavior as ones, or as their weights over the mean weight, C × [users, items]."""
     return tuple(
-        sparse.csr_array((np.ones(len(user), np.float32), (user, item)), shape=(data.n_users, n_items))
-        for (user, item), n_items in zip(data.pairs, data.n_items, strict=True)
+        sparse.csr_array(
+            (data.relative_weights(k) if weighted else np.ones(len(user), np.float32), (user, item)),
+            shape=(data.n_users, n_items),
+        )
+        for k, ((user, item), n_items) in enumerate(zip(data.pairs, data.n_items, strict=True))
     )
 
 
@@ -162,9 +164,8 @@ def require_memory(needed: int, purpose: str, *, device: torch.device | None = N
 
 
 def _free_memory(device: torch.device | None) -> int:
-    """Bytes available on this machine, and on its GPU where that is the device; all of its memory if unknown."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    free = kernel_sizes("/proc/meminfo").get("MemAvailable", physical)
+    """Bytes that this process may still take, and that its GPU has where that is the device."""
+    free = free_memory()
     return min(free, torch.cuda.mem_get_info(device)[0]) if device is not None and device.type == "cuda" else free
 
 

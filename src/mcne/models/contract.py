@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcne.data.behavior import Attribute
+from mcne.data.behavior import Attribute, Pairs, merged
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.split import TRAIN, Split
@@ -25,8 +25,10 @@ class TrainingData:
     graph: Graph
     names: tuple[str, ...]
     n_items: tuple[int, ...]
-    pairs: tuple[tuple[NDArray[np.int32], NDArray[np.int32]], ...]  # users and items, sorted by user and then by item
+    pairs: tuple[Pairs, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    weights: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)  # of the pairs, by the behavior's place
+    known: Mapping[int, Pairs] = field(default_factory=dict)  # by the behavior's place: no pairs, and no negatives
 
     @property
     def n_users(self) -> int:
@@ -36,13 +38,27 @@ class TrainingData:
     @classmethod
     def of(cls, dataset: SocialDataset, split: Split) -> TrainingData:
         """The training part of a split."""
+        parts = list(zip(dataset.behaviors, split.parts, strict=True))
         return cls(
             dataset.graph,
             tuple(dataset.behavior_names),
             tuple(behavior.n_items for behavior in dataset.behaviors),
             tuple(split.of(behavior, k, TRAIN) for k, behavior in enumerate(dataset.behaviors)),
             dataset.attributes,
+            {k: each.weight[part == TRAIN] for k, (each, part) in enumerate(parts) if each.weight is not None},
+            {k: each.known for k, each in enumerate(dataset.behaviors) if each.known is not None},
         )
+
+    def seen(self, behavior: int) -> Pairs:
+        """The training pairs of a behavior and its known pairs together: these are never drawn as negatives."""
+        pairs = self.pairs[behavior]
+        return merged(pairs, self.known[behavior])[:2] if behavior in self.known else pairs
+
+    def relative_weights(self, behavior: int) -> NDArray[np.float32]:
+        """The weights of a behavior's training pairs over their mean, so that all are 1 where they are equal."""
+        weights = self.weights[behavior]
+        mean = weights.sum(dtype=np.float64) / max(1, len(weights))
+        return np.asarray(weights / mean, dtype=np.float32)
 
 
 @dataclass(frozen=True)

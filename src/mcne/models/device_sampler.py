@@ -1,7 +1,7 @@
 """The triples and neighborhoods of a step, drawn on a GPU: the host says which step it is, and nothing else.
 
 As on the host (:mod:`mcne.sampling`), positives are shuffled and cycled, negatives are uniform over what a user has not
-touched, and every distinct user draws its neighbors once per layer. Positives are the same as there; negatives and
+seen, and every distinct user draws its neighbors once per layer. Positives are the same as there; negatives and
 neighbors are other draws from the same distributions.
 """
 
@@ -41,16 +41,20 @@ class DeviceSampler:
         self._positives = Positives(counts, batch_size=items.batch_size, seed=items.seed)
         self._first_pair = offsets(np.array(counts)).astype(np.int64)
         catalog = offsets(np.array(n_items)).astype(np.int64)
-        unseen = [Unseen(*pair, n_users=graph.n_users, n_items=n) for pair, n in zip(pairs, n_items, strict=True)]
+        seen = [items.data.seen(k) for k in range(len(pairs))]
+        unseen = [Unseen(*each, n_users=graph.n_users, n_items=n) for each, n in zip(seen, n_items, strict=True)]
+        first_seen = offsets(np.array([len(user) for user, _ in seen])).astype(np.int64)
         arrays = (
             np.concatenate([user for user, _ in pairs]).astype(np.int64),
             np.concatenate([item + catalog[k] for k, (_, item) in enumerate(pairs)]).astype(np.int64),
             np.concatenate([each.gaps for each in unseen]),
-            np.stack([each.indptr + self._first_pair[k] for k, each in enumerate(unseen)]),
+            np.stack([each.indptr + first_seen[k] for k, each in enumerate(unseen)]),
             catalog,
         )
         most_seen = max(int(np.diff(each.indptr).max(initial=0)) for each in unseen)
         self.pairs = draws.Pairs(most_seen.bit_length() + 1, *(to_device(each, device) for each in arrays))
+        weights = items.weights
+        self._weight = None if weights is None else to_device(np.concatenate(weights), device)  # [pairs]
         most_links = int(np.diff(graph.indptr).max(initial=0))
         self.network = draws.Network(
             torch.tensor(graph.indptr, device=device),
@@ -77,6 +81,7 @@ class DeviceSampler:
         triples = AllTriples(
             *(scored.keys, seeds.rows, scored.rows.view_as(item), seeds.groups, scored.groups),
             len(rows) // (len(self._first_pair) - 1),
+            None if self._weight is None else self._weight[rows],
         )
         return users, tuple(hops), triples
 

@@ -6,9 +6,12 @@
 
     B = I − P diag(1 / diag P),    P = (XᵀX + λI)⁻¹
 
-X holds 1 where a user has an item in training, of whatever behavior; n_i are the users who have item i. Two forms
-of the same scores are used, so that only a matrix over the fewer of users and items is inverted. Both take the
-inverse times λ, whose numbers stay between −1 and 1 whatever λ is:
+X holds 1 where a user has an item in training, of whatever behavior; n_i are the users who have item i. With
+``weighted_records`` X holds the weight of the record over the mean weight of the behavior's training records, w_ui / w̄,
+which B then reproduces; n_i stays what it is, and λ means what it means without weights.
+
+Two forms of the same scores are used, so that only a matrix over the fewer of users and items is inverted. Both take
+the inverse times λ, whose numbers stay between −1 and 1 whatever λ is:
 
 *primal*, items fewer: ``λP = (I + XᵀX/λ)⁻¹``, and B follows.
 
@@ -57,6 +60,7 @@ class EASEConfig:
 
     l2: Rate = 100.0
     popularity_weight: Amount = 0.01
+    weighted_records: bool = False
 
 
 class EASE(ClosedForm):
@@ -68,7 +72,7 @@ class EASE(ClosedForm):
         require_memory(needed, f"ease: for {n_users:,} users and {n_items:,} items, whichever are fewer", device=device)
         form = primal if n_items <= n_users else dual
         popularity = log_popularity(data, weight=config.popularity_weight)
-        self._scorer = form(records_of(data), popularity, l2=config.l2, device=device)
+        self._scorer = form(records_of(data, weighted=config.weighted_records), popularity, l2=config.l2, device=device)
 
 
 def primal(

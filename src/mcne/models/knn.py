@@ -1,6 +1,8 @@
 """Nearest neighbors over all behaviors at once: UserKNN and ItemKNN, plus popularity.
 
-x_ui is 1 where u has item i in training, of whatever behavior, else 0; n_i = Σ_u x_ui.
+x_ui is 1 where u has item i in training, of whatever behavior, else 0; n_i are the users who have item i, and n_u the
+items of user u. With ``weighted_records`` x_ui is the weight of the record over the mean weight of the behavior's
+training records, w_ui / w̄, in cosines and in sums; n_i and n_u stay what they are.
 
 UserKNN offers what similar users have, and what friends have::
 
@@ -54,16 +56,17 @@ class UserKNNConfig:
     idf: bool = True  # off: every item weighs the same in a cosine
     trust_weight: Amount = 0.03
     popularity_weight: Amount = 0.07
+    weighted_records: bool = False
 
 
 class UserKNN(ClosedForm):
     """How much each user counts for a user, times what those have, plus popularity."""
 
     def __init__(self, data: TrainingData, config: UserKNNConfig, *, seed: int, device: torch.device) -> None:
-        records = records_of(data)  # C × [users, items]
+        records = records_of(data, weighted=config.weighted_records)  # C × [users, items]
         vectors = joint(records).astype(np.float64)  # [users, all items]
         if config.idf:
-            vectors = vectors @ sparse.diags_array(inverse_frequency(vectors.sum(axis=0), data.n_users))
+            vectors = vectors @ sparse.diags_array(inverse_frequency(vectors.count_nonzero(axis=0), data.n_users))
         similar = cosine_neighbors(vectors, neighbors=config.neighbors)  # [users, users]
         source, target = data.graph.sources(), data.graph.indices
         others = source != target
@@ -82,17 +85,18 @@ class ItemKNNConfig:
     idf: bool = True
     shrinkage: Amount = 10.0
     popularity_weight: Amount = 0.05
+    weighted_records: bool = False
 
 
 class ItemKNN(ClosedForm):
     """What a user has, times how similar it is to each item, plus popularity."""
 
     def __init__(self, data: TrainingData, config: ItemKNNConfig, *, seed: int, device: torch.device) -> None:
-        records = records_of(data)  # C × [users, items]
+        records = records_of(data, weighted=config.weighted_records)  # C × [users, items]
         x = joint(records)  # [users, all items]
         vectors = x.T.astype(np.float64)  # [all items, users]
         if config.idf:
-            vectors = vectors @ sparse.diags_array(inverse_frequency(x.sum(axis=1), x.shape[1]))
+            vectors = vectors @ sparse.diags_array(inverse_frequency(x.count_nonzero(axis=1), x.shape[1]))
         similar = cosine_neighbors(vectors, neighbors=config.neighbors, shrinkage=config.shrinkage)  # N(i) in row i
         to_score = tuple(similar[columns].T.tocsr() for columns in columns_of(records))  # C × [all items, items]
         self._scorer = ProductScorer(x, to_score, log_popularity(data, weight=config.popularity_weight))

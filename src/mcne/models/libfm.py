@@ -12,6 +12,9 @@ The pooled interactions of all features of a pair, ``Σ_{f<g} x_f v_f ⊙ x_g v_
 one user the score is ``⟨s_u, v_i⟩ + w_i`` plus what is the same for all items: an inner product with a bias, which can
 be served. What is the same for all items still has to be learned, since every pair is learned by itself: is it a
 training record, or one of the zeros drawn for it? NFM shares all of this but the last layer.
+
+With ``weighted_records`` the loss of a record u, i is ``w_ui / w̄ · (−ln σ(ŷ))``, w̄ being the mean weight of the
+behavior's training records; the zeros drawn for it count 1 each.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ class LibFMConfig:
     batch_size: Count = 1024
     learning_rate: Rate = 0.003
     l2: Amount = 0.02
+    weighted_records: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,16 +90,20 @@ class Pairs:
     item: Tensor  # [b, 1+N] rows of the step's items
     vectors: Tensor  # [b, 1+N, k] v_i
     weights: Tensor  # [b, 1+N] w_i
+    record_weight: Tensor | None  # [b] of the positive in the loss
 
 
-def logistic_loss(scores: Tensor, item: Tensor) -> Tensor:
+def logistic_loss(scores: Tensor, item: Tensor, weight: Tensor | None = None) -> Tensor:
     """The mean of ``−ln σ(s)`` over positives and ``−ln σ(−s)`` over zeros, 0 of none.
 
-    ``scores`` and ``item`` [b, 1+N], the positive first. A zero that is the positive itself, drawn for a user who
-    has every item, is no example; it still counts where pairs are decayed or normalized.
+    ``scores`` and ``item`` [b, 1+N], the positive first, which counts by its ``weight`` [b]. A zero that is the
+    positive itself, drawn for a user who has every item, is no example; it still counts where pairs are decayed or
+    normalized.
     """
     real = (item[:, 1:] != item[:, :1]).to(scores.dtype)
-    losses = functional.softplus(-scores[:, 0]).sum() + (functional.softplus(scores[:, 1:]) * real).sum()
+    positive = functional.softplus(-scores[:, 0])
+    positive = positive if weight is None else positive * weight
+    losses = positive.sum() + (functional.softplus(scores[:, 1:]) * real).sum()
     return losses / (len(scores) + real.sum()).clamp(min=1)
 
 
@@ -181,11 +189,11 @@ class FactorizationMachine(StepLearner):
             item = torch.cat([at.positive[:, None], at.negative], dim=1)  # [b, 1+N]
             vectors = self.tables.rows(f"items.{k}", at.items)  # [m, k]
             weights = self.tables.rows(f"bias.{k}", at.items)  # [m, 1]
-            behaviors.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0]))
+            behaviors.append(Pairs(at.user, item, take(vectors, item), take(weights, item)[:, :, 0], at.weight))
         fit, decay = [], []
         for pairs, together in zip(behaviors, self.of_pairs(sums, behaviors, batch), strict=True):
             scores = together + pairs.weights + alone.index_select(0, pairs.user)[:, None]
-            fit.append(logistic_loss(scores, pairs.item))
+            fit.append(logistic_loss(scores, pairs.item, pairs.record_weight))
             decay.append(pair_l2(sums, pairs))
         return step_loss(torch.stack(fit), self.config.l2 * torch.stack(decay).mean(), batch.triples)
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,6 +99,7 @@ class TrainingSize:
         self.seeds: int = config.batch_size * len(dataset.behaviors)  # positive pairs of a step
         self.scored: int = self.seeds * (1 + config.negatives)  # pairs of a step, those with negatives included
         self.training_pairs = sum(int(np.count_nonzero(part == TRAIN)) for part in split.parts)
+        self.known_pairs = sum(len(each.known[0]) for each in dataset.behaviors if each.known is not None)
         self.offsets = 8 * (self.users + 1) * len(dataset.behaviors)  # bytes: where the pairs of every user begin
 
     def item_tables(self, width: int, *, bias: int = 1) -> list[int]:
@@ -134,10 +134,13 @@ class TrainingSize:
         graph = self.dataset.graph
         arrays = [graph.indptr, graph.indices, graph.weights, *self.split.parts]
         for behavior in self.dataset.behaviors:
-            arrays += [behavior.user, behavior.item, behavior.timestamp]
+            arrays += [behavior.user, behavior.item, behavior.timestamp, behavior.weight]
+            arrays += [behavior.known_user, behavior.known_item]
         arrays += [each.items for each in self.split.negatives["validation"]["uniform"]]
         mapped = sum(array.nbytes for array in arrays if array is not None)
-        return mapped + self.training_pairs * (3 * NUMBER + 8 * ORDERS_KEPT) + self.offsets
+        weights = NUMBER * self.training_pairs if getattr(self.config, "weighted_records", False) else 0
+        sampled = self.training_pairs * (3 * NUMBER + 8 * ORDERS_KEPT) + self.known_pairs * NUMBER
+        return mapped + weights + sampled + self.offsets
 
 
 def network(size: TrainingSize, *, has_attention: bool = True, may_draw_on_gpu: bool = True) -> Estimate:
@@ -188,7 +191,7 @@ def _network(
     return size.estimate(
         size.item_tables(widths[-1], bias=0) if is_frozen else [initial, *size.item_tables(widths[-1])],
         base=initial if is_frozen else 0,
-        data=links + 20 * size.training_pairs + size.offsets if is_drawn_on_gpu else 0,
+        data=links + 20 * size.training_pairs + 4 * size.known_pairs + size.offsets if is_drawn_on_gpu else 0,
         step=step,
         levels=size.users * sum(widths[1:]),
         scoring=max([last if is_frozen else 0, *scoring]),
@@ -308,13 +311,3 @@ def _scoring(width: int, above: int, projected: int, dataset: SocialDataset) -> 
     held = min(users * projected, at_once)
     received = min(users, USERS_AT_ONCE) * width if users * projected <= at_once else min(users * width, at_once)
     return held + received + piece * (projected + 3 * width + above) + 10 * links * piece // max(1, users)
-
-
-def kernel_sizes(path: str) -> dict[str, int]:
-    """The sizes in one of the kernel's tables, such as ``/proc/meminfo``, in bytes; none where it has no such table."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    pairs = (line.split(":", 1) for line in lines if line.endswith(" kB"))
-    return {name: int(size.split()[0]) << 10 for name, size in pairs}

@@ -1,4 +1,8 @@
-"""Popularity: every user is shown what most users have, behavior by behavior."""
+"""Popularity: every user is shown what most users have, behavior by behavior.
+
+``s(u, i) = Σ_v x_vi`` over all users v, with x_vi = 1 where v has item i in training, else 0. With ``weighted_records``
+x_vi is the weight of that record.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +22,19 @@ from mcne.models.contract import TrainingData
 
 @dataclass(frozen=True)
 class PopularityConfig:
-    """Nothing to set."""
+    """Whether records count by their weights."""
+
+    weighted_records: bool = False
 
 
 class Popularity:
-    """Training records per item."""
+    """Training records per item, or the sum of their weights."""
 
     def __init__(self, data: TrainingData, config: PopularityConfig, *, seed: int, device: torch.device) -> None:
         self._n_users = data.n_users
         self._counts = tuple(
-            np.bincount(item, minlength=n).astype(np.float32)
-            for (_, item), n in zip(data.pairs, data.n_items, strict=True)
+            np.bincount(item, data.weights[k] if config.weighted_records else None, minlength=n).astype(np.float32)
+            for k, ((_, item), n) in enumerate(zip(data.pairs, data.n_items, strict=True))
         )
 
     def scorer(self) -> DotScorer:

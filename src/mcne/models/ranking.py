@@ -46,6 +46,7 @@ class Triples:
     items: Tensor  # [m] distinct items of the catalog
     positive: Tensor  # [b] rows of items
     negative: Tensor  # [b, N] rows of items
+    weight: Tensor | None = None  # [b] in the loss
 
 
 Ranked = tuple[Triples, ...] | AllTriples
@@ -69,7 +70,11 @@ class Config(Protocol):
 
 
 class DotRanking:
-    """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``."""
+    """The item side of ``⟨u|c, z⟩ + b``: a table per behavior, ``items.k``, and with ``bias`` another, ``bias.k``.
+
+    Of settings with ``weighted_records`` on, every triple counts in the loss by the weight of its record over the mean
+    weight of the behavior's training records.
+    """
 
     def __init__(
         self, data: TrainingData, settings: Config, *, width: int, bias: bool, seed: int, device: torch.device
@@ -78,6 +83,8 @@ class DotRanking:
         self.seed, self.negatives, self.batch_size = seed, settings.negatives, settings.batch_size
         longest = max((len(user) for user, _ in data.pairs), default=0)
         self.n_steps = -(-longest // self.batch_size)  # of an epoch (reading 10)
+        is_weighted = getattr(settings, "weighted_records", False)
+        self.weights = [data.relative_weights(k) for k in range(len(data.pairs))] if is_weighted else None
         self._made: TripleSampler | None = None
         self._making = Lock()
 
@@ -93,6 +100,8 @@ class DotRanking:
                 negatives=self.negatives,
                 batch_size=self.batch_size,
                 seed=self.seed,
+                seen=[data.seen(k) for k in range(len(data.pairs))],
+                weights=self.weights,
             )
         return self._made
 
@@ -116,7 +125,12 @@ class DotRanking:
             for array in (user, each.items, each.positive, each.negative)
         ]
         sent = to_device_at_once(parts, self.device)
-        return users, tuple(Triples(*sent[at : at + 4]) for at in range(0, len(sent), 4))
+        triples = []
+        for k, each in enumerate(drawn):
+            user, items, positive, negative = sent[4 * k : 4 * k + 4]
+            weight = None if each.weight is None else to_device(each.weight, self.device)
+            triples.append(Triples(user, items, positive, negative, weight))
+        return users, tuple(triples)
 
     def draw_ranked(self, epoch: int, step: int) -> tuple[NDArray[np.int64], Ranked]:
         """The same for :meth:`loss`; on a GPU all behaviors at once."""
@@ -132,7 +146,9 @@ class DotRanking:
         user, item = np.concatenate(rows), np.concatenate([first[k] + each for k, each in enumerate(scored)])
         groups = (*group_places(user, len(users)), *group_places(item, len(items)))
         at, who, what, *sent = to_device_at_once((items, user, item, *groups), self.device)
-        return users, AllTriples(at, who, what, Groups(*sent[:3]), Groups(*sent[3:]), len(rows[0]))
+        weights = [each.weight for each in drawn if each.weight is not None]
+        weight = to_device(np.concatenate(weights), self.device) if weights else None
+        return users, AllTriples(at, who, what, Groups(*sent[:3]), Groups(*sent[3:]), len(rows[0]), weight)
 
     @cached_property
     def joined(self) -> dict[str, list[str]]:
@@ -164,7 +180,8 @@ class DotRanking:
             own = users if masks is None else gated(users, masks[k])  # u|c
             items = rows(f"items.{k}", at.items)  # [m, d]
             bias = rows(f"bias.{k}", at.items) if self.bias else None  # [m, 1]
-            each, penalty = rank(own, items, bias, user=at.user, positive=at.positive, negative=at.negative)
+            places = {"user": at.user, "positive": at.positive, "negative": at.negative}
+            each, penalty = rank(own, items, bias, **places, weight=at.weight)
             ranking.append(each)
             decay.append(penalty)
         return torch.stack(ranking), torch.stack(decay).mean()

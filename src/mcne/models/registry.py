@@ -16,7 +16,9 @@ from mcne.errors import UsageError, unknown
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
+    from mcne.data.split import Split
     from mcne.models.memory import Estimate, TrainingSize
+    from mcne.models.saved import Saved
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Entry:
     memory: str | None = None  # a function of mcne.models.memory; None for methods that do not learn step by step
     gives: Literal["vectors", "counts", "scores"] = "vectors"
     takes_new_users: bool = False  # whether users can join after training
+    stored: str | None = None  # of a method that gives scores: a function of mcne.models.saved
     settings: str = ""  # where their class is not named like that of the model
 
     @property
@@ -56,6 +59,11 @@ class Entry:
         """The function that estimates the memory of a training."""
         return None if self.memory is None else _imported(f"memory.{self.memory}")
 
+    @property
+    def saved(self) -> Callable[[Any, SocialDataset, Split], Saved] | None:
+        """The function that tells what is saved to answer from."""
+        return None if self.stored is None else _imported(f"saved.{self.stored}")
+
 
 def _imported(name: str) -> Any:
     """An object of a module of this package, as in ``bpr.BPR``."""
@@ -77,18 +85,21 @@ METHODS = {
         "knn.UserKNN",
         "Items of similar users by the cosine over all behaviors, plus items of friends and popular items.",
         gives="scores",
+        stored="user_neighbors",
     ),
     "itemknn": Entry(
         "knn.ItemKNN",
         "Items similar to those of the user by a shrunk cosine over all behaviors, plus popular items.",
         "Sarwar et al. 2001",
         gives="scores",
+        stored="item_neighbors",
     ),
     "ease": Entry(
         "ease.EASE",
         "A linear auto-encoder over the items of all behaviors in closed form, plus popular items.",
         "Steck 2019",
         gives="scores",
+        stored="ease",
     ),
     "bpr": Entry(
         "bpr.BPR",
@@ -108,6 +119,7 @@ METHODS = {
         "He & Chua 2017",
         memory="factorization_machine",
         gives="scores",
+        stored="factors_with_network",
     ),
     "node2vec": _taught_by_links(
         "node2vec.Node2vec",

@@ -14,10 +14,23 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.models.registry import entry
+from mcne.models.saved import saved
+from mcne.models.settings import parse
 from mcne.report.page import Part, facts
-from mcne.text import Html, Table, bullet_list, code, count_cell, element, number_cell, paragraph, percent_cell
+from mcne.text import (
+    Html,
+    Table,
+    bullet_list,
+    code,
+    count_cell,
+    element,
+    human_bytes,
+    number_cell,
+    paragraph,
+    percent_cell,
+)
 from mcne.training import Run
-from mcne.training.run import TRANSFER, read_spec
+from mcne.training.run import LEARNED, TRANSFER, read_spec
 
 ABOUT_TRANSFER = (
     "A trained MCNE with a behavior that was added later: only that behavior's masks and items were learned here, and "
@@ -119,9 +132,11 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     if embeddings is not None and embeddings.width:
         about.append(f"Vectors have {embeddings.width} dimensions.")
     about.append(f"{run.result['parameters']:,} numbers were learned.")
+    if embeddings is None:
+        about.append(_answers_from(run, data))
     uses = ["Ranking the items of a behavior for the users of this network."]
     if embeddings is None:
-        uses.append("It has no vectors: it can be evaluated and compared, but not asked or exported.")
+        uses.append("It has no vectors: it recommends, but does not compare users or items, and is not exported.")
     elif embeddings.width:
         kind = "on one behavior or on all" if embeddings.trunk is not None else "by their vectors"
         uses.append(f"Finding users who are alike {kind}, and looking into why two users are connected.")
@@ -144,6 +159,16 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     parts.append(("Known limits", bullet_list(_limits(run, embeddings, data))))
     parts.append(("How it was evaluated", paragraph(_evaluated(run))))
     return element("div", *(element("div", element("h3", title), content) for title, content in parts), class_="card")
+
+
+def _answers_from(run: Run, data: tuple[SocialDataset, Split] | None) -> str:
+    """What a method without vectors has saved, and its size on disk."""
+    size = human_bytes(sum(file.stat().st_size for file in run.path.rglob(f"{LEARNED}/*.npy")))
+    told = None
+    if data is not None and run.spec.mode == "joint":
+        (config,) = parse([entry(run.spec.method).config], run.spec.config)
+        told = saved(run.spec.method, config, *data)
+    return f"It answers from {'what it has learned' if told is None else told.form}, {size} on disk."
 
 
 def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:

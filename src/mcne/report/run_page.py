@@ -97,7 +97,7 @@ def _glance(run: Run, loaded: tuple[SocialDataset, Split] | None, quality: Quali
 
 def answers(embeddings: ConditionalEmbeddings) -> list[Part]:
     """Similar users on two behaviors, items that suit, and why two users are connected."""
-    records = np.array([np.diff(space.seen_indptr) for space in embeddings.spaces], dtype=np.int64)  # [C, users]
+    records = np.array([space.records() for space in embeddings.spaces])  # [C, users]
     row = int(np.argmax(records.sum(axis=0)))
     user = embeddings.users[row]
     label = with_name(user, name_of(embeddings.user_names, row))

@@ -1,7 +1,8 @@
 """The (user, positive, negatives) triples of a step, for every method that learns by ranking pairs.
 
 An epoch is as long as the longest behavior takes; shorter behaviors are shuffled again and restarted until it ends
-(reading 10). Negatives are uniform over the items that the user has no training record of (reading 9).
+(reading 10). Negatives are uniform over the items that the user has no training record of (reading 9) and does not
+know without having them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Triples:
     items: NDArray[np.int64]  # [distinct] items of the catalog, increasing
     positive: NDArray[np.int64]  # [b]
     negative: NDArray[np.int64]  # [b, N]
+    weight: NDArray[np.float32] | None = None  # [b] of each triple in the loss
 
 
 class TripleSampler:
@@ -47,14 +49,21 @@ class TripleSampler:
         negatives: int,
         batch_size: int,
         seed: int,
+        seen: Sequence[tuple[NDArray[Any], NDArray[Any]]] | None = None,
+        weights: Sequence[NDArray[np.float32]] | None = None,
     ) -> None:
-        """Take each behavior's training pairs (users and items, sorted by user and then by item)."""
+        """Take each behavior's training pairs (users and items, sorted by user and then by item).
+
+        ``seen`` are pairs that are never negatives, the training pairs among them; by default just these. ``weights``
+        are those of the training pairs.
+        """
         self._pairs = pairs
+        self._weights = weights
         self._negatives = negatives
         self._seed = seed
         self._positives = Positives([len(user) for user, _ in pairs], batch_size=batch_size, seed=seed)
         self._unseen = [
-            Unseen(user, item, n_users=n_users, n_items=n) for (user, item), n in zip(pairs, n_items, strict=True)
+            Unseen(*each, n_users=n_users, n_items=n) for each, n in zip(seen or pairs, n_items, strict=True)
         ]
 
     @property
@@ -68,8 +77,9 @@ class TripleSampler:
         user, positive = (column[rows].astype(np.int64) for column in self._pairs[behavior])
         stream = Stream(self._seed, "negatives", behavior, epoch, step)
         negative = self._unseen[behavior].draw(user, positive, count=self._negatives, stream=stream)
-        items, at = distinct(self._unseen[behavior].n_items, positive, negative)
-        return Triples(user, items, *at)
+        items, (liked, others) = distinct(self._unseen[behavior].n_items, positive, negative)
+        weight = None if self._weights is None else self._weights[behavior][rows]
+        return Triples(user, items, liked, others, weight)
 
 
 class Positives:
@@ -109,14 +119,14 @@ class Positives:
 
 
 class Unseen:
-    """Uniform draws among the items that a user has not touched in training, for one behavior.
+    """Uniform draws among the items that a user has not seen in training, for one behavior.
 
-    The k-th item that a user has *not* touched is found by bisection in the sorted list of those that it has: exact,
+    The k-th item that a user has *not* seen is found by bisection in the sorted list of those that it has: exact,
     without rejection, in time that grows with the logarithm of the list.
     """
 
     def __init__(self, user: NDArray[Any], item: NDArray[Any], *, n_users: int, n_items: int) -> None:
-        """Take the training pairs, sorted by user and then by item."""
+        """Take the pairs that were seen, sorted by user and then by item."""
         self.n_items = n_items
         self.indptr = offsets(np.bincount(user, minlength=n_users)).astype(np.int64)
         within = np.arange(len(user)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
@@ -126,7 +136,7 @@ class Unseen:
     def draw(self, users: NDArray[Any], positives: NDArray[Any], *, count: int, stream: Stream) -> NDArray[np.int64]:
         """``count`` items per user, with replacement, [n, count].
 
-        A user who has touched every item gets its positive back: such a triple ranks nothing, so only the
+        A user who has seen every item gets its positive back: such a triple ranks nothing, so only the
         regularization of its loss moves anything.
         """
         from mcne.kernels.numba.draws import bisect

@@ -5,12 +5,12 @@ Tables go to files where memory has no room for them (:mod:`mcne.models.tables`)
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcne.errors import UsageError, unknown
-from mcne.models.memory import Estimate, kernel_sizes
+from mcne.models.available import available_memory
+from mcne.models.memory import Estimate
 from mcne.text import human_bytes
 
 if TYPE_CHECKING:
@@ -64,15 +64,6 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
     return f"{line}, {files}", left
 
 
-def available_memory() -> int:
-    """What this process has and may still take: of the machine, and of every control group that it is in."""
-    own = kernel_sizes("/proc/self/status").get("RssAnon", 0)
-    machine = kernel_sizes("/proc/meminfo").get("MemAvailable")
-    if machine is None:  # no Linux
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(machine, *_left_in_groups(machine)) + own
-
-
 def gpu_bytes(needed: Estimate) -> int:
     """The peak on a GPU, where nothing is in files."""
     lasting = WORKSPACES + needed.data + needed.tables + needed.held + needed.best
@@ -85,33 +76,3 @@ def _refusal(method: str, needed: Estimate, need: str, available: str) -> str:
         f"{method} needs about {need} of memory and may use {available} ({needed.parts()}); set smaller "
         f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
     )
-
-
-def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> list[int]:
-    """What is left to every control group of this process that has a limit; caches count as free."""
-    left = [most]
-    for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else []:
-        _, controllers, place = line.split(":", 2)
-        if controllers == "":
-            base, names = root, ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            base = root / "memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        group = base / place.lstrip("/")
-        for where in (group, *group.parents):
-            if where.is_relative_to(base):
-                left += _left_in(where, *names)
-    return left
-
-
-def _left_in(group: Path, limit: str, used: str, cache: str) -> list[int]:
-    """What one group has left, if it has a limit: files of the limit and the use, and how statistics call caches."""
-    try:
-        most = (group / limit).read_text().strip()
-        taken = int((group / used).read_text())
-        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):
-        return []
-    return [max(0, int(most) - taken + int(stat.get(cache, 0)))] if most.isdecimal() else []

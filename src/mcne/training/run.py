@@ -203,7 +203,12 @@ def settings_of(method: str, settings: Mapping[str, Any]) -> tuple[Any, Training
 def resolved(method: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
     config, schedule = settings_of(method, settings)
-    return to_json(config), schedule_of(schedule)
+    return config_of(config), schedule_of(schedule)
+
+
+def config_of(config: Any) -> dict[str, Any]:
+    """What decides a result of a method's own settings; ``weighted_records`` only where it was asked for."""
+    return {name: value for name, value in to_json(config).items() if name != "weighted_records" or value}
 
 
 def schedule_of(settings: TrainingSettings) -> dict[str, Any]:

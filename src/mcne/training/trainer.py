@@ -19,20 +19,22 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import side_by_side
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, DivergedError, UsageError
+from mcne.errors import ArtifactError, DataError, DiskError, DivergedError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.files import NotFiniteError
 from mcne.models.contract import Embedder, Learner, Method, TrainingData
 from mcne.models.memory import Estimate, estimate
 from mcne.models.registry import entry, refusal
-from mcne.models.settings import TrainingSettings, to_json
+from mcne.models.saved import saved
+from mcne.models.settings import TrainingSettings
 from mcne.models.tables import room
+from mcne.text import human_bytes
 from mcne.training import run
 from mcne.training.gpu import one_order
 from mcne.training.journal import Reporter, RunJournal, tensorboard_writer
 from mcne.training.loop import Loop, evaluate_once, hold_signals
 from mcne.training.resources import decide
-from mcne.training.run import Mode, Run, RunSpec, read_spec, schedule_of, settings_of
+from mcne.training.run import Mode, Run, RunSpec, config_of, read_spec, schedule_of, settings_of
 
 CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
 
@@ -67,7 +69,7 @@ class Training:
         """Everything that decides the result."""
         config, settings = self.parsed
         data = self.dataset.fingerprint, self.split.fingerprint
-        return RunSpec(self.method, self.mode, to_json(config), schedule_of(settings), self.seed, *data)
+        return RunSpec(self.method, self.mode, config_of(config), schedule_of(settings), self.seed, *data)
 
     def run(self, path: Path, *, resume: bool = False) -> Run:
         """Train one model of all behaviors or one of each, and leave a finished run at ``path``."""
@@ -89,6 +91,8 @@ class Training:
             raise UsageError(refused)
         if torch.get_default_dtype() != torch.float32:
             raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
+        if getattr(self.parsed[0], "weighted_records", False):
+            _require_weights(self.dataset)
         parts = zip(self.dataset.behavior_names, self.split.parts, strict=True)
         empty = [name for name, part in parts if not np.any(part == TRAIN)]
         if empty and (self.mode == "separate" or len(empty) == len(self.split.parts)):
@@ -115,6 +119,7 @@ class Training:
 
     def _train_jointly(self, path: Path) -> None:
         _, settings = self.parsed
+        self._require_room(path)
         memory = None  # for its tables: they all have room
         if (needed := self.estimate()) is not None:
             line, memory = decide(self.method, needed, self.device, path=path)
@@ -140,6 +145,20 @@ class Training:
                 self._save(path, model, result)
                 files.write_json(path / run.RESULT, result, sort_keys=True)
             stop.end("when the training was finished")  # not lost: another behavior's training may come next
+
+    def _require_room(self, path: Path) -> None:
+        """Refuse to compute what there is no room to save."""
+        told = saved(self.method, self.parsed[0], self.dataset, self.split)
+        if told is None:
+            return
+        free = shutil.disk_usage(path).free
+        if told.size > free:
+            raise DiskError(
+                f"{self.method} saves {told.form}, up to {human_bytes(told.size)}, and {human_bytes(free)} are free",
+                place=path,
+                value=told.size,
+                remedy=f"free some space, choose another --out, or {told.instead}",
+            )
 
     def _train_separately(self, path: Path) -> None:
         """A run of its own for every behavior, then all side by side."""
@@ -216,6 +235,17 @@ class Training:
                 f"started on {before}, going on with {now}: last bits may differ from a run that never stopped"
             )
         return False
+
+
+def _require_weights(dataset: SocialDataset) -> None:
+    without = [behavior.name for behavior in dataset.behaviors if behavior.weight is None]
+    if without:
+        raise UsageError(
+            f"the records of {', '.join(without)} have no weights",
+            place="setting weighted_records",
+            value=True,
+            remedy="leave it off, or prepare the data again with a column of ratings or counts",
+        )
 
 
 def _remove(path: Path) -> None:

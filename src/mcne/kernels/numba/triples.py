@@ -4,7 +4,8 @@ Triples come ordered by user, so that what belongs to them is read and written f
 summed up by one thread, in the order of the triples, and written once.
 
 Legend: b triples with N negatives each, ``users`` [n, d], ``items`` [m, d] and their ``bias`` [m, 1], or [0, 1] for
-none; ``item`` [b, 1 + N] are rows of items, the positive first, and ``steps`` the gradient of each score.
+none; ``item`` [b, 1 + N] are rows of items, the positive first, and ``steps`` the gradient of each score. ``weight``
+[b] is that of each triple in the loss, or None where all weigh 1.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ LARGE = 1e300
 
 
 @compiled
-def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: Array, start: int, stop: int) -> Any:
+def by_user(
+    tables: Arrays, item: Array, weight: Any, first: Array, steps: Array, of_users: Array, start: int, stop: int
+) -> Any:
     """Eq. 7 of the users from ``start`` to ``stop``, whose triples begin at ``first`` [n + 1]: the sum of
-    ``−ln σ(s_p − s_n)``. Writes ``steps``, and ``of_users`` [n, d], the gradient of the mean over all triples.
+    ``−ln σ(s_p − s_n)``, each times its weight. Writes ``steps``, and ``of_users`` [n, d], the gradient of the mean
+    over all triples.
     """
     users, items, bias = tables
     zero, one = users.dtype.type(0), users.dtype.type(1)
@@ -38,7 +42,7 @@ def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: A
     each = users.dtype.type(1 / (len(item) * (per_triple - 1)))
     own, of_own = np.empty(width, users.dtype), np.empty(width, users.dtype)  # copies, so that loops vectorize
     has_bias = len(bias) > 0
-    loss, product = 0.0, 1.0
+    weighted, loss, product = 0.0, 0.0, 1.0
     for u in range(start, stop):
         own[:] = users[u]
         of_own[:] = zero
@@ -51,6 +55,9 @@ def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: A
                     score += own[k] * other[k]
                 step[s] = score
             above = step[0]
+            share = each
+            if weight is not None:
+                share *= weight[i]
             pull = zero
             for s in range(1, per_triple):
                 difference = step[s] - above
@@ -60,15 +67,18 @@ def by_user(tables: Arrays, item: Array, first: Array, steps: Array, of_users: A
                 if product > LARGE:
                     loss += np.log(product)
                     product = 1.0
-                step[s] = each * (one if difference > 0 else decayed) / (one + decayed)  # σ(s_n − s_p) of the mean
+                step[s] = share * (one if difference > 0 else decayed) / (one + decayed)  # σ(s_n − s_p) of the mean
                 pull += step[s]
             step[0] = -pull
+            if weight is not None:  # a product is of one triple then
+                weighted += weight[i] * (loss + np.log(product))
+                loss, product = 0.0, 1.0
             for s in range(per_triple):
                 other, push = items[item[i, s]], step[s]
                 for k in range(width):
                     of_own[k] += push * other[k]
         of_users[u] = of_own
-    return loss + np.log(product)
+    return weighted + loss + np.log(product)
 
 
 @compiled
@@ -118,7 +128,14 @@ class Rank(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, users: Tensor, items: Tensor, bias: Tensor, user: Tensor, positive: Tensor, negative: Tensor
+        ctx: Any,
+        users: Tensor,
+        items: Tensor,
+        bias: Tensor,
+        user: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        weight: Tensor | None,
     ) -> Tensor:
         """See the function."""
         tables = tuple(each.detach().contiguous().numpy() for each in (users, items, bias))
@@ -126,13 +143,14 @@ class Rank(torch.autograd.Function):
         kind = tables[0].dtype
         first, order = grouped(user.contiguous().numpy(), len(users))  # by user, as the kernels want them
         item = torch.cat([positive[:, None], negative], dim=1).index_select(0, torch.from_numpy(order)).numpy()
+        weights = None if weight is None else weight.numpy().astype(kind)[order]
         first_of_item, scores = grouped(item, len(items))
         owner = np.repeat(np.arange(len(users)), item.shape[1] * np.diff(first))[scores]
         steps = np.empty(item.shape, kind)
         losses = np.zeros(BLOCKS)
 
         def rank_users(start: int, stop: int, block: int) -> None:
-            losses[block] = by_user(tables, item, first, steps, of_tables[0], start, stop)
+            losses[block] = by_user(tables, item, weights, first, steps, of_tables[0], start, stop)
 
         by_score = (tables[0], steps.reshape(-1), (first_of_item, scores, owner), *of_tables[1:])
         numbers_read = item.size * users.shape[1]
@@ -153,4 +171,4 @@ class Rank(torch.autograd.Function):
         totals = [np.empty_like(table) for table in ctx.tables]  # of their own: a gradient may be asked for twice
         for each in zip(totals, ctx.of_tables, ctx.tables, ctx.shares, strict=True):
             add_decay(*each, ranking, decaying)
-        return *(torch.from_numpy(each) for each in totals), None, None, None
+        return *(torch.from_numpy(each) for each in totals), None, None, None, None

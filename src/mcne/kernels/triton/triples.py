@@ -6,7 +6,8 @@ users, items and masks. Nothing is added to by two programs.
 Legend: n users, m items, T triples (b of each behavior, one behavior after the other), N negatives each, C behaviors,
 D width. ``users`` are [n, D] and ``items`` [m, D], ``masks`` [C, D] and ``bias`` [m] or None. ``user`` [T] and
 ``item`` [T, 1 + N], the positive first, are rows of these. ``steps`` [T, 1 + N] are the gradients of scores in the mean
-of their behavior, ``of_own`` [T, D] those of u|c. ``order`` has the places of a row from ``start`` to before ``stop``.
+of their behavior, ``of_own`` [T, D] those of u|c; ``weight`` [T] is that of each triple in the loss, or None. ``order``
+has the places of a row from ``start`` to before ``stop``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,20 @@ COLUMNS_AT_ONCE, PARTS_AT_ONCE = 16, 2048
 
 
 @triton.jit
-def _score(users, masks, items, bias, user, item, steps, parts, per_behavior, n_n: tl.constexpr, n_d: tl.constexpr):
+def _score(
+    users,
+    masks,
+    items,
+    bias,
+    user,
+    item,
+    weight,
+    steps,
+    parts,
+    per_behavior,
+    n_n: tl.constexpr,
+    n_d: tl.constexpr,
+):
     """Write ``steps``, and ``parts`` [T, 2]: what a triple adds to the loss of its behavior, and to its L2."""
     i = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, block(n_n)), tl.arange(0, block(n_d))
@@ -53,6 +67,10 @@ def _score(users, masks, items, bias, user, item, steps, parts, per_behavior, n_
     decayed = tl.exp(-tl.abs(difference))
     soft = tl.maximum(difference, 0.0) + tl.log(1.0 + decayed)
     push = tl.where(difference > 0, 1.0, decayed) / (1.0 + decayed) / (n_n * per_behavior)
+    if weight is not None:
+        times = tl.load(weight + i)
+        soft *= times
+        push *= times
     push = tl.where(is_n, push, 0.0)
     tl.store(steps + i * (n_n + 1) + 1 + s, push, mask=is_n)
     tl.store(steps + i * (n_n + 1), -tl.sum(push, axis=0))
@@ -216,7 +234,8 @@ class Rank(torch.autograd.Function):
         each = triples.per_behavior
         n_n, n_behaviors = per_triple - 1, n_triples // each
         steps, parts = users.new_empty(n_triples, per_triple), users.new_empty(n_triples, 2)
-        _score[(n_triples,)](*(users, masks, items, bias, triples.user, triples.item, steps, parts, each, n_n, n_d))
+        rows = (triples.user, triples.item, triples.weight)
+        _score[(n_triples,)](*(users, masks, items, bias, *rows, steps, parts, each, n_n, n_d))
         ranking, decay = users.new_empty(n_behaviors), users.new_empty(())
         wide = block(n_behaviors)
         _total[(1,)](parts, ranking, decay, n_behaviors, each, wide, max(1, PARTS_AT_ONCE // wide))
