@@ -49,7 +49,7 @@ def ease(config: Any, dataset: SocialDataset, split: Split) -> Saved:
 def user_neighbors(config: Any, dataset: SocialDataset, split: Split) -> Saved:
     """Similarities of users, links and records."""
     user, item = _trained(dataset, split)
-    kept = _most_neighbors(user, item, dataset.n_users, config.neighbors) + dataset.graph.n_links
+    kept = _most_neighbors(user, item, dataset.n_users, config.neighbors) + dataset.graph.n_directions
     return _neighborhood("users", STORED * (kept + len(user)) + _offsets(dataset))
 
 
