@@ -119,7 +119,7 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
     if profile is None:
         raise UsageError(
             f"{table.label}: {embeddings.method!r} was trained without attributes, so it cannot use them; "
-            "leave them out, or train mcne-plus on a dataset with attributes"
+            "leave them out, or train mcne-attributes on a dataset with attributes"
         )
     repeated = np.flatnonzero(np.bincount(user) > 1)
     if len(repeated):
