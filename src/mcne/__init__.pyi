@@ -739,7 +739,7 @@ class MCNEF(_Method):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNEPlus(_Method):
+class MCNEAttributes(_Method):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int

@@ -63,18 +63,18 @@ CASES = {
     "mcne of one layer": Case("mcne", MCNE | {"widths": [16, 10], "neighbor_samples": [4], "last_activation": False}),
     "mcne-a": Case("mcne-a", MCNE),
     "mcne-f": Case("mcne-f", MCNE),
-    "mcne-plus": Case("mcne-plus", MCNE),
-    "mcne-plus of attributes alone": Case("mcne-plus", MCNE | {"initial": "attributes"}),
+    "mcne-attributes": Case("mcne-attributes", MCNE),
+    "mcne-attributes of attributes alone": Case("mcne-attributes", MCNE | {"initial": "attributes"}),
     "mcne-constant-masks": Case("mcne-constant-masks", MCNE),
     "mcne-random-masks": Case("mcne-random-masks", MCNE),
 }
 
-MCNES = {"mcne", "mcne-a", "mcne-f", "mcne-plus", "mcne-constant-masks", "mcne-random-masks"}
+MCNES = {"mcne", "mcne-a", "mcne-f", "mcne-attributes", "mcne-constant-masks", "mcne-random-masks"}
 NEEDS = {
     "links": {"node2vec", "node2vec-b", "line", "line-b", "graphsage", "lightgcn-trust", "shared-bottom", "soft-gate"}
     | MCNES,
     "behaviors": {"soft-gate", *MCNES},
-    "attributes": {"mcne-plus"},
+    "attributes": {"mcne-attributes"},
 }
 """Which methods are refused where the data lacks something."""
 

@@ -16,7 +16,7 @@ from mcne.data.split import random_split
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
-from mcne.models.mcne_plus import MCNEPlus, MCNEPlusConfig
+from mcne.models.mcne_attributes import MCNEAttributes, MCNEAttributesConfig
 
 SIZES: dict[str, Any] = {"widths": (5, 4, 6), "neighbor_samples": (3, 2), "attention_width": 3}
 N_USERS = 14
@@ -48,7 +48,7 @@ def dataset(*, weighted: bool = False, text: bool = False, attributes: bool = Fa
 
 def method(kind: type[MCNE] = MCNE, data: SocialDataset | None = None, **settings: Any) -> MCNE:
     data = dataset() if data is None else data
-    config = (MCNEPlusConfig if kind is MCNEPlus else MCNEConfig)(**SIZES | settings)
+    config = (MCNEAttributesConfig if kind is MCNEAttributes else MCNEConfig)(**SIZES | settings)
     made = kind(TrainingData.of(data, random_split(data, seed=0)), config, seed=0, device=torch.device("cpu"))
     with torch.no_grad():
         for weight in (w for layer in made.network.message_layers() for w in layer.parameters()):

@@ -22,7 +22,7 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.extend import embed_users, new_users
 from mcne.models.mcne import MCNE
-from mcne.models.mcne_plus import MCNEPlus
+from mcne.models.mcne_attributes import MCNEAttributes
 from mcne.models.mcne_variants import MCNEA, MCNEF, SharedBottom
 
 LINKS = pa.table({"source_id": [5, 5, 5, 99, 99], "target_id": [0, 4, 4, 24, 2]})
@@ -194,7 +194,7 @@ def test_the_command_keeps_what_can_be_asked(tmp_path: Path) -> None:
 def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what is special in them; a category that training did not have is unknown, and so is what is left out."""
     monkeypatch.setattr(new_users, "STEPS", 0)
-    old = embeddings(MCNEPlus, dataset(attributes=True))
+    old = embeddings(MCNEAttributes, dataset(attributes=True))
     assert old.trunk is not None
     profile = old.trunk.profile
     assert profile is not None
@@ -221,7 +221,7 @@ def test_with_attributes_alone_the_start_is_theirs(categories: Ids) -> None:
     data = dataset(attributes=True)
     cities = Attribute(data.attributes["city"].values, categories)
     data = replace(data, attributes={**data.attributes, "city": cities})
-    old = embeddings(MCNEPlus, data, initial="attributes")
+    old = embeddings(MCNEAttributes, data, initial="attributes")
     city = data.attributes["city"].categories
     assert city is not None
     facts = [
@@ -251,7 +251,7 @@ def test_from_python() -> None:
     model = mcne.MCNE(**sizes, initial="both").fit(data, progress=False)
     before = model.embeddings
     new = model.embed_users(links=LINKS, history=HISTORY, attributes=FACTS)
-    assert new.method == "mcne-plus"
+    assert new.method == "mcne-attributes"
     assert model.embeddings is before
     assert_old_bytes(before, new)
     with pytest.raises(UsageError, match="not trained yet"):

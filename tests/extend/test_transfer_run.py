@@ -172,7 +172,7 @@ def test_settings_are_those_of_the_trained_network(base: ConditionalEmbeddings) 
 
 def test_embeddings_without_a_network(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     flat = dataclasses.replace(base, trunk=None, provenance={"method": "bpr"})
-    refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f, mcne-plus")
+    refused(flat, whole, tmp_path / "a", UsageError, "'bpr' has no layers .* mcne, mcne-a, mcne-f, mcne-attributes")
     refused(base, whole, tmp_path / "c", UsageError, "2 layers, and a number is needed", neighbor_samples=[3])
 
 

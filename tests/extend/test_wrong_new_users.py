@@ -14,7 +14,7 @@ from tests.extend.small_network import dataset, embeddings
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import MCNEError, UsageError
 from mcne.extend import embed_users
-from mcne.models.mcne_plus import MCNEPlus
+from mcne.models.mcne_attributes import MCNEAttributes
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no frame": ({"links": 3}, "links: int is not a frame that Arrow can read"),
     "attributes": (
         {"attributes": pa.table({"user_id": [5], "age": [3.0]})},
-        "attributes: 'mcne' was trained without attributes, so it cannot use them; leave them out, or train mcne-plus",
+        "attributes: 'mcne' was trained without attributes, so it cannot use them; leave them out, or train "
+        "mcne-attributes",
     ),
 }
 
@@ -88,7 +89,9 @@ WRONG_FACTS: dict[str, tuple[dict[str, list[Any]], str]] = {
 def test_what_is_wrong_in_attributes_is_told(case: str) -> None:
     columns, message = WRONG_FACTS[case]
     with pytest.raises(MCNEError) as error:
-        embed_users(embeddings(MCNEPlus, dataset(attributes=True)), attributes=pa.table({"user_id": [5]} | columns))
+        embed_users(
+            embeddings(MCNEAttributes, dataset(attributes=True)), attributes=pa.table({"user_id": [5]} | columns)
+        )
     assert message in str(error.value)
 
 
@@ -96,12 +99,12 @@ def test_who_is_told_twice() -> None:
     facts = pa.table({"user_id": [5, 7, 5], "age": [1.0, 2.0, 3.0]})
     message = r"row 3, column 'user_id', value 5: a second row for this user \(1 users have several\)"
     with pytest.raises(MCNEError, match=message):
-        embed_users(embeddings(MCNEPlus, dataset(attributes=True)), attributes=facts)
+        embed_users(embeddings(MCNEAttributes, dataset(attributes=True)), attributes=facts)
 
 
 def test_methods_without_a_network(old: ConditionalEmbeddings) -> None:
     flat = replace(old, trunk=None, provenance={"method": "bpr"})
-    message = "'bpr' keeps no network that could embed new users; train one of mcne, mcne-a, mcne-f, mcne-plus"
+    message = "'bpr' keeps no network that could embed new users; train one of mcne, mcne-a, mcne-f, mcne-attributes"
     with pytest.raises(UsageError, match=message):
         embed_users(flat, **links((5, 0)))
 

@@ -48,6 +48,9 @@ by every step, and two items of nearly the same score change places."""
 ON_THE_SAME_KIND = 1e-12
 """How far numbers of studies may be from the recorded ones, relatively, on a machine of the recorded kind."""
 
+RENAMED = {"mcne-attributes": "mcne-plus"}
+"""Methods by their names today, and what they were called when fingerprints were recorded."""
+
 DIGEST = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{12,64}(?![0-9a-zA-Z])")
 PLACE = re.compile(r"(?<![\w<])/(?:[\w.+-]+/)+")
 NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -259,7 +262,7 @@ def _of_table(table: pa.Table) -> Print:
 
 
 def without_volatile(value: Any) -> Any:
-    """A document without what a clock, a machine or a place decides, nor the version of the package."""
+    """A document without what a clock, a machine or a place decides, nor the version of the package or a new name."""
     if isinstance(value, dict):
         return {
             PLACE.sub("", key): without_volatile(each)
@@ -271,7 +274,7 @@ def without_volatile(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [without_volatile(each) for each in value]
-    return PLACE.sub("", value) if isinstance(value, str) else value
+    return RENAMED.get(value, PLACE.sub("", value)) if isinstance(value, str) else value
 
 
 def _numbers(value: Any) -> Iterator[float]:

@@ -182,7 +182,7 @@ def structure(ground: Path, out: Path) -> Print:
 
 def new_users(ground: Path, out: Path) -> Print:
     """Users held out of training, and users brought into a trained network."""
-    asked = ("--seeds", 2, "--in-training", "--device", "cpu", "--method", "mcne-plus", *options(MCNE), "--json")
+    asked = ("--seeds", 2, "--in-training", "--device", "cpu", "--method", "mcne-attributes", *options(MCNE), "--json")
     prints = {"printed": _json(mcne("compare-new-users", "--data", ground / "earlier", "--out", out / "study", *asked))}
     prints["study"] = of_directory(out / "study", leave_out=[TIMES])
     (out / "links.csv").write_text("source_id,target_id\n900,3\n900,4\n901,17\n")

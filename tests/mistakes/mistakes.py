@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, str] = {
     "a directory of something else in place of a dataset": "mcne data describe runs",
     "a split that does not exist": "mcne train bpr --data mydata --out run --split rnadom-0",
     "a run that exists": "mcne train bpr --data mydata --out runs/bpr",
-    "a method that needs attributes": "mcne train mcne-plus --data mydata --out run",
+    "a method that needs attributes": "mcne train mcne-attributes --data mydata --out run",
     "a GPU where there is none": "mcne train bpr --data mydata --out run --device cuda",
     "a negative seed": "mcne train bpr --data mydata --out run --seed -1",
     "a run that does not exist": "mcne recommend nowhere --user 3 --behavior read",

@@ -112,8 +112,8 @@ def test_what_cannot_be_tried_is_refused_at_once(data: SocialDataset, tmp_path: 
         Trial("bpr", {})
     with pytest.raises(UsageError, match="share 1 is out of range"):
         Trial("mcne", {}, share=1.0)
-    with pytest.raises(UsageError, match="mcne-plus starts from users' attributes"):
-        Trial("mcne-plus", {}).run(data, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)
+    with pytest.raises(UsageError, match="mcne-attributes starts from users' attributes"):
+        Trial("mcne-attributes", {}).run(data, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)
     assert not list(tmp_path.iterdir())
 
 
@@ -122,7 +122,7 @@ def test_the_command_prints_a_table_or_json(data: SocialDataset, tmp_path: Path)
     replace(data, attributes={"city": cities}).save(tmp_path / "data")
     settings = [f"--set={name}={value}" for name, value in SMALL.items()]
     where = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--seeds", "1", "--device", "cpu"]
-    command = ["compare-new-users", "--method", "mcne-plus", *where, *settings]
+    command = ["compare-new-users", "--method", "mcne-attributes", *where, *settings]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     assert "epoch 1/1" in first.stderr
@@ -152,7 +152,7 @@ def test_new_users_are_served_better_than_by_popularity(seed: int, tmp_path: Pat
 def test_attributes_serve_users_of_whom_nothing_else_is_told(initial: str, tmp_path: Path) -> None:
     """By far better than popularity does; all that is told together does better than friends or attributes alone."""
     dataset, _ = generate(SyntheticConfig(users=1000, attributes=96))
-    trial = Trial("mcne-plus", {**SETTINGS["mcne"], "epochs": 40, "initial": initial})
+    trial = Trial("mcne-attributes", {**SETTINGS["mcne"], "epochs": 40, "initial": initial})
     means = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
     ndcg = {way: means[way]["ndcg@5"]["mean"] for way in means}
     assert ndcg["attributes"] >= 1.5 * ndcg["popularity"]

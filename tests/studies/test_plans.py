@@ -145,7 +145,7 @@ def test_expected_figures_need_a_row(plan: Path) -> None:
 
 MASKS = {"mcne-constant-masks", "mcne-random-masks"}
 OF_MASKS = MASKS | {"mcne", "mcne-f"}
-OF_TABLES = set(registry.METHODS) - MASKS - {"mcne-plus"}  # which needs attributes, and the networks have none
+OF_TABLES = set(registry.METHODS) - MASKS - {"mcne-attributes"}  # which needs attributes, and the networks have none
 
 
 def test_the_plans_of_the_project_are_sound() -> None:

@@ -19,13 +19,13 @@ from mcne.errors import MissingError, UnknownError, UsageError
 from mcne.files import MANIFEST
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
-from mcne.training.run import SPEC, TRANSFER, Run
+from mcne.training.run import SPEC, TRANSFER, Run, open_embeddings
 
 Initial = Literal["free", "attributes", "both"]
 
 
 class _MCNE(Model):
-    """What ``mcne.MCNE`` can do beside all others: start users from attributes, which is the method mcne-plus."""
+    """What ``mcne.MCNE`` can do beside all others: start users from attributes, which is the method mcne-attributes."""
 
     extra: ClassVar[Mapping[str, Any]] = {"initial": "free"}
     __dataclass_fields__ = DataclassFields(lambda kind: kind._defaults())
@@ -34,7 +34,7 @@ class _MCNE(Model):
         settings = {name: value for name, value in self.get_params().items() if name not in GENERAL}
         if self.initial not in get_args(Initial):
             raise UnknownError.of("value", self.initial, get_args(Initial), place="setting initial")
-        method = "mcne-plus"
+        method = "mcne-attributes"
         if self.initial == "free":
             method = "mcne"
             settings.pop("initial")
@@ -123,7 +123,7 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
             place=path,
             remedy="make a run with mcne train",
         )
-    return ConditionalEmbeddings.load(path)
+    return open_embeddings(path)
 
 
 def load_embeddings(path: str | Path) -> ConditionalEmbeddings:

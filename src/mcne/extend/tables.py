@@ -216,7 +216,7 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
     if profile is None:
         raise UsageError(
             f"{table.label}: {embeddings.method!r} was trained without attributes, so it cannot use them; "
-            "leave them out, or train mcne-plus on a dataset with attributes"
+            "leave them out, or train mcne-attributes on a dataset with attributes"
         )
     _refuse_repeated(table, user)
     names = [column.name for column in profile.encoding.columns]

@@ -6,7 +6,7 @@ entry here, and a case in tests/contract/cases.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -38,6 +38,8 @@ class Entry:
     takes_new_users: bool = False  # whether users can join after training
     stored: str | None = None  # of a method that gives scores: a function of mcne.models.saved
     settings: str = ""  # where their class is not named like that of the model
+    former_name: str = ""  # in version 0.1; another method may have it now
+    former_mark: str = ""  # a setting by which what was stored under the former name is recognized
 
     @property
     def class_name(self) -> str:
@@ -187,13 +189,15 @@ METHODS = {
         "Wang et al. 2019",
         takes_new_users=True,
     ),
-    "mcne-plus": Entry(
-        "mcne_plus.MCNEPlus",
+    "mcne-attributes": Entry(
+        "mcne_attributes.MCNEAttributes",
         "MCNE whose users start from their attributes, added to a free vector or alone.",
         "MCNE paper, future work",
         ("links", "behaviors", "attributes"),
         memory="network_drawn_on_host",
         takes_new_users=True,
+        former_name="mcne-plus",
+        former_mark="initial",
     ),
     "mcne-constant-masks": _conditional(
         "mcne_variants.ConstantMasks",
@@ -209,9 +213,42 @@ METHODS = {
 
 def entry(name: str) -> Entry:
     """The method of that name."""
-    if name not in METHODS:
-        raise UsageError(unknown("method", name, METHODS))
-    return METHODS[name]
+    if name in METHODS:
+        return METHODS[name]
+    if new_name := _renamed(name):
+        raise UsageError(f"{name} is now called {new_name}", value=name, allowed=[new_name], remedy="use that name")
+    raise UsageError(unknown("method", name, METHODS))
+
+
+def refuse_former_settings(name: str, settings: Iterable[str]) -> None:
+    """Refuse settings that only another method has, which had this name in version 0.1."""
+    if not (owner := _renamed(name)):
+        return
+    own, former = (entry(each).config.__dataclass_fields__ for each in (name, owner))
+    for setting in settings:
+        if setting in former and setting not in own:
+            raise UsageError(
+                f"belongs to {owner}, which was called {name} in version 0.1",
+                place=f"setting {setting}",
+                value=setting,
+                remedy="use that name",
+            )
+
+
+def present_name(stored: str, settings: Container[str]) -> str:
+    """The name of a method today, by the name and the settings that were stored."""
+    owner = _renamed(stored)
+    return owner if owner and METHODS[owner].former_mark in settings else stored
+
+
+def first_name(method: str) -> str:
+    """The first name that a method had, which identities of what it makes keep for good."""
+    return METHODS[method].former_name or method if method in METHODS else method
+
+
+def _renamed(former_name: str) -> str | None:
+    """The method that had this name in version 0.1 and has another one now."""
+    return next((name for name, each in METHODS.items() if each.former_name == former_name), None)
 
 
 def class_names() -> dict[str, str]:

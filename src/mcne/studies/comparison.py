@@ -199,7 +199,7 @@ class Comparison:
 
     def directory(self, cell: Cell) -> Path:
         """Where a cell is kept."""
-        return self.out / CELLS / cell.name
+        return engine.begun(self.out / CELLS / cell.name, cell.candidate.method)
 
     def cell(self, candidate: Candidate, repetition: int, *, is_search: bool) -> Cell:
         """One training of this comparison."""
@@ -259,12 +259,13 @@ class Comparison:
         kept = read_json(path, step=engine.WRITTEN_AGAIN) if path.is_file() else {}
         cells = [cell for row in self.plan.candidates for cell in self.searched(row)]
         cells += [cell for candidate in self.choose().values() for cell in self.repeated(candidate)]
-        return {cell.name: str(kept[cell.name]) for cell in cells if cell.name in kept and self.result(cell) is None}
+        by_name = {self.directory(cell).name: cell for cell in cells}
+        return {name: str(kept[name]) for name, cell in by_name.items() if name in kept and self.result(cell) is None}
 
     def unfinished(self, row: str, chosen: Candidate | None, failures: Mapping[str, object]) -> str | None:
         """What a row lacks, in a line: of its repetitions, or of its search if no candidate is chosen."""
         what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
-        lacks = engine.lacking({cell.name: self.result(cell) for cell in cells}, failures, what)
+        lacks = engine.lacking({self.directory(cell).name: self.result(cell) for cell in cells}, failures, what)
         return ("" if chosen else "undecided: ") + lacks if lacks else None
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, Interrupted, MCNEError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
+from mcne.models.registry import first_name
 from mcne.studies import workers
 from mcne.text import NO_VALUE, with_spread
 from mcne.training import Run, choose_device
@@ -159,6 +160,12 @@ class Task:
         """Remove what was trained, which a killed process may have left beside a result."""
         if not self.keeps_run:
             shutil.rmtree(self.directory / RUN, ignore_errors=True)
+
+
+def begun(directory: Path, method: str) -> Path:
+    """The directory of a training whose name starts with the method's, or with its former name if it began so."""
+    former = directory.with_name(directory.name.replace(method, first_name(method), 1))
+    return former if former.is_dir() else directory
 
 
 def is_done(directory: Path, name: str = RESULT) -> bool:

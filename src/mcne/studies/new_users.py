@@ -21,7 +21,7 @@ from mcne.errors import ArtifactError, DataError, UsageError, unknown
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users
 from mcne.files import read_json, write_json
-from mcne.models.registry import METHODS, refusal
+from mcne.models.registry import METHODS, present_name, refusal, refuse_former_settings
 from mcne.randomness import Stream
 from mcne.studies import engine
 from mcne.studies.engine import RECORDS, Kind, Result, Say, Task, spread_of
@@ -59,6 +59,7 @@ class Trial:
     in_training: bool = False
 
     def __post_init__(self) -> None:
+        refuse_former_settings(self.method, self.given)
         able = [name for name, each in METHODS.items() if each.takes_new_users]
         if self.method not in able:
             raise UsageError(unknown("method that takes new users", self.method, able))
@@ -76,7 +77,8 @@ class Trial:
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
         with engine.claimed(out, Kind.new_users):
             path = out / RECORDS[Kind.new_users]
-            before = read_json(path, step="choose another --out") if path.is_file() else request
+            before = dict(read_json(path, step="choose another --out") if path.is_file() else request)
+            before["method"] = present_name(before.get("method", ""), before.get("config", ()))
             if before != request:
                 different = ", ".join(name for name in request if before.get(name) != request[name])
                 raise ArtifactError(

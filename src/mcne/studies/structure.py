@@ -25,7 +25,7 @@ from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, DivergedError, MCNEError, UsageError, unknown
 from mcne.files import read_json, write_json
-from mcne.models.registry import METHODS, entry, refusal
+from mcne.models.registry import METHODS, entry, present_name, refusal, refuse_former_settings
 from mcne.models.settings import TrainingSettings, read_pairs
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Result, Say, Task, percent, spread_of
@@ -130,7 +130,8 @@ def read_study(out: Path) -> dict[str, Any]:
     missing = {"dataset", "share", "repetitions", "methods"} - set(study)
     if missing or study.get("kind") != KIND:
         raise ArtifactError(f"{out / STUDY}: damaged (no {', '.join(sorted(missing)) or 'kind'}); choose another --out")
-    return study
+    methods = study["methods"].items()
+    return study | {"methods": {present_name(name, settings[0]): settings for name, settings in methods}}
 
 
 def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -148,6 +149,8 @@ def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str
         if dot and method not in known:
             raise UsageError(f"--set {key}: {unknown('method', method, methods)}")
         if not dot and key not in all_names:
+            for name in methods:
+                refuse_former_settings(name, [key])
             raise UsageError(unknown("setting", key, all_names))
     settings = {}
     for method, names in known.items():
@@ -168,7 +171,7 @@ def cell_directory(out: Path, method: str, settings: Sequence[Mapping[str, Any]]
     others = {kind: hashlib.sha256(pairs.tobytes()).hexdigest() for kind, pairs in repetition.held_out.others.items()}
     identity = json.dumps([spec.identity, others], sort_keys=True)
     digest = hashlib.sha256(identity.encode() + repetition.held_out.links.tobytes()).hexdigest()
-    return out / CELLS / f"{method}-r{repetition.number}-{digest[:12]}"
+    return engine.begun(out / CELLS / f"{method}-r{repetition.number}-{digest[:12]}", method)
 
 
 def run_cell(

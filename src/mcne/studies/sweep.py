@@ -14,7 +14,7 @@ from typing import Any
 
 from mcne.errors import UsageError
 from mcne.files import read_json
-from mcne.models.registry import entry
+from mcne.models.registry import entry, refuse_former_settings
 from mcne.models.settings import Count, TrainingSettings, read_pairs
 from mcne.studies.comparison import Candidate, ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import TWO, Summary, beside_the_expected, listed, machine, number, summarize
@@ -74,6 +74,7 @@ class Sweep:
         derived = [name for name, whole in SHORTHANDS.items() if whole in own]
         general = [each.name for each in fields(TrainingSettings)]
         names = [*self.settings, *self.values]
+        refuse_former_settings(self.method, names)
         check_names(f"setting of {self.method}", names, [*own, *derived, *general])
         for name, values in self.values.items():
             if len(values) < 2:

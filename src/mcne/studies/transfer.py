@@ -25,6 +25,7 @@ from mcne.evaluation.significance import Comparisons, averaged
 from mcne.extend.learner import Control, TransferConfig
 from mcne.extend.transfer import ParameterCounts, transfer, without
 from mcne.files import write_parquet
+from mcne.models.registry import first_name
 from mcne.models.settings import TrainingSettings, parse
 from mcne.studies import engine
 from mcne.studies.comparison import read_evaluation
@@ -79,7 +80,7 @@ class Way:
 
     def digest(self, base: Way) -> str:
         """The identity of what it computes from a seed and data; a transfer depends on its base."""
-        identity = [self.method, self.on, self.resolved, base.resolved if self.is_transfer else None]
+        identity = [first_name(self.method), self.on, self.resolved, base.resolved if self.is_transfer else None]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -153,7 +154,8 @@ class TransferStudy:
 
     def directory(self, way: Way, repetition: int, place: str = CELLS) -> Path:
         """Where a way on a repetition is kept."""
-        return self.out / place / f"{way.method}-r{repetition}-{way.digest(self.plan.base_way)}"
+        name = f"{way.method}-r{repetition}-{way.digest(self.plan.base_way)}"
+        return engine.begun(self.out / place / name, way.method)
 
     def base(self, repetition: int) -> Path:
         """Where the model of a repetition is kept that the behavior is brought to."""

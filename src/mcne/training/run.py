@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
 from mcne.errors import ArtifactError, DataError, UsageError
-from mcne.models.registry import entry
+from mcne.models.registry import entry, first_name, present_name, refuse_former_settings
 from mcne.models.settings import TrainingSettings, parse, to_json
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class RunSpec:
 
     @property
     def identity(self) -> str:
-        """A hash of everything that decides the result."""
-        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
+        """A hash of everything that decides the result; it stays the same when a method is renamed."""
+        content = vars(self) | {"method": first_name(self.method)}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def difference(self, other: RunSpec) -> str:
         """What two runs differ in, setting by setting; nothing where they are the same."""
@@ -96,7 +97,7 @@ class Run:
                 place=self.path,
                 remedy="train a method with vectors for that, such as mcne or bpr",
             )
-        return ConditionalEmbeddings.load(self.path / EMBEDDINGS)
+        return open_embeddings(self.path / EMBEDDINGS)
 
     @property
     def fingerprint(self) -> str:
@@ -189,13 +190,28 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
     try:
         spec = RunSpec(**{name: content[name] for name in RunSpec.__dataclass_fields__})
         notes = {name: dict(content[name]) for name in ("places", "machine")}
-        return spec, notes | {"version": content["version"]}
+        method = present_name(spec.method, spec.config)
+        return replace(spec, method=method), notes | {"version": content["version"]}
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
 
 
+def open_embeddings(path: Path) -> ConditionalEmbeddings:
+    """Saved embeddings; their provenance names the method as it is called today."""
+    embeddings = ConditionalEmbeddings.load(path)
+    spec = embeddings.provenance.get("spec")
+    if not isinstance(spec, dict):  # no training made them
+        return embeddings
+    method = present_name(embeddings.method, spec.get("config", ()))
+    if method == embeddings.method:
+        return embeddings
+    renamed = {"method": method, "spec": {**spec, "method": method}}
+    return replace(embeddings, provenance={**embeddings.provenance, **renamed})
+
+
 def settings_of(method: str, settings: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:
     """The settings of a method and its training, checked: the method's own config, and how to train."""
+    refuse_former_settings(method, settings)
     config, schedule = parse([entry(method).config, TrainingSettings], settings)
     return config, schedule
 

@@ -1,4 +1,4 @@
-"""MCNE+ starts from attributes: by the sum of a naive loop, in value and gradient, and is MCNE without them."""
+"""MCNE that starts from attributes: by the sum of a naive loop, in value and gradient, and is MCNE without them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mcne.errors import UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
-from mcne.models.mcne_plus import MCNEPlus, MCNEPlusConfig
+from mcne.models.mcne_attributes import MCNEAttributes, MCNEAttributesConfig
 from mcne.models.neighborhoods import Batch
 from mcne.models.registry import entry
 from mcne.models.settings import parse
@@ -46,10 +46,10 @@ def dataset(ages: NDArray[Any] = AGES, cities: NDArray[Any] = CITIES) -> SocialD
     return SocialDataset("toy", Ids(np.arange(8)), undirected(8, source, source + 1)[0], tuple(behaviors), facts)
 
 
-def make(data: SocialDataset | None = None, **settings: Any) -> MCNEPlus:
+def make(data: SocialDataset | None = None, **settings: Any) -> MCNEAttributes:
     data = dataset() if data is None else data
     training = TrainingData.of(data, random_split(data, seed=0))
-    return MCNEPlus(training, MCNEPlusConfig(**SIZES | settings), seed=0, device=CPU)
+    return MCNEAttributes(training, MCNEAttributesConfig(**SIZES | settings), seed=0, device=CPU)
 
 
 def naive_start(weights: Any, user: int) -> Any:
@@ -163,17 +163,18 @@ def test_threads_change_no_byte() -> None:
     outputs = []
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
-        method = MCNEPlus(training, MCNEPlusConfig(batch_size=1024), seed=0, device=CPU)
+        method = MCNEAttributes(training, MCNEAttributesConfig(batch_size=1024), seed=0, device=CPU)
         method.update(method.loss(method.prepare(0, 0)))
         outputs.append(method.network.get_parameter("attributes").detach().numpy().tobytes())
     assert len(set(outputs)) == 1
 
 
 def test_settings() -> None:
-    (config,) = parse([entry("mcne-plus").config], {"initial": "attributes", "widths": [4, 3], "neighbor_samples": [2]})
+    kind = entry("mcne-attributes").config
+    (config,) = parse([kind], {"initial": "attributes", "widths": [4, 3], "neighbor_samples": [2]})
     assert (config.initial, config.widths) == ("attributes", (4, 3))
     with pytest.raises(UsageError, match=r"setting initial: unknown value 'atributes'; did you mean 'attributes'\?"):
-        parse([entry("mcne-plus").config], {"initial": "atributes"})
+        parse([kind], {"initial": "atributes"})
 
 
 @pytest.mark.slow
@@ -187,7 +188,11 @@ def test_attributes_that_tell_tastes_are_worth_something(tmp_path: Path) -> None
     settings |= {"batch_size": 512, "learning_rate": 0.02, "l2": 0.03, "epochs": 30}
     ndcg: dict[str, float] = {}
     told = replace(data, attributes=tastes)
-    for name, initial in (("mcne", {}), ("mcne-plus", {"initial": "both"}), ("mcne-plus", {"initial": "attributes"})):
+    for name, initial in (
+        ("mcne", {}),
+        ("mcne-attributes", {"initial": "both"}),
+        ("mcne-attributes", {"initial": "attributes"}),
+    ):
         run = train_small(name, told, tmp_path / f"{name}{len(ndcg)}", settings=settings | initial)
         evaluation = evaluate(run.embeddings, told, random_split(told, seed=0))
         ndcg[initial.get("initial", "free")] = not_none(evaluation.overall("ndcg@5"))

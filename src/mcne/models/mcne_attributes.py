@@ -1,4 +1,4 @@
-"""MCNE+: MCNE whose users start from their attributes, alone or beside a free vector (the paper's future work)."""
+"""MCNE whose users start from their attributes, alone or beside a free vector (the paper's future work)."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ USERS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class MCNEPlusConfig(MCNEConfig):
+class MCNEAttributesConfig(MCNEConfig):
     """As MCNE's; ``initial`` says whether attributes stand alone or are added to a free vector of each user."""
 
     initial: Literal["both", "attributes"] = "both"
 
 
-class MCNEPlus(MCNE):
+class MCNEAttributes(MCNE):
     """``u⁰_i = Σ_f x_if w_f (+ v_i)`` over the features of a user's attributes, unknown values being features too: so
     users who are unknown in training can start from their attributes.
     """
 
     may_draw_on_gpu = False  # such steps may have rows that are nobody's, who has no attributes to sum up
-    config: MCNEPlusConfig
+    config: MCNEAttributesConfig
 
-    def __init__(self, data: TrainingData, config: MCNEPlusConfig, *, seed: int, device: torch.device) -> None:
+    def __init__(self, data: TrainingData, config: MCNEAttributesConfig, *, seed: int, device: torch.device) -> None:
         self._encoding = Encoding.of(data.attributes)
         index, amount = self._encoding.encode(data.attributes, data.n_users)
         self._index, self._amount = to_device(index, device), to_device(amount, device)
