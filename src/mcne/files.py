@@ -24,13 +24,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.errors import ArtifactError, DataError, DiskError, MCNEError, UsageError
+from mcne.errors import ArtifactError, DataError, DiskError, MCNEError, MissingError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 22
+MADE_BY = {
+    "mcne dataset": (
+        "a dataset",
+        "prepare a dataset with: mcne data prepare files --interactions {source} --out {target}",
+    ),
+    "mcne split": ("a split", "make a split with: mcne data split DATA --name NAME"),
+    "mcne embeddings": (
+        "a run or saved embeddings",
+        "train a run with: mcne train METHOD --data DATA --out {target}",
+    ),
+}
+"""What messages call these kinds of artifacts, and the commands that make them."""
 
 Arrays = Mapping[str, NDArray[Any]]
 Json = dict[str, Any]
@@ -93,10 +105,10 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
 def place(path: Path) -> Path:
     """The real place of something to be written, which cannot be where the caller stands."""
     if path.is_symlink() and not path.exists():
-        raise UsageError(f"{path}: is a link to nothing; choose another place")
+        raise UsageError("is a broken link", place=path, value=str(path), remedy="choose another path")
     real = path.resolve()
     if Path.cwd().is_relative_to(real):
-        raise UsageError(f"{path}: is the current directory; name a new one in it")
+        raise UsageError("is the current directory", place=path, value=str(path), remedy="name a new directory in it")
     return real
 
 
@@ -106,19 +118,28 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
     if manifest["version"] != version:
         newer = "a newer" if manifest["version"] > version else "an older"
         raise ArtifactError(
-            f"{path}: {kind} format {manifest['version']} is of {newer} mcne than this one, which reads format "
-            f"{version}; make it again or use the mcne that wrote it"
+            f"was written by {newer} mcne: {kind} format {manifest['version']}, and this one reads format {version}",
+            place=path,
+            value=manifest["version"],
+            allowed=[version],
+            remedy="make it again, or use the mcne that wrote it",
         )
     redo = "restore it or make the artifact again"
     for name, entry in manifest["files"].items():
         file = path / name
         if not file.is_file():
-            raise ArtifactError(f"{file}: missing; {redo}")
+            raise ArtifactError("is missing", place=file, remedy=redo)
         size = file.stat().st_size
         if size != entry["bytes"]:
-            raise ArtifactError(f"{file}: {size:,} bytes where the manifest says {entry['bytes']:,}; {redo}")
+            raise ArtifactError(
+                f"has {size:,} bytes, and its manifest says {entry['bytes']:,}",
+                place=file,
+                value=size,
+                allowed=[entry["bytes"]],
+                remedy=redo,
+            )
         if verify and sha256_of_file(file) != entry["sha256"]:
-            raise ArtifactError(f"{file}: its sha256 does not match the manifest's; {redo}")
+            raise ArtifactError("its sha256 does not match its manifest", place=file, remedy=redo)
     arrays = {
         name.removesuffix(".npy"): np.load(path / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         for name in manifest["files"]
@@ -128,12 +149,11 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
 
 def read_manifest(path: Path, kind: str) -> Json:
     """The verified manifest of an artifact of this kind."""
-    if not path.exists():
-        raise DataError(f"{path}: no such directory; expected: {kind}")
+    what, remedy = MADE_BY.get(kind, (kind, "make it again"))
+    source = path if path.is_file() else "FILE"
+    remedy = remedy.format(source=source, target="DIR" if path.exists() else path)
     if not (path / MANIFEST).is_file():
-        raise DataError(
-            f"{path}: no {MANIFEST}, so this is no {kind}, or its writing or copying was interrupted; make it again"
-        )
+        raise absent(path, MANIFEST, what, remedy)
     data = (path / MANIFEST).read_bytes()
     try:
         manifest = json.loads(data)
@@ -141,12 +161,31 @@ def read_manifest(path: Path, kind: str) -> Json:
         recorded = manifest.pop("sha256")
         computed = _digest(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ArtifactError(f"{path / MANIFEST}: damaged ({error}); restore the {kind} or make it again") from error
+        raise ArtifactError(
+            f"is damaged ({error})", place=path / MANIFEST, remedy=f"restore the {kind}, or make it again"
+        ) from error
     if computed != recorded or not as_written:
-        raise ArtifactError(f"{path / MANIFEST}: its sha256 does not match; restore the {kind} or make it again")
+        raise ArtifactError(
+            "its sha256 does not match its content",
+            place=path / MANIFEST,
+            remedy=f"restore the {kind}, or make it again",
+        )
     if manifest["kind"] != kind:
-        raise ArtifactError(f"{path}: holds {manifest['kind']}; expected: {kind}")
+        other = MADE_BY.get(manifest["kind"], (manifest["kind"],))[0]
+        raise ArtifactError(
+            f"is {other}, not {what}", place=path, value=manifest["kind"], allowed=[kind], remedy=remedy
+        )
     return dict(manifest)
+
+
+def absent(path: Path, name: str, what: str, remedy: str) -> MissingError:
+    """The error that ``path`` is not such a directory, which would contain a file of this name."""
+    problem = f"is not {what} (it has no {name}), or was only partly copied"
+    if not path.exists():
+        problem = "no such directory"
+    elif path.is_file():
+        problem = f"is a file, not {what}"
+    return MissingError(problem, place=path, value=str(path), remedy=remedy)
 
 
 def sha256_of_file(path: Path) -> str:
@@ -167,16 +206,21 @@ def _rendered(manifest: Json) -> bytes:
 
 def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
     if not path.is_dir():
-        raise UsageError(f"{path}: is a file; choose another place for the {kind}")
+        raise UsageError("is a file", place=path, value=str(path), remedy="choose another path")
     if not (path / MANIFEST).is_file():
         raise UsageError(
-            f"{path}: holds something else than {kind}; nothing is ever replaced: choose another place, or empty it"
+            "is not empty, and existing files are never replaced",
+            place=path,
+            value=str(path),
+            remedy="choose another path, or an empty directory",
         )
     existing = read_manifest(path, kind)["fingerprint"]
     if existing != wanted:
         raise UsageError(
-            f"{path}: already holds another {kind} ({existing[:12]}, this one is {wanted[:12]}); nothing is ever "
-            f"replaced: choose another place, or remove it first"
+            f"already contains another {kind} ({existing[:12]}; this one is {wanted[:12]}), which is never replaced",
+            place=path,
+            value=str(path),
+            remedy="choose another path, or remove it",
         )
     read(path, kind, version)  # what is kept must be sound
     return wanted
@@ -195,7 +239,9 @@ def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
         try:
             lock = _lock(aside, wait=False)
         except BlockingIOError as error:
-            raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
+            raise BeingWrittenError(
+                "another process is writing there", place=aside, remedy="wait until it ends"
+            ) from error
         undo.callback(os.close, lock)
         undo.callback(shutil.rmtree, aside, ignore_errors=True)
         for left in aside.iterdir():  # by a process that died
@@ -217,8 +263,10 @@ def _put(aside: Path, path: Path) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
         raise AppearedError(
-            f"{path}: something appeared there while this was written; nothing is ever replaced: look at it, or "
-            "choose another place"
+            "appeared while this was written, and existing files are never replaced",
+            place=path,
+            value=str(path),
+            remedy="choose another path",
         ) from error
     directory = os.open(path.parent, os.O_RDONLY)
     try:
@@ -269,20 +317,20 @@ def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except MCNEError:  # of which one is an OSError, too
+    except MCNEError:  # a MissingError is an OSError, too
         raise
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        message = f"{path}: {error.strerror or error}"
+        reason = error.strerror or str(error)
         if needed is None:
             step = "free some disk space" if is_full else "check the path and its permissions"
-            raise DiskError(f"{message}; {step}, then run again with --resume") from error
+            raise DiskError(reason, place=path, remedy=f"{step}, then run again with --resume") from error
         if is_full:
             free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
             missing = f", {needed - free:,} missing" if needed > free else ""
-            message += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
-        step = "free some space or choose another place" if is_full else "choose another place"
-        raise DiskError(f"{message}; nothing was left behind: {step}") from error
+            reason += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
+        step = "free some disk space, or choose another path" if is_full else "choose another path"
+        raise DiskError(reason, place=path, remedy=f"{step}; no partial files were left behind") from error
 
 
 def overwrite(path: Path, data: bytes) -> None:
@@ -301,9 +349,14 @@ def write_new(path: Path, data: bytes, *, option: str = "--out") -> None:
 def check_new(path: Path, *, option: str = "--out") -> None:
     """Refuse a place for a file that is taken, or in a directory that does not exist."""
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another {option}")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=path,
+            value=str(path),
+            remedy=f"choose another {option}",
+        )
     if not path.parent.is_dir():
-        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
+        raise UsageError("no such directory", place=path.parent, value=str(path), remedy="create it first")
 
 
 def aside_of(path: Path) -> Path:
@@ -328,9 +381,9 @@ def read_json(path: Path, *, step: str) -> Json:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(value, dict):
-            raise ValueError(f"{type(value).__name__} where an object is expected")
+            raise ValueError(f"it holds a {type(value).__name__}, not an object")
     except ValueError as error:
-        raise ArtifactError(f"{path}: damaged ({error}); {step}") from error
+        raise ArtifactError(f"is damaged ({error})", place=path, remedy=step) from error
     return value
 
 
@@ -340,7 +393,7 @@ def checked_json(path: Path, check: Callable[[Any], object], *, step: str) -> An
         value = json.loads(path.read_text(encoding="utf-8"))
         check(value)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {step}") from error
+        raise ArtifactError(f"is missing or damaged ({error!r})", place=path, remedy=step) from error
     return value
 
 
@@ -357,7 +410,7 @@ def read_parquet(path: Path, *, step: str) -> pa.Table:
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error}); {step}") from error
+        raise ArtifactError(f"is missing or damaged ({error})", place=path, remedy=step) from error
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
@@ -383,9 +436,11 @@ def locked(directory: Path, *, wait: bool = False) -> Iterator[None]:
     try:
         lock = _lock(directory, wait=wait)
     except BlockingIOError as error:
-        raise HeldError(f"{directory}: another process is training there now; wait for it to end") from error
+        raise HeldError(
+            "another process is training there", place=directory, remedy="wait until it ends, or choose another --out"
+        ) from error
     except FileExistsError as error:
-        raise UsageError(f"{directory}: is a file; choose another --out") from error
+        raise UsageError("is a file", place=directory, value=str(directory), remedy="choose another --out") from error
     try:
         yield
     finally:

@@ -42,8 +42,12 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         near = embeddings.graph.neighbors(embeddings.users.row(explanation.user_id))
         some = ", ".join(map(str, embeddings.users.take(near[:3]))) + (", …" if len(near) > 3 else "")
         raise UsageError(
-            f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so no message passes between "
-            f"them; user {explanation.user_id!r} is linked to {some or 'nobody'}"
+            f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so they exchange no messages",
+            value=explanation.other_id,
+            allowed=embeddings.users.take(near),
+            remedy=f"choose one of the users linked to {explanation.user_id!r}: {some}"
+            if some
+            else "choose another user",
         )
     messages = [dataclasses.asdict(message) for message in explanation.messages]
     return _attention("link", attended(embeddings.behavior_names, trunk)) | {"messages": messages}
@@ -60,7 +64,11 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, 
     user = users.row(user_id, what="user")
     near = graph.neighbors(user).astype(np.int64)
     if not len(near):
-        raise UsageError(f"user {users[user]!r} has no links, so it hears nobody; choose another user")
+        raise UsageError(
+            f"user {users[user]!r} has no links, so it receives no messages",
+            value=users[user],
+            remedy="choose another user",
+        )
     same = np.full(len(near), user)
     heard = [trunk.weights(layer, near, same) for layer in range(trunk.n_layers)]
     sent = [trunk.weights(layer, same, near) for layer in range(trunk.n_layers)]
@@ -89,7 +97,10 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
     trunk = trunk_of(embeddings)
     graph = embeddings.graph
     if not graph.n_links:
-        raise DataError("the network has no links, so there are no messages to look at")
+        raise DataError(
+            "the network has no links, so there are no messages to analyze",
+            remedy="use a run that was trained on a dataset with links",
+        )
     names = attended(embeddings.behavior_names, trunk)
     label = communities(graph, seed=seed)
     sizes = np.bincount(label)
@@ -163,14 +174,20 @@ def read_attention(path: Path) -> dict[str, Any]:
         if missing := KEYS[numbers["of"]] - set(numbers):
             raise ValueError(f"damaged (no {', '.join(sorted(missing))})")
     except ValueError as error:
-        raise ArtifactError(f"{path}: {error}; give a run, or the .json beside such a figure") from error
+        raise ArtifactError(
+            str(error), place=path, remedy="give a run, or the .json file beside such a figure"
+        ) from error
     return numbers
 
 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
     """The network behind the vectors, which only some methods have."""
     if embeddings.trunk is None:
-        raise UsageError(f"{embeddings.method!r} passes no messages that weigh behaviors; train mcne for that")
+        raise UsageError(
+            f"{embeddings.method!r} has no attention over behaviors",
+            value=embeddings.method,
+            remedy="train mcne and draw that",
+        )
     return embeddings.trunk
 
 

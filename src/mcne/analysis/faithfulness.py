@@ -58,7 +58,12 @@ def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) ->
     trunk = trunk_of(embeddings)
     graph = embeddings.graph
     if draws < 2:
-        raise UsageError(f"{draws} draws: 2 or more are needed, as in 5, or chance has no spread")
+        raise UsageError(
+            "one draw has no spread" if draws == 1 else "no draws",
+            place="draws",
+            value=draws,
+            remedy="use 2 or more, such as 5",
+        )
     observer = _Observer(embeddings, seed)
     parts = {} if trunk.attention is None else {"behaviors": _behaviors(trunk, graph)}
     parts["links"] = _links(trunk, graph)

@@ -42,16 +42,25 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     ``degree`` pairs are drawn from the ends of held-out links, and so have lost as many friends and have as many left.
     """
     if not 0 < share < 1:
-        raise UsageError(f"share {share:g} is out of range; a number above 0 and below 1 is needed, as in 0.1")
+        raise UsageError(
+            f"{share:g} is out of range",
+            place="share",
+            value=share,
+            remedy="use a number above 0 and below 1, such as 0.1",
+        )
     sources = graph.sources()
     once = sources < graph.indices  # of the two directions of every link
     low, high = sources[once], graph.indices[once]
     if not len(low):
-        raise DataError("the network has no links between users, so none can be held out")
+        raise DataError(
+            "the network has no links between users, so none can be held out", remedy="use a dataset with links"
+        )
     order = Stream(seed, "structure", "links").permutation(len(low))
     out = _removable(low, high, order, wanted=max(1, round(share * len(low))), n_users=graph.n_users)
     if not out.any():
-        raise DataError("every link is the last of one of its users, so none can be held out")
+        raise DataError(
+            "every link is the last one of a user, so none can be held out", remedy="use a dataset with more links"
+        )
     links = np.stack([low[out], high[out]], axis=1)
     kept = np.concatenate([np.flatnonzero(once)[~out], np.flatnonzero(sources == graph.indices)])  # own links stay
     weights = None if graph.weights is None else graph.weights[kept]
@@ -131,8 +140,10 @@ def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> P
         if len(chosen) == count:
             return np.stack([chosen // n, chosen % n], axis=1).astype(np.int32)
     raise DataError(
-        f"only {len(chosen):,} pairs without a link were found to set against {count:,} held-out links: the network is "
-        "too small or too dense; hold out another share"
+        f"found only {len(chosen):,} pairs without a link to compare with {count:,} held-out links: the network is too "
+        "small or too dense",
+        value=count,
+        remedy="hold out a smaller share",
     )
 
 

@@ -103,8 +103,11 @@ class ConditionalMap:
             draws = tuple(Separation(**draw) for draw in content.get("random_masks", ()))
             return cls(**same, user_ids=tuple(content["user_ids"]), panels=panels, separation=whole, random_masks=draws)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            step = "give the .json that mcne plot map kept, or make it again"
-            raise ArtifactError(f"{path}: no map that this version can read ({error!r}); {step}") from error
+            raise ArtifactError(
+                f"is not a map that this version can read ({error!r})",
+                place=path,
+                remedy="give the .json file that mcne plot map wrote, or draw the map again",
+            ) from error
 
 
 def conditional_map(
@@ -148,7 +151,7 @@ def tsne(vectors: NDArray[Any], *, seed: int, start: NDArray[np.float64] | None 
     try:
         from openTSNE import TSNE
     except ImportError as error:
-        raise UsageError("maps need the openTSNE package: pip install 'mcne[maps]'") from error
+        raise UsageError("maps need the openTSNE package", remedy="run pip install 'mcne[maps]'") from error
     first = _components(vectors) if start is None else start
     first = first / max(float(first.std()), 1e-12)
     first += Stream(seed, "map", "jitter").normal(first.shape) / 100  # so that equal vectors can part
@@ -261,17 +264,26 @@ def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
     """There must be enough users, and behaviors that are told apart."""
     method, spaces = embeddings.method, embeddings.spaces
     if not embeddings.width:
-        raise UsageError(f"{method!r} has no vectors, so there is no map of them; train another method, such as mcne")
+        raise UsageError(
+            f"{method!r} has no vectors to draw", value=method, remedy="train a method with vectors, such as mcne"
+        )
     if all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces):
         raise UsageError(
-            f"{method!r} gives a user the same vector on every behavior, so no map tells behaviors apart; train mcne, "
-            "mcne-a or mcne-f"
+            f"{method!r} has the same user vectors on every behavior, so a map cannot separate the behaviors",
+            value=method,
+            remedy="train mcne, mcne-a or mcne-f",
         )
     wanted = min(USERS, embeddings.n_users) if n_users is None else n_users
     if not FEWEST <= wanted <= embeddings.n_users:
         raise UsageError(
-            f"{wanted:,} users on a map: the network has {embeddings.n_users:,}, and a map needs {FEWEST} or more; "
-            "choose another number with --users"
+            f"{wanted:,} is out of range: the network has {embeddings.n_users:,} users, and a map needs at least "
+            f"{FEWEST}",
+            place="users",
+            value=wanted,
+            allowed=(FEWEST, embeddings.n_users),
+            remedy=f"use {FEWEST:,} to {embeddings.n_users:,}"
+            if embeddings.n_users >= FEWEST
+            else "use a larger network",
         )
 
 

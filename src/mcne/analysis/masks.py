@@ -127,7 +127,11 @@ def mask_numbers(
     Below the last level it is told in the provenance. The records of such a training are of the new masks alone.
     """
     if embeddings.trunk is None:
-        raise UsageError(f"{embeddings.method!r} has no masks; train mcne, mcne-a or mcne-f and draw those")
+        raise UsageError(
+            f"{embeddings.method!r} has no masks",
+            value=embeddings.method,
+            remedy="train mcne, mcne-a or mcne-f, and draw that",
+        )
     *lower, last = embeddings.trunk.masks
     names = embeddings.behavior_names
     first = names[: embeddings.trunk.n_behaviors]

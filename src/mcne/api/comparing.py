@@ -100,7 +100,10 @@ def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[st
     """The rows of a plan by name; a method that comes again gets a number."""
     if isinstance(methods, str) or not methods:
         raise UsageError(
-            f"methods: {methods!r}; a list of names or models is needed", remedy='for example ["popularity", "bpr"]'
+            f"{methods!r} is not a list of names or models",
+            place="methods",
+            value=methods,
+            remedy='for example, use ["popularity", "bpr"]',
         )
     if isinstance(methods, Mapping):
         return {name: _row(method) for name, method in methods.items()}

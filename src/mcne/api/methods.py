@@ -14,8 +14,7 @@ from mcne.api.model import GENERAL, Model
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.errors import MissingError, UnknownError, UsageError
-from mcne.files import MANIFEST
+from mcne.errors import UnknownError, UsageError
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
 from mcne.training.run import SPEC, TRANSFER, Run
@@ -113,12 +112,6 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
         run = Run.open(path)
         kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
         return kind.opened(run)
-    if path.exists() and not (path / MANIFEST).is_file():
-        raise MissingError(
-            f"neither {SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of it was copied",
-            place=path,
-            remedy="make a run with mcne train",
-        )
     return ConditionalEmbeddings.load(path)
 
 

@@ -134,14 +134,19 @@ class Model(Queries):
         if not isinstance(data, SocialDataset):
             raise UsageError(
                 f"fit takes a SocialDataset, not {type(data).__name__}",
+                place="data",
                 value=type(data).__name__,
                 remedy="make one with mcne.datasets.from_frames",
             )
         parts = random_split(data, seed=whole(self.seed)) if split is None else split
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
-                f"the split is of dataset {parts.dataset_fingerprint[:12]}, but this is {data.fingerprint[:12]}",
-                remedy="make one of this dataset with mcne.split",
+                f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
+                f"({data.fingerprint[:12]})",
+                place="split",
+                value=parts.dataset_fingerprint,
+                allowed=[data.fingerprint],
+                remedy="split this dataset with mcne.split(data)",
             )
         method, settings = self._method_settings()
         with _place(out) as path:
@@ -175,7 +180,7 @@ class Model(Queries):
         from mcne.extend.transfer import beside, transfer
 
         if not isinstance(name, str) or not name:
-            raise UsageError(f"{name!r} is no name; a text such as 'Sports' is needed", place="the new behavior")
+            raise UsageError(f"{name!r} is not a name", place="name", value=name, remedy="use a text such as 'Sports'")
         known, split = self._trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
@@ -241,7 +246,12 @@ class Model(Queries):
         trained = self._trained
         path = files.place(Path(path))
         if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError("already exists, and nothing is ever replaced", place=path, remedy="choose another place")
+            raise UsageError(
+                "already exists, and existing files are never replaced",
+                place=path,
+                value=str(path),
+                remedy="choose another path",
+            )
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
         with files.written_aside(path) as aside:
             shutil.copytree(trained.run.path, aside, ignore=left_out, dirs_exist_ok=True)
@@ -349,8 +359,9 @@ def whole(seed: object) -> int:
     try:
         return int(operator.index(seed))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
-        kind = type(seed).__name__
-        raise UsageError(f"{seed!r} is {kind}; a whole number is needed", place="seed", value=seed) from error
+        raise UsageError(
+            f"{seed!r} is not a whole number", place="seed", value=seed, remedy="use a whole number, such as 0"
+        ) from error
 
 
 @contextmanager

@@ -45,7 +45,12 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
     from mcne.evaluation.protocol import evaluate
 
     if out.exists():
-        raise UsageError(f"{out}: already exists; nothing is ever replaced: choose another --out, or remove it")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=out,
+            value=str(out),
+            remedy="choose another --out, or remove it",
+        )
     network = out / "network"
     _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")
     dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))

@@ -86,7 +86,11 @@ def map_users(
     kept = None
     if run.is_file():
         if users is not None or seed is not None or aligned:
-            raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
+            raise UsageError(
+                "is a computed map, and --users, --seed and --aligned need a run",
+                place=run,
+                remedy="omit these options, or give a run",
+            )
         users_map = ConditionalMap.read(run)
     else:
         _check_beside(out)
@@ -108,7 +112,7 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
     for run in opened:
         if run.spec.mode == "separate":
             raise UsageError(
-                f"{run.path}: each behavior has a run of its own there; draw {run.path}/behaviors/0 and on"
+                "has one run per behavior", place=run.path, remedy=f"draw {run.path}/behaviors/0 and so on"
             )
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
@@ -189,7 +193,9 @@ def attention(
     if run.is_file():
         if (user, other, draws, seed) != (None,) * 4:
             raise UsageError(
-                f"{run}: holds computed numbers; --user, --other, --draws and --seed need a run: leave them out"
+                "contains computed numbers, and --user, --other, --draws and --seed need a run",
+                place=run,
+                remedy="omit these options, or give a run",
             )
         numbers = read_attention(run)
     else:
@@ -241,7 +247,7 @@ def _distinct_names(paths: Sequence[Path]) -> list[str]:
     resolved = [path.resolve() for path in paths]
     for at, path in enumerate(resolved):
         if path in resolved[:at]:
-            raise UsageError(f"{paths[at]}: is there twice, and would be drawn on itself; give it once")
+            raise UsageError("is given twice", place=paths[at], value=str(paths[at]), remedy="name each directory once")
     short = [path.name for path in resolved]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
@@ -267,9 +273,16 @@ def _attention_numbers(
     from mcne.api.methods import load_embeddings as load
 
     if user is None and other is not None:
-        raise UsageError(f"--other {other}: --user is needed too, for the other end of the link")
+        raise UsageError(
+            "needs --user, the other end of the link", place=f"--other {other}", value=other, remedy="add --user"
+        )
     if user is not None and (draws is not None or seed is not None):
-        raise UsageError("--draws and --seed are for a network: leave them out, or leave out --user")
+        raise UsageError(
+            "--draws and --seed are for the network, not for one user",
+            place=f"--user {user}",
+            value=user,
+            remedy="omit them, or omit --user",
+        )
     embeddings = load(run)
     if user is not None:
         return of_user(embeddings, user) if other is None else of_link(embeddings, user, other)

@@ -55,12 +55,22 @@ def compare(
 
     if plan is not None:
         if (methods, seeds) != (None, None):
-            raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
+            raise UsageError(
+                "a plan names its own methods and repetitions", place=plan, remedy="omit --methods and --seeds"
+            )
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
     elif methods is None:
-        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
+        raise UsageError(
+            "nothing to compare: there is neither a plan nor --methods",
+            remedy="add methods, such as --methods popularity,bpr,mcne",
+        )
     elif only:
-        raise UsageError("--only limits a plan; name in --methods what is to be trained")
+        raise UsageError(
+            "selects rows of a plan, and there is no plan",
+            place="--only",
+            value=only,
+            remedy="name the methods to train in --methods",
+        )
     else:
         chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
     chosen = choose_device(device).type
@@ -255,4 +265,4 @@ def _finish(
         kind = type(first) if isinstance(first, MCNEError) else DataError  # which decides the exit code
         raise kind(f"{len(failed)} {what} failed, the first: {first}{log}; the same command tries them again")
     if not paths:
-        raise DataError(f"{out}: nothing is finished yet; run without --table")
+        raise DataError("nothing is finished yet", place=out, remedy="run without --table")

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from mcne.data.dataset import SocialDataset
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
@@ -25,7 +25,7 @@ ATOMIC = {"interactions": "inter", "links": "net", "users": "user"}
 def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list[Path]:
     """Write the dataset's files into a new directory and return them."""
     if file_format not in FORMATS:
-        raise UsageError(unknown("format", file_format, FORMATS))
+        raise UnknownError.of("format", file_format, FORMATS)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
     tables = {"interactions": interactions(dataset), "links": links(dataset), "users": users(dataset)}

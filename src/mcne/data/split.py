@@ -23,7 +23,7 @@ from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives, draw_negatives
-from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.errors import ArtifactError, DataError, UnknownError, UsageError
 from mcne.files import Json
 from mcne.randomness import Stream
 
@@ -160,8 +160,8 @@ def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     if name not in names:
         kind, _, number = name.rpartition("-")
         if kind != "random" or not number.isdecimal():
-            known = unknown("split", name, [*names, "random-N"])
-            raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
+            remedy = f"or make one with: mcne data split {data} --name NAME"
+            raise UnknownError.of("split", name, [*names, "random-N"], remedy=remedy)
         split = random_split(dataset, seed=int(number))
         while name not in split_names(data):  # another process that needs it too may finish first
             with suppress(files.BeingWrittenError, files.AppearedError):
@@ -265,7 +265,13 @@ def _part_files(directory: Path) -> dict[str, Path]:
         if f".{suffix}" not in SUFFIXES:
             continue
         if part not in PARTS:  # perhaps a part that would be ignored
-            raise DataError(f"{path}: {unknown('part', part, PARTS)}; rename or remove it")
+            raise DataError(
+                f"unknown part {part!r}",
+                place=path,
+                value=part,
+                allowed=PARTS,
+                remedy=f"rename it to one of {', '.join(PARTS)}",
+            )
         if part in paths:
             raise DataError(f"{directory}: has both {paths[part].name} and {path.name}; remove one")
         paths[part] = path

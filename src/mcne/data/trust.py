@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcne.data.assemble import Raw, RawInteractions, RawLinks, Rules, UserFilter
 from mcne.data.dataset import SocialDataset
 from mcne.data.matfile import read_matrix
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import sha256_of_file
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
@@ -146,7 +146,7 @@ def _category(study: TrustStudy, name: str) -> int:
         return folded.index(name.strip().casefold()) + 1
     if name.strip().isdecimal() and 1 <= int(name) <= len(folded):
         return int(name)
-    raise UsageError(unknown(f"category of {study.name}", name, study.categories))
+    raise UnknownError.of(f"category of {study.name}", name, study.categories)
 
 
 def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:

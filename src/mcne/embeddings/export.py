@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mcne.data.ids import Ids
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import written_aside
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ NAME_LENGTH = 50
 def export(embeddings: ConditionalEmbeddings, directory: Path, *, file_format: str) -> list[Path]:
     """Write the embeddings into a new directory and return its files."""
     if file_format not in WRITERS:
-        raise UsageError(unknown("format", file_format, WRITERS))
+        raise UnknownError.of("format", file_format, WRITERS)
     if directory.exists():
         raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
     directory = directory.absolute()

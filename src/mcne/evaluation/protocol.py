@@ -19,7 +19,7 @@ from mcne.data.graph import offsets, run_starts
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
 from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 from mcne.evaluation.metrics import METRICS, pooled_recall
 from mcne.randomness import Stream
 
@@ -48,7 +48,7 @@ class BehaviorEvaluation:
         if metric in self.pooled:
             return self.pooled[metric]
         if metric not in self.metrics:
-            raise UsageError(unknown("metric", metric, [*self.metrics, *self.pooled]))
+            raise UnknownError.of("metric", metric, [*self.metrics, *self.pooled])
         return float(self.metrics[metric].mean()) if len(self.users) else None
 
 
@@ -69,7 +69,7 @@ class Evaluation:
     def mean(self, behavior: str, metric: str) -> float | None:
         """The mean of one metric, such as ``"ndcg@5"``, over the users of one behavior."""
         if behavior not in self.behaviors:
-            raise UsageError(unknown("behavior", behavior, self.behaviors))
+            raise UnknownError.of("behavior", behavior, self.behaviors)
         return self.behaviors[behavior].mean(metric)
 
     def overall(self, metric: str) -> float | None:
@@ -147,15 +147,24 @@ def coverage(
 def check_request(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cutoffs: Sequence[int]) -> None:
     """Refuse a part, protocol or cutoff that does not exist, and a split of another dataset."""
     if part not in PARTS[1:]:
-        raise UsageError(unknown("part", part, PARTS[1:]))
+        raise UnknownError.of("part", part, PARTS[1:])
     if protocol not in (*NEGATIVES, "full"):
-        raise UsageError(unknown("protocol", protocol, (*NEGATIVES, "full")))
+        raise UnknownError.of("protocol", protocol, (*NEGATIVES, "full"))
     if not cutoffs or any(cutoff < 1 for cutoff in cutoffs):
-        raise UsageError(f"cutoffs {tuple(cutoffs)}: whole numbers of 1 or more are needed, as in 5, 10, 20")
+        raise UsageError(
+            f"{tuple(cutoffs)} are not whole numbers of at least 1",
+            place="cutoffs",
+            value=tuple(cutoffs),
+            remedy="use numbers such as 5, 10, 20",
+        )
     if split.dataset_fingerprint != dataset.fingerprint:
         raise UsageError(
-            f"a split of dataset {split.dataset_fingerprint[:12]}, but this is {dataset.fingerprint[:12]}; "
-            "evaluate with a split of this dataset"
+            f"the split belongs to dataset {split.dataset_fingerprint[:12]}, not to this one "
+            f"({dataset.fingerprint[:12]})",
+            place="split",
+            value=split.dataset_fingerprint,
+            allowed=[dataset.fingerprint],
+            remedy="evaluate with a split of this dataset",
         )
 
 

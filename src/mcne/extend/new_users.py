@@ -66,12 +66,17 @@ def embed_users(
     trunk = embeddings.trunk
     if trunk is None:
         raise UsageError(
-            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
+            f"{embeddings.method!r} keeps no network that could embed new users",
+            value=embeddings.method,
+            allowed=EXTENDABLE,
+            remedy=f"train one of {', '.join(EXTENDABLE)}",
         )
     if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
         raise UsageError(
-            f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
-            "the embeddings of before, and add it to what comes out"
+            "was added after the training, for the users known then",
+            place=", ".join(added),
+            value=added,
+            remedy="embed the new users with the network from before, then add the behavior to the result",
         )
     new = NewUsers.read(embeddings, links=links, history=history, attributes=attributes)
     levels = new_levels(trunk, embeddings.spaces, new)

@@ -16,7 +16,7 @@ from mcne.data.source import RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of, weights_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Column
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UsageError, suggestion
 
 SHOWN = 3
 """Offenders that a message names."""
@@ -50,7 +50,9 @@ class NewUsers:
             if source is not None
         }
         if not tables:
-            raise UsageError("no new user is described; give links, history or attributes")
+            raise UsageError(
+                "there are no new users", remedy="give links, history or attributes (--links, --history, --attributes)"
+            )
         ids, rows = encode(*(id_column(table, column, embeddings.users.kind) for table, column in tables.values()))
         users = {}
         for (label, (table, column)), own in zip(tables.items(), rows, strict=True):
@@ -72,8 +74,11 @@ def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], kn
     repeated = users[known.rows(ids.arrow(users)) >= 0]
     if len(repeated):
         raise DataError(
-            f"{table.label}, column {column!r}: {len(repeated):,} of {len(users):,} users are known already: "
-            f"{_listed(ids.take(repeated[:SHOWN]), len(repeated))}; their vectors never change, so give new users alone"
+            f"{len(repeated):,} of {len(users):,} users are already in the network: "
+            f"{_listed(ids.take(repeated[:SHOWN]), len(repeated))}; their vectors never change",
+            place=f"{table.label}, column {column!r}",
+            value=ids.take(repeated),
+            remedy="list new users only",
         )
 
 
@@ -82,7 +87,7 @@ def _links(
 ) -> tuple[Pairs, NDArray[np.float32] | None]:
     """New users with their friends, each pair once; of several weights the largest, and 1 without weights."""
     friend = rows_of(table, "target_id", embeddings.users)
-    _refuse_unknown(table, "target_id", friend < 0, "friends", "friends must be users of the training")
+    _refuse_unknown(table, "target_id", friend < 0, "friends", "users", embeddings.users)
     keys, first, inverse = np.unique(user * embeddings.n_users + friend, return_index=True, return_inverse=True)
     if embeddings.graph.weights is None:
         return (user[first], friend[first]), None
@@ -100,14 +105,18 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
     for code, label in labels.items():
         if label not in known:
             has_label = codes == code
-            place = table.locate(int(np.argmax(has_label)), "behavior")
-            raise DataError(f"{place}: {unknown('behavior', label, known)}; {int(has_label.sum()):,} rows have it")
+            raise DataError(
+                f"unknown behavior {label!r} ({int(has_label.sum()):,} rows)",
+                place=table.locate(int(np.argmax(has_label)), "behavior"),
+                value=label,
+                allowed=known,
+                remedy=suggestion(label, known),
+            )
     pairs = []
     for space in embeddings.spaces:
         here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
-        what = f"items of {space.name}"
-        _refuse_unknown(table, "item_id", here & (item < 0), what, "items must be those of the training: leave it out")
+        _refuse_unknown(table, "item_id", here & (item < 0), f"items of {space.name}", "items", space.items)
         keys = np.unique(user[here] * len(space.items) + item[here])
         pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
@@ -118,18 +127,28 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
     profile = None if embeddings.trunk is None else embeddings.trunk.profile
     if profile is None:
         raise UsageError(
-            f"{table.label}: {embeddings.method!r} was trained without attributes, so it cannot use them; "
-            "leave them out, or train mcne-plus on a dataset with attributes"
+            f"{embeddings.method!r} was trained without attributes, so it cannot use them",
+            place=table.label,
+            value=embeddings.method,
+            remedy="omit the table, or train mcne-plus on a dataset with attributes",
         )
     repeated = np.flatnonzero(np.bincount(user) > 1)
     if len(repeated):
-        place = table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id")
-        several = f"{len(repeated):,} users have several"
-        raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
+        raise DataError(
+            f"a second row for this user ({len(repeated):,} users have several)",
+            place=table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id"),
+            remedy="give each user one row",
+        )
     names = [column.name for column in profile.encoding.columns]
     for name in table.data.column_names:
         if name not in (*names, "user_id"):
-            raise DataError(f"{table.label}: {unknown('attribute', name, names)}; leave out what training did not have")
+            raise DataError(
+                f"unknown attribute {name!r}",
+                place=table.label,
+                value=name,
+                allowed=names,
+                remedy=f"{suggestion(name, names)}, or remove the column",
+            )
     order = np.argsort(user)
     attributes = [_attribute(column, table) for column in profile.encoding.columns]
     by_user = [Attribute(each.values[order], each.categories) for each in attributes]
@@ -145,16 +164,25 @@ def _attribute(column: Column, table: RawTable) -> Attribute:
         return Attribute(np.asarray(pc.fill_null(rows, -1)).astype(np.int32), column.categories)
     attribute = attributes_of(replace(table, data=table.data.select([column.name])))[column.name]
     if attribute.categories is not None and np.any(attribute.values >= 0):
-        place = table.locate(int(np.argmax(attribute.values >= 0)), column.name)
-        raise DataError(f"{place}: text, but {column.name!r} was a number in training; correct it, or leave it empty")
+        raise DataError(
+            f"text, but {column.name!r} was a number in training",
+            place=table.locate(int(np.argmax(attribute.values >= 0)), column.name),
+            remedy="correct it, or leave it empty",
+        )
     return attribute if attribute.categories is None else Attribute(np.full(len(table), np.nan))
 
 
-def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what: str, allowed: str) -> None:
+def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what: str, kind: str, known: Ids) -> None:
     if wrong.any():
         values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
         shown = _listed(values[:SHOWN].to_pylist(), len(values))
-        raise DataError(f"{table.label}, column {column!r}: {len(values):,} {what} are unknown: {shown}; {allowed}")
+        raise DataError(
+            f"{len(values):,} unknown {what}: {shown}",
+            place=f"{table.label}, column {column!r}",
+            value=values.to_pylist(),
+            allowed=[] if not len(known) else [known[0], known[-1]],
+            remedy=f"use the {len(known):,} {kind} of the training, or remove these rows",
+        )
 
 
 def _listed(values: list[Any], count: int) -> str:

@@ -86,8 +86,10 @@ class MCNEF(MCNE):
         rows = len(self.data.names) + 1
         if min(widths) < rows:
             raise UsageError(
-                f"setting widths: {widths} with {rows - 1} behaviors leaves one without dimensions; "
-                f"mcne-f needs {rows} or more at every level"
+                f"{widths} leaves one of {rows - 1} behaviors without dimensions",
+                place="setting widths",
+                value=widths,
+                remedy=f"use widths of {rows} or more for mcne-f",
             )
         return disjoint_mask
 
@@ -127,9 +129,11 @@ class RandomMasksConfig(MCNEConfig):
             object.__setattr__(self, "density", self.density[0])
         elif isinstance(self.density, tuple) and len(self.density) != len(self.widths):
             raise UsageError(
-                f"setting density: {list(self.density)} has {len(self.density)} numbers and widths "
-                f"{list(self.widths)} make {len(self.widths)} levels of masks; give one number for all levels or one "
-                f"for each, as in {[0.5] * len(self.widths)}"
+                f"{list(self.density)} has {len(self.density)} numbers, and the widths {list(self.widths)} make "
+                f"{len(self.widths)} levels of masks",
+                place="setting density",
+                value=list(self.density),
+                remedy=f"give one number for all levels, or one for each level, such as {[0.5] * len(self.widths)}",
             )
 
 

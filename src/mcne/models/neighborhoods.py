@@ -26,8 +26,12 @@ def check_widths(widths: Sequence[int], samples: Sequence[int]) -> None:
     """Refuse settings that do not give every layer a sample of neighbors and a width below and above it."""
     if not samples or len(widths) != len(samples) + 1:
         raise UsageError(
-            f"settings widths {list(widths)} and neighbor_samples {list(samples)}: a width is "
-            "needed for every sample (1 or more), and one more for the vectors that it starts from"
+            f"{list(widths)} and neighbor_samples {list(samples)} do not fit together: widths needs one number more "
+            "than "
+            "neighbor_samples, which needs at least one",
+            place="setting widths",
+            value=list(widths),
+            remedy="for example, use widths=[64,64,32] with neighbor_samples=[20,20]",
         )
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
@@ -198,7 +198,7 @@ METHODS = {
 def entry(name: str) -> Entry:
     """The method of that name."""
     if name not in METHODS:
-        raise UsageError(unknown("method", name, METHODS))
+        raise UnknownError.of("method", name, METHODS)
     return METHODS[name]
 
 
@@ -207,19 +207,21 @@ def class_names() -> dict[str, str]:
     return {each.class_name: method for method, each in METHODS.items()}
 
 
-def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> str | None:
-    """Why a method cannot learn from a dataset, if so; ``is_alone`` if it gets one behavior at a time."""
+def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> UsageError | None:
+    """The error that a method cannot learn from a dataset, if so; ``is_alone`` if it gets one behavior at a time."""
     needs = entry(name).needs
+    refused = partial(UsageError, value=name)
     if "links" in needs and not dataset.graph.n_links:
-        return f"{name} learns from links, and {dataset.name} has none; bpr, ease and userknn need none"
+        problem = f"{name} learns from links, and {dataset.name} has none"
+        return refused(problem, remedy="add links, or train bpr, ease or userknn, which need none")
     if "behaviors" in needs and is_alone:
-        return f"{name} tells behaviors apart, so it is trained on all of them together; leave out separate training"
+        problem = f"{name} learns all behaviors together, so it has no separate training"
+        return refused(problem, remedy="omit --separate (separate=True)")
     if "behaviors" in needs and len(dataset.behaviors) < 2:
         only = ", ".join(dataset.behavior_names) or "none"
-        return f"{name} tells behaviors apart, and {dataset.name} has fewer than two ({only}); bpr does with one"
+        problem = f"{name} needs two or more behaviors, and {dataset.name} has fewer ({only})"
+        return refused(problem, remedy="train a method that needs only one, such as bpr")
     if "attributes" in needs and not dataset.attributes:
-        return (
-            f"{name} starts from users' attributes, and {dataset.name} has none; prepare it with a table of users, or "
-            "train mcne, which needs none"
-        )
+        problem = f"{name} starts from user attributes, and {dataset.name} has none"
+        return refused(problem, remedy="prepare it with a table of users (--users), or train mcne, which needs none")
     return None

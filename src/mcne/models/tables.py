@@ -193,8 +193,9 @@ def _file(directory: Path, size: int) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise DiskError(
-            f"{directory}: {error.strerror or error} ({size:,} bytes for a table that memory has no room for); free "
-            "some space there, or choose another --out"
+            f"{error.strerror or error} ({size:,} bytes are needed for a table that does not fit in memory)",
+            place=directory,
+            remedy="free some disk space there, or choose another --out",
         ) from error
 
 

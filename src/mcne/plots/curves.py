@@ -40,11 +40,14 @@ class Curves:
             means = [(r["epoch"], r.get("validation", {}).get("mean", {})) for r in epochs]
             measured = _points((epoch, mean.get(DECIDING_METRIC)) for epoch, mean in means)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ArtifactError(f"{name}: the records of its epochs are damaged ({error!r}); train again") from error
+            raise ArtifactError(
+                f"the records of its epochs are damaged ({error!r})", place=name, remedy="train again"
+            ) from error
         if not any(losses.values()):
             raise UsageError(
-                f"{name}: a run without a loss of any epoch, as of a method that does not learn step by step, has no "
-                "curves; draw another run"
+                "has no losses to draw: its method does not learn step by step",
+                place=name,
+                remedy="draw the run of another method",
             )
         return cls(name, losses, measured, best_epoch)
 

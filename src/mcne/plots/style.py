@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from mcne.errors import UsageError
+from mcne.errors import UnknownError, UsageError
 from mcne.files import check_new, write_new
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def styled(theme: Theme) -> Iterator[set[str]]:
     Gives a set that holds, after the block, the letters that no font here has: boxes stand for them.
     """
     if theme not in THEMES:
-        raise UsageError(f"unknown theme {theme!r}; choose {' or '.join(THEMES)}")
+        raise UnknownError.of("theme", theme, THEMES)
     installed = set(fontManager.get_font_names())  # matplotlib would warn of each other one
     inked = ("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color")
     settings: Any = dict.fromkeys(inked, INK[theme]) | {
@@ -179,7 +179,13 @@ def shortened(name: str, limit: int = 22) -> str:
 def check_place(path: Path) -> None:
     """Refuse a file that :func:`save` could not write; before a long computation."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path}: a figure is written as {', '.join(SUFFIXES)}; name such a file")
+        raise UsageError(
+            f"{path.suffix!r} is not a figure format",
+            place=path,
+            value=path.suffix,
+            allowed=SUFFIXES,
+            remedy=f"name a {', '.join(SUFFIXES)} file",
+        )
     check_new(path)
 
 

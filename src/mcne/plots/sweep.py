@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mcne.errors import DataError
-from mcne.files import checked_json
+from mcne.files import absent, checked_json
 from mcne.plots.style import INK, Theme, canvas, looks, shortened
 
 Plain = Mapping[str, Any]
@@ -29,12 +29,13 @@ def read(directory: Path) -> dict[str, Any]:
     """What ``mcne sweep`` has found there."""
     path = directory / RESULT
     if not path.is_file():
-        raise DataError(
-            f"{directory}: no {RESULT}, so this is no finished sweep; make one with: mcne sweep … --out DIR"
-        )
+        remedy = f"run mcne sweep METHOD --data DATA --set NAME=V1,V2 --out {directory}"
+        raise absent(directory, RESULT, "a finished sweep", remedy)
     result: dict[str, Any] = checked_json(path, _check, step="remove it, and the same mcne sweep writes it again")
     if not any(point["finished"] for point in _points(result)):
-        raise DataError(f"{directory}: no training is finished yet; the same mcne sweep command continues it")
+        raise DataError(
+            "no training is finished yet", place=directory, remedy="continue with the same mcne sweep command"
+        )
     return result
 
 

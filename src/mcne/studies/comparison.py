@@ -123,7 +123,12 @@ class Plan(ComparisonFile):
     def of_methods(cls, methods: Sequence[str], *, repetitions: int) -> Plan:
         """Methods by name with their default settings, on random splits; tested against mcne, or the first."""
         if not is_distinct(methods):
-            raise UsageError(f"--methods {','.join(methods)}: a method is there twice; name every one once")
+            raise UsageError(
+                "a method is named twice",
+                place=f"--methods {','.join(methods)}",
+                value=list(methods),
+                remedy="name each method once",
+            )
         for name in methods:
             resolved(name, {})  # refuses what is no method
         title = f"{', '.join(methods)} with default settings"
@@ -162,15 +167,17 @@ class Plan(ComparisonFile):
         for row in self.trained:
             for candidate in self.candidates[row]:
                 if refused := refusal(candidate.method, dataset, is_alone=candidate.mode == "separate"):
-                    raise UsageError(f"methods.{row}: {refused}")
+                    raise refused.within(f"methods.{row}")
         for row, behaviors in self.paper.items():
             with located(f"paper.{row}"):
                 check_names("behavior", behaviors, dataset.behavior_names)
         searched = [name for name, candidates in self.candidates.items() if len(candidates) > 1]
         if searched and not any(np.any(part == VALIDATION) for part in first.parts):
             raise UsageError(
-                f"split {self.split_name(0)} has no interactions to validate on, so nothing can be chosen for "
-                f"{', '.join(searched)}; make a split with a validation part, or give one value for each setting"
+                f"has no interactions to validate on, so the search of {', '.join(searched)} cannot choose settings",
+                place=f"split {self.split_name(0)}",
+                value=self.split_name(0),
+                remedy="make a split with a validation part, or give one value for each setting",
             )
 
 
@@ -319,8 +326,12 @@ def _opened(data: Path, split_name: str, dataset_print: str, split_print: str) -
     for what, before, now in (("dataset", dataset_print, dataset), ("split " + split_name, split_print, split)):
         if now.fingerprint != before:
             raise ArtifactError(
-                f"{data}: changed since the comparison began ({what} was {before[:12]}, now {now.fingerprint[:12]}); "
-                "restore it, or compare in another directory"
+                f"changed since the comparison was started (the {what} was {before[:12]} and is now "
+                f"{now.fingerprint[:12]})",
+                place=data,
+                value=now.fingerprint,
+                allowed=[before],
+                remedy="restore it, or choose another --out",
             )
     return dataset, split
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, Interrupted, MCNEError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
-from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
+from mcne.files import HeldError, absent, is_held, locked, overwrite, read_json, write_json
 from mcne.studies import workers
 from mcne.text import NO_VALUE, with_spread
 from mcne.training import Run, choose_device
@@ -79,18 +79,28 @@ def check_kind(out: Path, kind: Kind) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        raise UsageError(f"{out}: is a file, and a {kind} needs a directory; choose another --out")
+        raise UsageError(
+            f"is a file, and a {kind} needs a directory", place=out, value=str(out), remedy="choose another --out"
+        )
     # listed before its kind is read: a study that another process begins in between is recognized, or not seen
     names = sorted(each.name for each in out.iterdir() if not (each.name.startswith(".") or each.name == DATA))
     before = kind_of(out)
     if before not in (None, kind):
-        raise UsageError(f"{out}: already contains a {before}, and this is a {kind}; choose another --out")
+        raise UsageError(
+            f"already contains a {before}, not a {kind}",
+            place=out,
+            value=before,
+            allowed=[kind],
+            remedy="choose another --out",
+        )
     has_trainings = any(each.is_dir() for place in (CELLS, BASES) for each in out.glob(f"{place}/*"))
     if names and before is None and not has_trainings:
         more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
         raise UsageError(
-            f"{out}: is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
-            "directory or another --out"
+            f"is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more})",
+            place=out,
+            value=str(out),
+            remedy="choose an empty directory or another --out",
         )
 
 
@@ -109,7 +119,9 @@ def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
         before = _read_prints(out)
         if differing := difference(before, prints):
             raise ArtifactError(
-                f"{out}: was started on other data ({differing}); restore it, or compare in another directory"
+                f"was started on other data ({differing})",
+                place=out,
+                remedy="restore the data, or choose another --out",
             )
         write_json(out / PRINTS, {"kind": kind, **before, **prints})
 
@@ -172,7 +184,7 @@ def read_result(directory: Path, name: str = RESULT, *, needs: Sequence[str] = N
     result = read_json(directory / name, step=step)
     missing = [key for key in needs if key not in result]
     if missing:
-        raise ArtifactError(f"{directory / name}: damaged (no {', '.join(missing)}); {step}")
+        raise ArtifactError(f"is damaged (no {', '.join(missing)})", place=directory / name, remedy=step)
     return result
 
 
@@ -359,13 +371,23 @@ def merge(other: Path, out: Path) -> int:
     """Take over the cells of a comparison that are finished in ``other`` and not in ``out``; returns how many."""
     for needed in (PRINTS, CELLS):
         if not (other / needed).exists():
-            raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
+            raise absent(other, needed, "a comparison", "merge the directory of a comparison")
     theirs, ours = (read_json(place / PRINTS, step="restore it, or copy it again") for place in (other, out))
     if (kind := theirs.get("kind")) != Kind.comparison:
-        what = f"a {kind}" if kind else "no study"
-        raise DataError(f"{other}: {what}, but cells are taken over from a comparison alone; name one")
+        what = f"a {kind}" if kind else "of an unknown kind"
+        raise DataError(
+            f"is {what}, not a comparison",
+            place=other,
+            value=kind,
+            allowed=[Kind.comparison],
+            remedy="merge the directory of a comparison",
+        )
     if differing := difference(theirs, ours):
-        raise ArtifactError(f"{other}: a comparison on other data ({differing})")
+        raise ArtifactError(
+            f"compares on other data ({differing})",
+            place=other,
+            remedy="merge a comparison on the same dataset and splits",
+        )
     taken = 0
     for source in sorted((other / CELLS).iterdir()):
         if not is_done(source):

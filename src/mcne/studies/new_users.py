@@ -17,7 +17,7 @@ from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, TEST, TRAIN, Split, random_split, supplied_split
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.errors import ArtifactError, DataError, UnknownError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users
 from mcne.files import read_json, write_json
@@ -61,16 +61,21 @@ class Trial:
     def __post_init__(self) -> None:
         able = [name for name, each in METHODS.items() if each.takes_new_users]
         if self.method not in able:
-            raise UsageError(unknown("method that takes new users", self.method, able))
+            raise UnknownError.of("method that takes new users", self.method, able)
         if not 0 < self.share < 1:
-            raise UsageError(f"share {self.share:g} is out of range; choose a number above 0 and below 1, such as 0.1")
+            raise UsageError(
+                f"{self.share:g} is out of range",
+                place="share",
+                value=self.share,
+                remedy="use a number above 0 and below 1, such as 0.1",
+            )
 
     def run(
         self, dataset: SocialDataset, out: Path, *, seeds: int, device: str, reporting: Reporting, say: Say
     ) -> dict[str, Any]:
         """Do every seed that is not done, then summarize all of them, in ``out`` too."""
         if refused := refusal(self.method, dataset, is_alone=False):
-            raise UsageError(refused)
+            raise refused
         config, schedule = training.resolved(self.method, self.given)
         request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
@@ -80,8 +85,10 @@ class Trial:
             if before != request:
                 different = ", ".join(name for name in request if before.get(name) != request[name])
                 raise ArtifactError(
-                    f"{out}: contains another trial (other {different}); repeat what it was started with, or choose "
-                    "another --out"
+                    f"already contains a study with another {different}",
+                    place=out,
+                    value=different,
+                    remedy="use the arguments that it was started with, or choose another --out",
                 )
             write_json(path, request)
         tasks = []
@@ -165,8 +172,10 @@ def hold_out(dataset: SocialDataset, *, share: float, seed: int) -> HeldOut:
         asked &= has_any
     if not asked.any():
         raise DataError(
-            f"{dataset.name}: none of {n_out:,} users held out has a kept friend, a training item and a test item; "
-            "hold out more users, or take a larger dataset"
+            f"none of the {n_out:,} held-out users has a remaining friend, a training item and a test item",
+            place=dataset.name,
+            value=n_out,
+            remedy="hold out more users, or use a larger dataset",
         )
     kept, kept_parts = _restricted(dataset, parts, ~out, items)
     whole, whole_parts = _restricted(dataset, parts, ~out | asked, items)
@@ -195,7 +204,12 @@ def _restricted(
     for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
         mine = users[behavior.user] & has[behavior.item]
         if not mine.any():
-            raise DataError(f"{behavior.name}: nobody is left who has any of it; hold out fewer users")
+            raise DataError(
+                "holding out users leaves it without users",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="hold out fewer users",
+            )
         behaviors.append(behavior.restrict(users, has, mine))
         left.append(part[mine])
     some = replace(

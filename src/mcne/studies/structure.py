@@ -23,7 +23,7 @@ from mcne.analysis.links import HeldOut, Pairs, Scores, hold_out
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.errors import ArtifactError, DivergedError, MCNEError, UsageError, unknown
+from mcne.errors import ArtifactError, DivergedError, MCNEError, UnknownError, UsageError
 from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, entry, refusal
 from mcne.models.settings import TrainingSettings, read_pairs
@@ -77,15 +77,28 @@ class StructureStudy:
 
     def __post_init__(self) -> None:
         if not self.methods:
-            raise UsageError("no methods; name some, as in --methods mcne,node2vec,line")
+            raise UsageError(
+                "no methods are named", place="--methods", remedy="name some, such as --methods mcne,node2vec,line"
+            )
         if self.repetitions < 1:
-            raise UsageError(f"{self.repetitions} repetitions: 1 or more are needed")
+            raise UsageError(
+                f"{self.repetitions} is out of range",
+                place="repetitions",
+                value=self.repetitions,
+                remedy="use 1 or more",
+            )
         for method, settings in self.methods.items():
             if entry(method).gives != "vectors":
-                able = ", ".join(name for name, each in METHODS.items() if each.gives == "vectors")
-                raise UsageError(f"{method} has no vectors of users, so it says nothing of links; choose {able}")
+                able = [name for name, each in METHODS.items() if each.gives == "vectors"]
+                raise UsageError(
+                    f"{method} has no user vectors to compare",
+                    place="--methods",
+                    value=method,
+                    allowed=able,
+                    remedy=f"choose one of {', '.join(able)}",
+                )
             if refused := refusal(method, self.dataset, is_alone=False):
-                raise UsageError(refused)
+                raise refused
             resolved(method, settings)  # refuses a wrong setting
         hold_out(self.dataset.graph, share=self.share, seed=0)  # refuses a share or a network that cannot be used
 
@@ -100,12 +113,21 @@ class StructureStudy:
                 for key in ("dataset", "share"):
                     if before[key] != study[key]:
                         raise UsageError(
-                            f"{self.out}: contains a study of another {key} ({str(before[key])[:12]}, this one is "
-                            f"{str(study[key])[:12]}); choose another --out"
+                            f"already contains a study with another {key} ({str(before[key])[:12]}; this one is "
+                            f"{str(study[key])[:12]})",
+                            place=self.out,
+                            value=study[key],
+                            allowed=[before[key]],
+                            remedy="choose another --out",
                         )
                 for method, settings in methods.items():
                     if before["methods"].get(method, settings) != settings:
-                        raise UsageError(f"{self.out}: contains {method} with other settings; choose another --out")
+                        raise UsageError(
+                            f"already contains {method} with other settings",
+                            place=self.out,
+                            value=method,
+                            remedy="choose another --out",
+                        )
                 study["repetitions"] = max(before["repetitions"], self.repetitions)
                 study["methods"] = {**before["methods"], **methods}
             write_json(self.out / STUDY, study)
@@ -129,7 +151,9 @@ def read_study(out: Path) -> dict[str, Any]:
     study = read_json(out / STUDY, step="choose another --out")
     missing = {"dataset", "share", "repetitions", "methods"} - set(study)
     if missing or study.get("kind") != KIND:
-        raise ArtifactError(f"{out / STUDY}: damaged (no {', '.join(sorted(missing)) or 'kind'}); choose another --out")
+        raise ArtifactError(
+            f"is damaged (no {', '.join(sorted(missing)) or 'kind'})", place=out / STUDY, remedy="choose another --out"
+        )
     return study
 
 
@@ -140,15 +164,20 @@ def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str
         for name in methods
     }
     if len(known) < len(methods):
-        raise UsageError(f"--methods {','.join(methods)}: one is there twice; name every method once")
+        raise UsageError(
+            "a method is named twice",
+            place=f"--methods {','.join(methods)}",
+            value=list(methods),
+            remedy="name each method once",
+        )
     values = read_pairs(pairs)
     all_names = dict.fromkeys(name for names in known.values() for name in names)
     for key in values:
         method, dot, _ = key.partition(".")
         if dot and method not in known:
-            raise UsageError(f"--set {key}: {unknown('method', method, methods)}")
+            raise UnknownError.of("method", method, methods, place=f"--set {key}")
         if not dot and key not in all_names:
-            raise UsageError(unknown("setting", key, all_names))
+            raise UnknownError.of("setting", key, all_names, place=f"--set {key}")
     settings = {}
     for method, names in known.items():
         prefix = f"{method}."

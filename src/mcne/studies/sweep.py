@@ -59,8 +59,9 @@ class Sweep:
         values |= {name: each for name, each in replaced.items() if len(each) > 1}
         if not values:
             raise UsageError(
-                f"nothing to sweep in {', '.join(settings) or 'no settings'}: two values or more of one setting at "
-                "least are needed, as in --set final_width=50,100,150"
+                f"there is nothing to sweep in {', '.join(settings) or 'no settings'}",
+                place="--set",
+                remedy="give two or more values of a setting, such as --set final_width=50,100,150",
             )
         is_same = settings == self.settings and split == self.split
         expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
@@ -77,17 +78,25 @@ class Sweep:
         check_names(f"setting of {self.method}", names, [*own, *derived, *general])
         for name, values in self.values.items():
             if len(values) < 2:
-                raise UsageError(f"values of {name}: {list(values)}; two or more are needed, or move it to settings")
+                raise UsageError(
+                    f"{list(values)} has only one value" if values else "has no values",
+                    place=f"values.{name}",
+                    value=list(values),
+                    remedy="give two or more, or move it to [settings]",
+                )
             if name in general and name not in SCHEDULE:
                 raise UsageError(
-                    f"setting {name} decides nothing about a result, so there is nothing to sweep; give it once"
+                    "does not affect the result, so sweeping it is useless",
+                    place=f"setting {name}",
+                    value=name,
+                    remedy="give it one value",
                 )
             seen = []
             for value in values:
                 with located(row(name, value)):
                     identity = self.candidate(name, value).resolved
                     if identity in seen:
-                        raise UsageError("is there twice; give every value once")
+                        raise UsageError("is given twice", value=value, remedy="give each value once")
                     seen.append(identity)
 
     @classmethod
@@ -139,9 +148,19 @@ def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     for pair in pairs:
         name, sign, text = (part.strip() for part in pair.partition("="))
         if not (name and sign and text):
-            raise UsageError(f"--set {pair}: a setting with its values is needed, as in final_width=50,100,150")
+            raise UsageError(
+                "is not a setting with values",
+                place=f"--set {pair}",
+                value=pair,
+                remedy="write NAME=V1,V2, such as final_width=50,100,150",
+            )
         if name in values:
-            raise UsageError(f"--set {pair}: {name} is there twice; give all its values at once, as in {name}=v1,v2")
+            raise UsageError(
+                f"{name} is given twice",
+                place=f"--set {pair}",
+                value=name,
+                remedy=f"give all its values at once: {name}=V1,V2",
+            )
         try:
             values[name] = tuple(tomllib.loads(f"values = [{text}]")["values"])
         except (ValueError, RecursionError):
@@ -174,7 +193,12 @@ def check_place(sweep: Sweep, out: Path) -> None:
         differing += [f"{curve['setting']} without {', '.join(map(str, lost))}"] if lost else []
     differing += ["fewer repetitions"] if before.get("repetitions", 0) > sweep.repetitions else []
     if differing:
-        raise UsageError(f"{out}: contains another sweep ({'; '.join(differing)}); choose another --out")
+        raise UsageError(
+            f"already contains another sweep ({'; '.join(differing)})",
+            place=out,
+            value=differing,
+            remedy="choose another --out",
+        )
 
 
 def titles_of(comparison: Comparison) -> dict[str, str]:

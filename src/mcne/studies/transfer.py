@@ -106,7 +106,11 @@ class TransferPlan(PlanFile):
         """The plan of a TOML file, checked."""
         with plan_of(path, cls, "mcne compare-transfer") as plan:
             if not plan.behavior:
-                raise UsageError('the name of the behavior that comes is needed, as in behavior = "Sports"')
+                raise UsageError(
+                    "is missing: the name of the new behavior",
+                    place="behavior",
+                    remedy='add it, such as behavior = "Sports"',
+                )
             plan.check_rows("rows", plan.rows, paper=plan.paper)
             tables = {"base": (plan.base_way,)} | {f"rows.{row}": ways for row, ways in plan.ways.items()}
             for place, ways in tables.items():
@@ -125,7 +129,12 @@ class TransferPlan(PlanFile):
         for row, table in self.rows.items():
             method = table.method or TRANSFER
             if method != TRANSFER and table.control is not None:
-                raise UsageError(f"rows.{row}.control: only a transfer has one, which is a row without method")
+                raise UsageError(
+                    "only a transfer, which is a row without a method, has a control",
+                    place=f"rows.{row}.control",
+                    value=table.control,
+                    remedy="remove control, or method",
+                )
             control = {"control": table.control or "none"} if method == TRANSFER else {}
             ways[row] = tuple(Way(method, table.on, each) for each in table.grid(self.training, **control))
         return ways

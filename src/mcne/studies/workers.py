@@ -71,18 +71,21 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
 
 
 def stopped(number: int) -> Interrupted:
-    """That a study was stopped, and how to continue it."""
+    """The error that a study was stopped."""
     return Interrupted(
-        f"stopped by {signal.Signals(number).name}; finished cells are kept; run the same command again to continue",
+        f"stopped by {signal.Signals(number).name}; finished cells are kept",
+        remedy="run the same command again to continue",
         signal_number=number,
     )
 
 
 def died(process: SpawnProcess) -> DataError:
-    """That a process ended in the middle of a task."""
+    """The error that a process ended in the middle of a task."""
     return DataError(
-        f"a training ended with exit code {process.exitcode}: killed, perhaps because memory ran out, unless a message "
-        "above says more; run the same command again to continue, with a lower --jobs to use less memory"
+        f"a training ended with exit code {process.exitcode}: it was killed, perhaps because memory ran out, unless a "
+        "message above says more",
+        value=process.exitcode,
+        remedy="run the same command again to continue, with a lower --jobs to use less memory",
     )
 
 

@@ -76,9 +76,11 @@ class CapturedSteps:
             cause = error.__context__ or error
             reason = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise CaptureError(
-                f"a step could not be captured as a CUDA graph ({reason}), after which this process can no longer be "
-                f"trusted; start anew with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and "
-                "takes longer (a single training with --resume; comparisons go on where they were)"
+                f"a step could not be captured as a CUDA graph ({reason}), and this process is no longer reliable",
+                value=reason,
+                remedy=f"run again with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and is "
+                "slower (add "
+                "--resume for a single training; a comparison continues by itself)",
             ) from error
         return graph, own, loss
 
@@ -102,8 +104,10 @@ def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
         if not reason:
             raise
         raise UsageError(
-            f"setting deterministic: PyTorch {torch.__version__} has no {operation} that adds up in one order on a "
-            "GPU; leave the setting out, or use --device cpu"
+            f"PyTorch {torch.__version__} has no deterministic {operation} on a GPU",
+            place="setting deterministic",
+            value=operation,
+            remedy="omit the setting, or use --device cpu",
         ) from error
     finally:
         torch.use_deterministic_algorithms(was_on, warn_only=only_warned)

@@ -150,14 +150,20 @@ class RunJournal:
             if version != VERSION:  # not damaged, and the next checkpoint would remove it
                 newer = "a newer" if version > VERSION else "an older"
                 raise ArtifactError(
-                    f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
-                    "go on with the mcne that wrote it, or choose another directory"
+                    f"was written by {newer} mcne: {KIND} format {version}, and this one reads format {VERSION}",
+                    place=path,
+                    value=version,
+                    allowed=[VERSION],
+                    remedy="continue with the mcne that wrote it, or choose another --out",
                 )
             if saved.meta["run"] != self.identity:
                 raise ArtifactError(
-                    f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {self.identity[:12]}): "
-                    "other data, method or settings; choose another directory, or repeat the settings that it was "
-                    "started with"
+                    f"belongs to a run with other data, method or settings ({saved.meta['run'][:12]}; this one is "
+                    f"{self.identity[:12]})",
+                    place=path,
+                    value=saved.meta["run"],
+                    allowed=[self.identity],
+                    remedy="use the settings that it was started with, or choose another --out",
                 )
             state: State = {}
             for name in saved.arrays:
@@ -206,8 +212,11 @@ class RunJournal:
             lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
             if most is not None and len(lines) < most:
                 raise ArtifactError(
-                    f"{path}: holds {len(lines):,} records where the checkpoint has seen {most:,}; restore it, or "
-                    "train again in another directory"
+                    f"has {len(lines):,} records, and its checkpoint has {most:,}",
+                    place=path,
+                    value=len(lines),
+                    allowed=[most],
+                    remedy="restore it, or train again in another directory",
                 )
             kept = b"".join(lines[:most])
             if len(kept) != len(content):
@@ -229,7 +238,7 @@ def tensorboard_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UsageError(
-            "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
+            "needs the tensorboard package", place="setting tensorboard", remedy="run pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
 

@@ -133,8 +133,8 @@ class Loop:
         bad = [name for name, value in zip(self.names, per_behavior.tolist(), strict=True) if not math.isfinite(value)]
         where = ", ".join(bad) or "the regularization"
         raise DivergedError(
-            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, {when}; "
-            "train again elsewhere with a lower learning_rate or a higher l2"
+            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, {when}",
+            remedy="train again in another directory, with a lower learning_rate or a higher l2",
         )
 
     def _look_at_total(self) -> None:
@@ -191,7 +191,7 @@ class Stop:
         """End the training, if that was asked for."""
         if self.number is not None:
             name = signal.Signals(self.number).name
-            raise Interrupted(f"stopped by {name} {when}; --resume goes on", signal_number=self.number)
+            raise Interrupted(f"stopped by {name} {when}", remedy="--resume continues it", signal_number=self.number)
 
 
 @contextmanager

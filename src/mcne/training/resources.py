@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 from mcne.models.memory import Estimate, kernel_sizes
 from mcne.text import human_bytes
 
@@ -29,9 +29,15 @@ def choose_device(name: str) -> torch.device:
     import torch
 
     if name not in DEVICES:
-        raise UsageError(unknown("device", name, DEVICES))
+        raise UnknownError.of("device", name, DEVICES)
     if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("device cuda: PyTorch sees no GPU here; use --device cpu, or install a CUDA build of PyTorch")
+        raise UsageError(
+            "PyTorch finds no GPU",
+            place="device cuda",
+            value=name,
+            allowed=("auto", "cpu"),
+            remedy="use --device cpu, or install a CUDA build of PyTorch",
+        )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     is_open = torch.cuda.is_initialized()  # type: ignore[no-untyped-call] # as PyTorch declares it
@@ -47,7 +53,7 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
         wanted = gpu_bytes(needed)
         if wanted > free:
             need = f"{human_bytes(wanted)} on the GPU"
-            raise UsageError(_refusal(method, needed, need, f"{human_bytes(free)} there"))
+            raise _refusal(method, needed, need, f"{human_bytes(free)} there")
         parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
         return f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None
     available = available_memory()
@@ -57,7 +63,7 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
     least = min(needed.memory, needed.memory_beside_files)
     if least > available:
         even = ", even with its tables in files," if least < needed.memory else ""
-        raise UsageError(_refusal(method, needed, human_bytes(least) + even, human_bytes(available)))
+        raise _refusal(method, needed, human_bytes(least) + even, human_bytes(available))
     left = available - needed.memory_beside_files
     size = human_bytes(needed.files - min(left, needed.tables))
     files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
@@ -79,11 +85,13 @@ def gpu_bytes(needed: Estimate) -> int:
     return lasting + max(needed.step, needed.levels + needed.scoring)
 
 
-def _refusal(method: str, needed: Estimate, need: str, available: str) -> str:
+def _refusal(method: str, needed: Estimate, need: str, available: str) -> UsageError:
     *others, last = needed.grows_with
-    return (
-        f"{method} needs about {need} of memory and may use {available} ({needed.parts()}); set smaller "
-        f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
+    return UsageError(
+        f"{method} needs about {need} of memory, and {available} are available ({needed.parts()})",
+        value=method,
+        remedy=f"reduce {', '.join(others)} or {last}, train on fewer behaviors or users, or use a machine with more "
+        "memory",
     )
 
 

@@ -18,7 +18,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.errors import ArtifactError, DataError, MissingError, UsageError
 from mcne.models.registry import entry
 from mcne.models.settings import TrainingSettings, parse, to_json
 
@@ -79,7 +79,12 @@ class Run:
         spec, notes = read_spec(path)
         if not (path / RESULT).is_file():
             command = "transfer …" if spec.method == TRANSFER else f"train {spec.method} …"
-            raise DataError(f"{path}: not finished yet; go on with: mcne {command} --out {path} --resume")
+            raise DataError(
+                "is not finished",
+                place=path,
+                value=str(path),
+                remedy=f"continue it with: mcne {command} --out {path} --resume",
+            )
         return cls(path, spec, notes["places"])
 
     @property
@@ -92,9 +97,10 @@ class Run:
         """What was learned, memory-mapped."""
         if not self.has_vectors:
             raise UsageError(
-                f"{self.spec.method} has no embeddings, so it can recommend, but not compare users or items",
+                f"{self.spec.method} has no embeddings, so it cannot compare users or items; it can recommend",
                 place=self.path,
-                remedy="train a method with vectors for that, such as mcne or bpr",
+                value=self.spec.method,
+                remedy="train a method with embeddings, such as mcne or bpr",
             )
         return ConditionalEmbeddings.load(self.path / EMBEDDINGS)
 
@@ -114,7 +120,7 @@ class Run:
         result = files.read_json(self.path / RESULT, step="train again")
         for name in ("best_epoch", "epochs", "ndcg@5", "parameters"):
             if name not in result:
-                raise ArtifactError(f"{self.path / RESULT}: damaged (no {name}); train again")
+                raise ArtifactError(f"is damaged (no {name})", place=self.path / RESULT, remedy="train again")
         return result
 
     @cached_property
@@ -125,13 +131,18 @@ class Run:
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
             return [dict(json.loads(line)) for line in lines]
         except (ValueError, TypeError) as error:
-            raise ArtifactError(f"{path}: damaged ({error}); train again") from error
+            raise ArtifactError(f"is damaged ({error})", place=path, remedy="train again") from error
 
     def data(self) -> tuple[SocialDataset, Split]:
         """The dataset and split that it was trained on, verified."""
         place = self.path / self.places["dataset"]
         if not place.exists():
-            raise DataError(f"{self.path}: trained on the dataset in {place}, which is no longer there; put it back")
+            raise MissingError(
+                f"its dataset {place} no longer exists",
+                place=self.path,
+                value=str(place),
+                remedy="put the dataset back",
+            )
         dataset = SocialDataset.load(place)
         self._require("dataset", self.spec.dataset, dataset.fingerprint, place)
         split = Split.load(place / DIRECTORY / self.places["split"], dataset)
@@ -140,7 +151,13 @@ class Run:
 
     def _require(self, what: str, trained: str, now: str, place: object) -> None:
         if now != trained:
-            raise ArtifactError(f"{self.path}: trained on {what} {trained[:12]}, but {place} is now {now[:12]}")
+            raise ArtifactError(
+                f"was trained on {what} {trained[:12]}, and {place} is now {now[:12]}",
+                place=self.path,
+                value=now,
+                allowed=[trained],
+                remedy=f"restore the {what}, or train again",
+            )
 
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
         """What scores items for users; a method without vectors is made again from what it had learned."""
@@ -184,14 +201,15 @@ class OneOfEach:
 def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
     """What is trained there, and all else that ``run.json`` says."""
     if not (path / SPEC).is_file():
-        raise DataError(f"{path}: no {SPEC}, so this is no run; make one with mcne train")
+        remedy = f"train a run with: mcne train METHOD --data DATA --out {'RUN' if path.exists() else path}"
+        raise files.absent(path, SPEC, "a run", remedy)
     content = files.read_json(path / SPEC, step="train again")
     try:
         spec = RunSpec(**{name: content[name] for name in RunSpec.__dataclass_fields__})
         notes = {name: dict(content[name]) for name in ("places", "machine")}
         return spec, notes | {"version": content["version"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
+        raise ArtifactError(f"is damaged ({error!r})", place=path / SPEC, remedy="train again") from error
 
 
 def settings_of(method: str, settings: Mapping[str, Any]) -> tuple[Any, TrainingSettings]:

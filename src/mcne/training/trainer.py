@@ -34,7 +34,7 @@ from mcne.training.loop import Loop, evaluate_once, hold_signals
 from mcne.training.resources import decide
 from mcne.training.run import Mode, Run, RunSpec, read_spec, schedule_of, settings_of
 
-CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
+CALMER = "train again in another directory, with a lower learning_rate or a higher l2"
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,22 @@ class Training:
     def check(self) -> None:
         """Refuse data that the method cannot learn from, and numbers that artifacts cannot hold."""
         if refused := refusal(self.method, self.dataset, is_alone=self.mode == "separate"):
-            raise UsageError(refused)
+            raise refused
         if torch.get_default_dtype() != torch.float32:
-            raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
+            raise UsageError(
+                f"the default dtype of torch is {torch.get_default_dtype()}, not torch.float32",
+                value=torch.get_default_dtype(),
+                allowed=[torch.float32],
+                remedy="call torch.set_default_dtype(torch.float32)",
+            )
         parts = zip(self.dataset.behavior_names, self.split.parts, strict=True)
         empty = [name for name, part in parts if not np.any(part == TRAIN)]
         if empty and (self.mode == "separate" or len(empty) == len(self.split.parts)):
             raise DataError(
-                f"{', '.join(empty)}: no interactions in the training part, so nothing can be learned there"
+                "no interactions in the training part, so there is nothing to learn from",
+                place=", ".join(empty),
+                value=empty,
+                remedy="use a split with more training interactions",
             )
 
     def estimate(self) -> Estimate | None:
@@ -173,12 +181,12 @@ class Training:
         learned = {name: value.detach().cpu().numpy() for name, value in model.learned().items()}
         bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not files.is_finite(value)]
         if bad:
-            raise DivergedError(f"what was learned is not finite ({', '.join(bad)}); {CALMER}")
+            raise DivergedError(f"the training diverged: the learned {', '.join(bad)} are not finite", remedy=CALMER)
         if isinstance(model, Embedder):
             try:
                 embeddings = model.embeddings(self.dataset, self._provenance(result))
             except NotFiniteError as error:  # derived from what was learned, which was still finite
-                raise DivergedError(f"{error}; {CALMER}") from error
+                raise DivergedError(f"the training diverged: {error}", remedy=CALMER) from error
             _remove(path / run.EMBEDDINGS)
             embeddings.save(path / run.EMBEDDINGS)
             return
@@ -194,17 +202,29 @@ class Training:
         """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
         if not (path / run.SPEC).is_file():
             if {each.name for each in path.iterdir()} - {files.aside_of(path / run.SPEC).name}:
-                raise UsageError(f"{path}: is not empty and is not a run; choose another --out")
+                raise UsageError(
+                    "is not empty and is not a run",
+                    place=path,
+                    value=str(path),
+                    remedy="choose an empty directory or another --out",
+                )
             if resume and run.BEHAVIORS not in path.parts:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
         existing, notes = read_spec(path)
         if not resume:
-            raise UsageError(f"{path}: a run is there already; go on with --resume, or choose another --out")
+            raise UsageError(
+                "already contains a run",
+                place=path,
+                value=str(path),
+                remedy="continue it with --resume, or choose another --out",
+            )
         if existing.identity != self.spec.identity:
             raise ArtifactError(
-                f"{path}: holds another run ({existing.difference(self.spec)}); repeat what it was started with, or "
-                "choose another --out"
+                f"contains another run ({existing.difference(self.spec)})",
+                place=path,
+                value=str(path),
+                remedy="use the arguments that it was started with, or choose another --out",
             )
         if (path / run.RESULT).is_file():
             self.reporter.say(f"{path}: finished already")
@@ -235,7 +255,9 @@ class _Finite:
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
         scores = self.scorer.scores(behavior, users, items)
         if not np.all(np.isfinite(scores)):
-            raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
+            raise DivergedError(
+                f"the training diverged: the scores of {self.names[behavior]} are not finite", remedy=CALMER
+            )
         return scores
 
 
