@@ -33,23 +33,25 @@ def without_links() -> Graph:
 @pytest.mark.parametrize("method", METHODS)
 def test_who_needs_links_is_refused_without(method: str) -> None:
     assert refusal(method, NETWORK, is_alone=False) is None
-    text = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
-    assert (text is not None) == (method in NEEDS["links"])
-    if text:
-        assert text.startswith(f"{method} learns from links, and {NETWORK.name} has none")
+    refused = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
+    assert (refused is not None) == (method in NEEDS["links"])
+    if refused:
+        assert refused.value == method
+        assert "add links" in refused.remedy
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
-    text = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
-    assert (text is not None) == (method in NEEDS["attributes"])
-    if text:
-        assert text.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
+    refused = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
+    assert (refused is not None) == (method in NEEDS["attributes"])
+    if refused:
+        assert refused.value == method
+        assert "--users" in refused.remedy
 
 
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
     dataset = dataclasses.replace(NETWORK, graph=without_links())
-    with pytest.raises(UsageError, match="line learns from links"):
+    with pytest.raises(UsageError, match="links"):
         train_small("line", dataset, tmp_path / "run", settings={})
     assert not list(tmp_path.iterdir())
 
@@ -59,9 +61,10 @@ def test_who_tells_behaviors_apart_is_refused_with_one(method: str) -> None:
     one, alone = refusal(method, NETWORK.only(0), is_alone=False), refusal(method, NETWORK, is_alone=True)
     if method in NEEDS["behaviors"]:
         assert one is not None
-        assert f"fewer than two ({NETWORK.behavior_names[0]})" in one
+        assert one.value == method
+        assert NETWORK.behavior_names[0] in one.problem
         assert alone is not None
-        assert "trained on all of them together" in alone
+        assert "--separate" in alone.remedy
     else:
         assert one is alone is None
 

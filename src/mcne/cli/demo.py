@@ -39,7 +39,7 @@ SHOWN = 5
 
 
 def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = Path("demo")) -> None:
-    """Make a synthetic social network, train three methods on it, compare them, and ask MCNE."""
+    """Make a synthetic social network, train and compare three methods on it, and query MCNE."""
     from mcne.data.split import DIRECTORY, random_split
     from mcne.data.synthetic import SyntheticConfig, generate
     from mcne.evaluation.protocol import evaluate

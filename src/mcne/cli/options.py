@@ -20,5 +20,5 @@ RunPath = Annotated[Path, Argument(help="A finished run, or saved embeddings.", 
 DataOption = Annotated[Path, Option("--data", help="A prepared dataset.")]
 ConfigFile = Annotated[Path | None, Option("--config", help="A TOML file of settings.")]
 Settings = Annotated[list[str] | None, set_option(help="One setting: learning_rate=0.01 (repeatable).")]
-Device = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="auto: the GPU if there is one.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="auto uses the GPU if there is one.")]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]

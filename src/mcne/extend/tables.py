@@ -74,8 +74,8 @@ def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], kn
     repeated = users[known.rows(ids.arrow(users)) >= 0]
     if len(repeated):
         raise DataError(
-            f"{len(repeated):,} of {len(users):,} users are already in the network: "
-            f"{_listed(ids.take(repeated[:SHOWN]), len(repeated))}; their vectors never change",
+            f"{len(repeated):,} of {len(users):,} users are already in the network "
+            f"({_listed(ids.take(repeated[:SHOWN]), len(repeated))}), and their vectors never change",
             place=f"{table.label}, column {column!r}",
             value=ids.take(repeated),
             remedy="list new users only",
@@ -87,7 +87,7 @@ def _links(
 ) -> tuple[Pairs, NDArray[np.float32] | None]:
     """New users with their friends, each pair once; of several weights the largest, and 1 without weights."""
     friend = rows_of(table, "target_id", embeddings.users)
-    _refuse_unknown(table, "target_id", friend < 0, "friends", "users", embeddings.users)
+    _refuse_unknown(table, "target_id", friend < 0, "friend", "users", embeddings.users)
     keys, first, inverse = np.unique(user * embeddings.n_users + friend, return_index=True, return_inverse=True)
     if embeddings.graph.weights is None:
         return (user[first], friend[first]), None
@@ -106,7 +106,7 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
         if label not in known:
             has_label = codes == code
             raise DataError(
-                f"unknown behavior {label!r} ({int(has_label.sum()):,} rows)",
+                f"unknown behavior ({int(has_label.sum()):,} in all)",
                 place=table.locate(int(np.argmax(has_label)), "behavior"),
                 value=label,
                 allowed=known,
@@ -116,7 +116,7 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
     for space in embeddings.spaces:
         here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
-        _refuse_unknown(table, "item_id", here & (item < 0), f"items of {space.name}", "items", space.items)
+        _refuse_unknown(table, "item_id", here & (item < 0), f"item of {space.name}", "items", space.items)
         keys = np.unique(user[here] * len(space.items) + item[here])
         pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
@@ -177,11 +177,11 @@ def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what
         values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
         shown = _listed(values[:SHOWN].to_pylist(), len(values))
         raise DataError(
-            f"{len(values):,} unknown {what}: {shown}",
-            place=f"{table.label}, column {column!r}",
+            f"unknown {what} ({len(values):,} in all: {shown})",
+            place=table.locate(int(np.argmax(wrong)), column),
             value=values.to_pylist(),
-            allowed=[] if not len(known) else [known[0], known[-1]],
-            remedy=f"use the {len(known):,} {kind} of the training, or remove these rows",
+            allowed=[known[0], known[-1]] if len(known) else [],
+            remedy=f"use {kind} of the training, or remove these rows",
         )
 
 

@@ -6,13 +6,16 @@ entry here, and a case in tests/contract/cases.py.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcne.errors import UnknownError, UsageError
+from mcne.models.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
@@ -200,6 +203,17 @@ def entry(name: str) -> Entry:
     if name not in METHODS:
         raise UnknownError.of("method", name, METHODS)
     return METHODS[name]
+
+
+def setting_names(name: str) -> list[str]:
+    """The settings of a method and of its training, from the stubs where they have it: its module imports torch."""
+    stubs = ast.parse(Path(__file__).parents[1].joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    classes = {node.name: node.body for node in stubs.body if isinstance(node, ast.ClassDef)}
+    general = [field.name for field in fields(TrainingSettings)]
+    if (class_name := entry(name).class_name) not in classes:
+        return [*(field.name for field in fields(entry(name).config)), *general]
+    lines = (line for line in classes[class_name] if isinstance(line, ast.AnnAssign))
+    return [*(line.target.id for line in lines if isinstance(line.target, ast.Name)), *general]
 
 
 def class_names() -> dict[str, str]:

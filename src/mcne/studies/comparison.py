@@ -27,7 +27,7 @@ from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import CUTOFFS, Evaluation, ProtocolName, coverage, evaluate, measure
 from mcne.evaluation.slices import sliced
 from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
-from mcne.models.registry import refusal
+from mcne.models.registry import METHODS, refusal
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Result, Say, Task
 from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
@@ -129,8 +129,7 @@ class Plan(ComparisonFile):
                 value=list(methods),
                 remedy="name each method once",
             )
-        for name in methods:
-            resolved(name, {})  # refuses what is no method
+        check_names("method", methods, METHODS, place="--methods")
         title = f"{', '.join(methods)} with default settings"
         command = f"mcne compare --data DATA --methods {','.join(methods)} --seeds {repetitions} --out DIR"
         reference = "mcne" if "mcne" in methods else methods[0]

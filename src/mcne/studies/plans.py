@@ -84,11 +84,11 @@ class PlanFile:
             raise UsageError("the same value is given twice", place=f"{place}.search", remedy="name each value once")
 
 
-def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+def check_names(what: str, names: Iterable[str], allowed: Iterable[str], *, place: object = "") -> None:
     """Refuse the first name that is not allowed."""
     for name in names:
         if name not in allowed:
-            raise UnknownError.of(what, name, allowed)
+            raise UnknownError.of(what, name, allowed, place=place)
 
 
 @contextmanager

@@ -25,8 +25,8 @@ from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, DivergedError, MCNEError, UnknownError, UsageError
 from mcne.files import read_json, write_json
-from mcne.models.registry import METHODS, entry, refusal
-from mcne.models.settings import TrainingSettings, read_pairs
+from mcne.models.registry import METHODS, entry, refusal, setting_names
+from mcne.models.settings import read_pairs
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Result, Say, Task, percent, spread_of
 from mcne.text import NO_VALUE, Table, markdown_page
@@ -159,10 +159,7 @@ def read_study(out: Path) -> dict[str, Any]:
 
 def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The settings of each method by ``--set``: ``epochs=5`` is for all that have it, ``mcne.epochs=5`` for one."""
-    known = {
-        name: [field.name for kind in (entry(name).config, TrainingSettings) for field in dataclasses.fields(kind)]
-        for name in methods
-    }
+    known = {name: setting_names(name) for name in methods}
     if len(known) < len(methods):
         raise UsageError(
             "a method is named twice",

@@ -14,7 +14,7 @@ from typing import Any
 
 from mcne.errors import UsageError
 from mcne.files import read_json
-from mcne.models.registry import entry
+from mcne.models.registry import setting_names
 from mcne.models.settings import Count, TrainingSettings, read_pairs
 from mcne.studies.comparison import Candidate, ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import TWO, Summary, beside_the_expected, listed, machine, number, summarize
@@ -71,11 +71,11 @@ class Sweep:
 
     def check(self) -> None:
         """Refuse settings that the method does not have, and values among which nothing can be swept."""
-        own = [each.name for each in fields(entry(self.method).config)]
-        derived = [name for name, whole in SHORTHANDS.items() if whole in own]
+        known = setting_names(self.method)
+        derived = [name for name, whole in SHORTHANDS.items() if whole in known]
         general = [each.name for each in fields(TrainingSettings)]
         names = [*self.settings, *self.values]
-        check_names(f"setting of {self.method}", names, [*own, *derived, *general])
+        check_names(f"setting of {self.method}", names, [*known, *derived])
         for name, values in self.values.items():
             if len(values) < 2:
                 raise UsageError(

@@ -13,7 +13,6 @@ from multiprocessing.context import SpawnProcess
 from typing import TypeVar
 
 from mcne.errors import CaptureError, DataError, Interrupted, MCNEError
-from mcne.training.loop import hold_signals
 
 LOOK = 0.5  # seconds between two checks for a signal
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -30,6 +29,8 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
     processes end with the generator; close it if not all outcomes are taken.
     """
     import torch
+
+    from mcne.training.loop import hold_signals
 
     left = list(tasks.items())[::-1]
     processes: dict[Connection, SpawnProcess] = {}
