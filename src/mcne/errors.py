@@ -90,7 +90,7 @@ class ArtifactError(MCNEError):
 
 
 class DiskError(MCNEError):
-    """A disk that refused a write."""
+    """A write that the disk refused."""
 
     exit_code = 6
 

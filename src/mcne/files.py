@@ -1,4 +1,4 @@
-"""Everything about files: artifacts, files that are whole or not there, locks, JSON and Parquet.
+"""Files: artifacts, atomic writes, locks, JSON and Parquet.
 
 An artifact is a directory of ``.npy`` files, which memory-map, and a ``manifest.json`` that carries the sha256 of every
 file and of itself. It is written aside, flushed to the disk and renamed into place, so a reader never sees half of one;
@@ -49,7 +49,7 @@ Json = dict[str, Any]
 
 
 class BeingWrittenError(DataError):
-    """An artifact that another process is writing."""
+    """An artifact that another process is writing now."""
 
 
 class NotFiniteError(ValueError):
@@ -57,7 +57,7 @@ class NotFiniteError(ValueError):
 
 
 class AppearedError(UsageError):
-    """Another process was faster in writing to a place."""
+    """Another process wrote to the same path first."""
 
 
 class HeldError(UsageError):
@@ -86,7 +86,7 @@ def fingerprint(kind: str, version: int, meta: Json, arrays: Arrays) -> str:
 
 
 def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, arrays: Arrays) -> str:
-    """Save an artifact and return its fingerprint; one of the same content is kept, and anything else is refused."""
+    """Save an artifact and return its fingerprint; an existing one must have the same content, and is kept."""
     path = place(path)
     with disk_errors(path, needed=0):
         is_taken = path.exists() and any(path.iterdir() if path.is_dir() else [path])
@@ -103,7 +103,7 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
 
 
 def place(path: Path) -> Path:
-    """The real place of something to be written, which cannot be where the caller stands."""
+    """The resolved path to write to, which must not contain the current directory."""
     if path.is_symlink() and not path.exists():
         raise UsageError("is a broken link", place=path, value=str(path), remedy="choose another path")
     real = path.resolve()
@@ -228,9 +228,9 @@ def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
 
 @contextmanager
 def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
-    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well, and vanishes if not.
+    """A locked, empty directory beside ``path``, renamed to ``path`` if the block succeeds and removed otherwise.
 
-    Parent directories are made, and vanish with it. An ``OSError`` of the block is the disk's: a ``DiskError``.
+    Parent directories are created and removed with it. An ``OSError`` in the block becomes a ``DiskError``.
     """
     aside = aside_of(path)
     with disk_errors(path, needed=needed), ExitStack() as undo:
@@ -311,9 +311,9 @@ def _write_all(file: io.FileIO, chunk: bytes | memoryview) -> int:
 
 @contextmanager
 def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
-    """Turn what the disk refuses into an error that says how to continue.
+    """Turn an ``OSError`` into a ``DiskError`` that says how to continue.
 
-    In a directory of work that is ``--resume``; what is written aside, with this many bytes ``needed``, leaves nothing.
+    A run continues with ``--resume``; what is written aside, with ``needed`` bytes, leaves no partial files.
     """
     try:
         yield
@@ -334,20 +334,20 @@ def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """Make ``data`` the content of a file."""
+    """Write ``data`` to a file, atomically."""
     with disk_errors(path), _whole(path, data) as aside:
         aside.replace(path)
 
 
 def write_new(path: Path, data: bytes, *, option: str = "--out") -> None:
-    """Write a file that does not exist; one that has appeared since the caller looked is not replaced."""
+    """Write a new file; one that has appeared since the caller checked is not replaced."""
     with _whole(path, data) as aside:
         check_new(path, option=option)
         aside.replace(path)
 
 
 def check_new(path: Path, *, option: str = "--out") -> None:
-    """Refuse a place for a file that is taken, or in a directory that does not exist."""
+    """Refuse a path that exists already, or whose directory does not exist."""
     if path.exists() or path.is_symlink():
         raise UsageError(
             "already exists, and existing files are never replaced",
@@ -360,13 +360,13 @@ def check_new(path: Path, *, option: str = "--out") -> None:
 
 
 def aside_of(path: Path) -> Path:
-    """Where something is written before it is renamed; a killed process may leave it."""
+    """The temporary path of something that is renamed when complete; a killed process may leave it behind."""
     return path.with_name(f".{path.name}.partial")
 
 
 @contextmanager
 def _whole(path: Path, data: bytes) -> Iterator[Path]:
-    """A file beside ``path`` with this content, flushed to the disk, which vanishes if the block fails."""
+    """A file beside ``path`` with this content, flushed to the disk; it is removed if the block fails."""
     aside = aside_of(path)
     try:
         _write_file(aside, [data])
@@ -377,7 +377,7 @@ def _whole(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def read_json(path: Path, *, step: str) -> Json:
-    """The object that a file holds; ``step`` is what to do if the file is damaged."""
+    """The JSON object in a file; ``step`` is the remedy if it is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(value, dict):
@@ -388,7 +388,7 @@ def read_json(path: Path, *, step: str) -> Json:
 
 
 def checked_json(path: Path, check: Callable[[Any], object], *, step: str) -> Any:
-    """Plain data that a file holds; ``check`` looks up what the caller needs, ``step`` says what to do if it fails."""
+    """The JSON in a file; ``check`` looks up what the caller needs, ``step`` is the remedy if it fails."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         check(value)
@@ -398,12 +398,12 @@ def checked_json(path: Path, check: Callable[[Any], object], *, step: str) -> An
 
 
 def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
-    """Make plain data the content of a file."""
+    """Write plain data to a file as JSON, atomically."""
     overwrite(path, json.dumps(value, indent=1, sort_keys=sort_keys, allow_nan=False).encode() + b"\n")
 
 
 def read_parquet(path: Path, *, step: str) -> pa.Table:
-    """The table that a file holds; ``step`` is what to do if the file is damaged."""
+    """The table in a file; ``step`` is the remedy if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -414,7 +414,7 @@ def read_parquet(path: Path, *, step: str) -> pa.Table:
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
-    """Make a table the content of a file."""
+    """Write a table to a file as Parquet, atomically."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -428,9 +428,9 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 
 @contextmanager
 def locked(directory: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a directory, so that nobody else writes to it; it is made if it is missing, and vanishes if it stays empty.
+    """Lock a directory against other writers; it is created if missing, and removed if it stays empty.
 
-    Another process that holds it is waited for, or is a :class:`HeldError`.
+    If another process holds the lock, wait for it or raise a :class:`HeldError`.
     """
     missing = _missing(directory)
     try:
@@ -464,7 +464,7 @@ def is_held(directory: Path) -> bool:
 
 
 def _lock(directory: Path, *, wait: bool) -> int:
-    """A descriptor of the directory that holds its lock; ``BlockingIOError`` if another process does."""
+    """A file descriptor that holds the directory's lock; ``BlockingIOError`` if another process holds it."""
     while True:
         directory.mkdir(parents=True, exist_ok=True)
         lock = os.open(directory, os.O_RDONLY)
@@ -479,7 +479,7 @@ def _lock(directory: Path, *, wait: bool) -> int:
 
 
 def _missing(directory: Path) -> list[Path]:
-    """A directory and its parents as far as they do not exist, the deepest first."""
+    """The directory and those of its parents that do not exist, deepest first."""
     return [parent for parent in (directory, *directory.parents) if not parent.exists()]
 
 
@@ -520,6 +520,6 @@ def checked(array: NDArray[Any], what: str, *, dtype: type[np.generic], shape: t
 
 
 def check(owner: object, field: str, what: str, *, dtype: type[np.generic], shape: tuple[int | None, ...]) -> None:
-    """Have an array of a frozen dataclass :func:`checked`; the field may be None."""
+    """Apply :func:`checked` to an array of a frozen dataclass; the field may be None."""
     if getattr(owner, field) is not None:
         object.__setattr__(owner, field, checked(getattr(owner, field), what, dtype=dtype, shape=shape))

@@ -54,7 +54,7 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
 
 
 def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, Any]:
-    """What a user hears from all its neighbors and what these hear from it, and the links that differ most.
+    """The attention of a user's links in both directions, and the links that differ most from the mean.
 
     ``distance`` of such a link is half the sum of the differences from the mean, 0 to 1, averaged over layers.
     """
@@ -181,7 +181,7 @@ def read_attention(path: Path) -> dict[str, Any]:
 
 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
-    """The network behind the vectors, which only some methods have."""
+    """The network behind the vectors; only some methods have one."""
     if embeddings.trunk is None:
         raise UsageError(
             f"{embeddings.method!r} has no attention over behaviors",
@@ -197,7 +197,7 @@ def in_deviations(values: NDArray[np.float64], deviation: NDArray[np.float64]) -
 
 
 def _attention(of: str, behaviors: tuple[str, ...]) -> dict[str, Any]:
-    """What the numbers of a link, a user and a network begin with."""
+    """The first fields of the numbers of a link, a user and a network."""
     quantiles = {"at": QUANTILES} if of == "network" else {}
     return {"of": of, "even": 1 / len(behaviors)} | quantiles | {"behaviors": behaviors}
 

@@ -1,7 +1,7 @@
-"""Predicting links: which to hold out, which pairs to set against them, and how well scores tell the two apart.
+"""Link prediction: which links to hold out, which pairs to compare them with, and how well scores separate the two.
 
-Pairs are unordered and of two different users. Held-out links leave a graph in which nobody has lost the last link, and
-whoever learns from it or scores with it can see no others.
+Pairs are unordered, of two different users. No user loses its last link to the held-out ones, and
+training and scoring use only the remaining graph.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What is left to learn from, what was held out, and as many pairs that are no links, of every kind."""
+    """The remaining graph, the held-out links, and as many pairs without a link, of each kind."""
 
     graph: Graph
     links: Pairs
@@ -36,10 +36,10 @@ class HeldOut:
 
 
 def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
-    """Take this share of the links out of the graph, and draw pairs to set against them.
+    """Hold out this share of the links, and draw as many pairs without a link.
 
-    ``uniform`` pairs are any two users: nearly all have few friends, so to know who has many is to know much. Users of
-    ``degree`` pairs are drawn from the ends of held-out links, and so have lost as many friends and have as many left.
+    ``uniform`` pairs are any two users: most have few friends, so the degree alone tells much. Users of
+    ``degree`` pairs are drawn from the ends of held-out links, so their degrees are distributed alike.
     """
     if not 0 < share < 1:
         raise UsageError(
@@ -110,7 +110,7 @@ counting 1 / log of how many friends it has (Adamic and Adar, 2003)."""
 def _removable(
     low: NDArray[np.int32], high: NDArray[np.int32], order: NDArray[np.int64], *, wanted: int, n_users: int
 ) -> NDArray[np.bool_]:
-    """The first ``wanted`` links in this order whose users both keep another, [links]."""
+    """The first ``wanted`` links in this order whose users both keep another link, [links]."""
     left = (np.bincount(low, minlength=n_users) + np.bincount(high, minlength=n_users)).tolist()
     ends = list(zip(low.tolist(), high.tolist(), strict=True))
     out = np.zeros(len(ends), dtype=bool)

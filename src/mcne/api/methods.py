@@ -23,7 +23,7 @@ Initial = Literal["free", "attributes", "both"]
 
 
 class _MCNE(Model):
-    """What ``mcne.MCNE`` can do beside all others: start users from attributes, which is the method mcne-plus."""
+    """What only ``mcne.MCNE`` can do: start users from attributes, which is the method mcne-plus."""
 
     extra: ClassVar[Mapping[str, Any]] = {"initial": "free"}
 
@@ -40,7 +40,7 @@ class _MCNE(Model):
 
 
 class Extended(Model):
-    """A trained network that a behavior was added to: it can be asked and extended, but not trained from data."""
+    """A trained network with an added behavior: it can be queried and extended, but not trained from data."""
 
     method = TRANSFER
 
@@ -64,7 +64,7 @@ def model_class(method: str) -> type[Model]:
 
 
 def documented(kind: type[Model]) -> type[Model]:
-    """The class with the settings of its method in its docstring and signature, which takes importing torch."""
+    """The class with the settings of its method in its docstring and signature; this imports torch."""
     defaults = kind._defaults()
     kind.__doc__ = documentation(entry(kind.method), defaults)
     parameters = [

@@ -1,4 +1,4 @@
-"""What the class of every method shares: train it, ask it, save it.
+"""What the classes of all methods share: train, query, save.
 
 Nothing here needs torch until a model is made with settings or trained.
 """
@@ -43,7 +43,7 @@ GENERAL = {"seed": 0, "device": "auto", "separate": False}
 
 
 class Model(Queries):
-    """A method with its settings; after :meth:`fit`, or from :func:`mcne.load`, a trained model that can be asked.
+    """A method with its settings; after :meth:`fit`, or from :func:`mcne.load`, a trained model.
 
     Settings are keyword arguments; ``get_params`` and ``set_params`` work as in scikit-learn, so ``clone`` does too.
     ``separate=True`` trains a model for each behavior instead of one for all. A model with vectors also has the
@@ -90,7 +90,7 @@ class Model(Queries):
         return {**GENERAL, **asdict(TrainingSettings()), **own, **cls.extra}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name; ``deep`` is there for scikit-learn and changes nothing."""
+        """Every setting by name; ``deep`` exists for scikit-learn and has no effect."""
         return {name: self.__dict__[name] for name in self._defaults()}
 
     def set_params(self, **settings: Any) -> Self:
@@ -127,9 +127,9 @@ class Model(Queries):
     ) -> Self:
         """Train on the training part of ``split`` and keep the best epoch on its validation part.
 
-        Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run stays
+        Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run is kept
         there, with its checkpoints, metrics and data, and ``resume`` continues an interrupted one. ``progress`` shows
-        how it goes on stderr.
+        the progress on stderr.
         """
         if not isinstance(data, SocialDataset):
             raise UsageError(
@@ -165,7 +165,7 @@ class Model(Queries):
         resume: bool = False,
         progress: bool = True,
     ) -> Self:
-        """Add a behavior of the same users: its masks and items learn, and all earlier answers stay the same.
+        """Add a behavior of the same users: only its masks and items are trained; earlier answers stay the same.
 
         ``interactions`` are as in :func:`mcne.datasets.from_frames`, with the columns ``user_id`` and ``item_id``, and
         are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there.
@@ -192,7 +192,7 @@ class Model(Queries):
         return self
 
     def embed_users(self, *, links: Any = None, history: Any = None, attributes: Any = None) -> ConditionalEmbeddings:
-        """The embeddings with additional users who were unknown in training, from whatever is known of each.
+        """The embeddings with additional users who were not in the training data, from whatever is known of each.
 
         ``links`` (``source_id, target_id``: a new user and a known one), ``history`` (``user_id, item_id, behavior``)
         and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
@@ -213,7 +213,7 @@ class Model(Queries):
 
     @property
     def embeddings(self) -> ConditionalEmbeddings:
-        """What was learned: save it, export it, or take its vectors."""
+        """The learned embeddings: save them, export them, or use their vectors."""
         return self._trained.run.embeddings
 
     @property
@@ -229,12 +229,12 @@ class Model(Queries):
         return self._trained.scorer
 
     def evaluate(self, protocol: ProtocolName = "sampled") -> Evaluation:
-        """Rank the test part: against ``sampled`` or ``popular`` items that the user has not, or in ``full``."""
+        """Rank the test part: against ``sampled`` or ``popular`` items that the user does not have, or in ``full``."""
         data, split = self._trained.data
         return evaluate(self._trained.scorer, data, split, part="test", protocol=protocol)
 
     def save(self, path: str | Path) -> None:
-        """Keep the trained model with its data in a new directory, for :func:`mcne.load` and for the commands.
+        """Save the trained model with its data in a new directory, for :func:`mcne.load` and the command line.
 
         >>> import mcne, tempfile
         >>> model = mcne.Popularity().fit(mcne.datasets.synthetic(users=500), progress=False)
@@ -262,7 +262,7 @@ class Model(Queries):
                 files.write_json(aside / SPEC, content | {"places": PLACES}, sort_keys=True)
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of what answers: of the embeddings, if there are any."""
+        """An attribute of the embeddings, if there are any."""
         fitted = self.__dict__.get("_fitted")
         if fitted is not None and not name.startswith("_"):
             return getattr(fitted.answering, name)
@@ -341,7 +341,7 @@ class Fitted:
 
     @cached_property
     def answering(self) -> ConditionalEmbeddings | ScoredItems:
-        """What answers questions: the vectors, or the scores of a method that has none."""
+        """What answers queries: the vectors, or the scores of a method without vectors."""
         if self.run.has_vectors:
             return self.run.embeddings
         data, _ = self.data
@@ -366,9 +366,9 @@ def whole(seed: object) -> int:
 
 @contextmanager
 def _place(out: str | Path | None) -> Iterator[Path]:
-    """The run's own directory, or a temporary one, which is removed if the block fails.
+    """The given directory, or a temporary one that is removed if the block fails.
 
-    There no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
+    A temporary run leaves no checkpoint to continue from, so its signal is raised again.
     """
     if out is not None:
         yield Path(out)

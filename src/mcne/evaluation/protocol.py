@@ -103,11 +103,11 @@ def evaluate(
     seed: int = 0,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> Evaluation:
-    """Rank every user's items of ``part`` and measure where they stand.
+    """Rank every user's items of ``part`` and measure their places.
 
     ``sampled`` and ``popular`` rank them with the user's negatives of the split; ``full`` with every item of the
-    behavior that the user has in no earlier part (in validation, test items are items like any other). ``seed``
-    decides ties and nothing else. A scorer that answers NaN anywhere is refused with ``ValueError``.
+    behavior that the user has in no earlier part (in validation, test items are candidates like any other). ``seed``
+    decides only ties. A NaN score is refused with ``ValueError``.
     """
     check_request(dataset, split, part=part, protocol=protocol, cutoffs=cutoffs)
     results = {}
@@ -134,7 +134,7 @@ def coverage(
 
     The lists are those of the ``full`` protocol, equal scores in an order of chance that ``seed`` decides, for *all*
     users of the network. A method that gives a user the same score for every item recommends at random, and covers
-    much for that reason; read coverage beside Recall, never alone.
+    much for that reason; read coverage together with Recall.
     """
     check_request(dataset, split, part=part, protocol="full", cutoffs=cutoffs)
     result = {}

@@ -1,4 +1,4 @@
-"""``embed_users``: users who were unknown in training, beside known users, whose vectors stay the same.
+"""``embed_users``: embeds users who were not in the training data; the vectors of known users stay the same.
 
 A history is folded in: the vectors that new users start from move until their own items rank well, all else fixed.
 """
@@ -55,7 +55,7 @@ class _Records:
 def embed_users(
     embeddings: ConditionalEmbeddings, *, links: Any = None, history: Any = None, attributes: Any = None
 ) -> ConditionalEmbeddings:
-    """The same embeddings with additional users who were unknown in training, from whatever is known of each.
+    """The embeddings with additional users who were not in the training data, from whatever is known of each.
 
     ``links`` has the columns ``source_id`` (a new user), ``target_id`` (a known one) and in a weighted network
     ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has ``user_id`` and those that the

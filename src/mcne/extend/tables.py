@@ -1,4 +1,4 @@
-"""Tables about users who were unknown in training: links, history and attributes, checked and turned into rows."""
+"""Tables about users who were not in the training data: links, history and attributes, checked and turned into rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NewUsers:
 
     @classmethod
     def read(cls, embeddings: ConditionalEmbeddings, *, links: Any, history: Any, attributes: Any) -> NewUsers:
-        """From frames or files, any of which may be missing; unknown friends, items and attributes are refused."""
+        """Read frames or files, any of which may be missing; unknown friends, items and attributes are refused."""
         wanted = {
             "links": (links, "source_id", Wanted(["source_id", "target_id"], ["weight"])),
             "history": (history, "user_id", Wanted(["user_id", "item_id", "behavior"])),
@@ -69,7 +69,7 @@ class NewUsers:
 
 
 def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], known: Ids) -> None:
-    """Known users have vectors already, which never change."""
+    """Refuse users of the training: their vectors never change."""
     users = np.unique(rows)
     repeated = users[known.rows(ids.arrow(users)) >= 0]
     if len(repeated):
@@ -123,7 +123,7 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
 
 
 def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> KnownAttributes:
-    """Attributes as they were in training; missing values are unknown, and so are categories new to the model."""
+    """Attributes as in training; missing values and new categories count as unknown."""
     profile = None if embeddings.trunk is None else embeddings.trunk.profile
     if profile is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Bring a new behavior to trained embeddings, and leave a finished run of old and new behaviors."""
+"""Add a new behavior to trained embeddings; the result is a finished run of old and new behaviors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ N_SHOWN = 5
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """The numbers that a transfer trained, and those it left as they were."""
+    """How many parameters a transfer trained, and how many it kept."""
 
     masks: int
     items: int
@@ -64,7 +64,7 @@ class ParameterCounts:
 
 
 def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[TransferConfig, TrainingSettings]:
-    """What a transfer was told, checked; the rest is as ``base`` was trained, where that is known."""
+    """The settings of a transfer, checked; the rest come from the training of ``base``, where they are known."""
     names = [field.name for field in fields(TransferConfig) if field.name != "control"]
     before = base.provenance.get("spec", {}).get("config", {})
     kept = {name: before[name] for name in names if name in before}
@@ -93,7 +93,7 @@ def transfer(
 
 
 def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
-    """The network to bring a behavior to; embeddings without one are refused."""
+    """The network to add a behavior to; embeddings without one are refused."""
     if base.trunk is None:
         raise UsageError(
             f"{base.method!r} has no layers to put masks on",
@@ -114,7 +114,7 @@ def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
 
 @dataclass(frozen=True)
 class _Transferring(Training):
-    """The training of a new behavior, on the network of embeddings that were trained before."""
+    """The training of a new behavior on the network of trained embeddings."""
 
     base: ConditionalEmbeddings
     trunk: Trunk
@@ -132,7 +132,7 @@ class _Transferring(Training):
         return replace(spec, config={**spec.config, **also})
 
     def check(self) -> None:
-        """Nothing more: inputs were aligned with the base."""
+        """Nothing to check: inputs were aligned with the base."""
 
     def estimate(self) -> Estimate:
         """The memory that it needs; whole vectors are a network without layers."""
@@ -248,7 +248,7 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
 
 
 def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> None:
-    """The very records of a known behavior under another name are a mistake; items alone may well be shared."""
+    """Refuse a copy of a known behavior under another name; the same items with other interactions are fine."""
     indptr = behavior.indptr(base.n_users)
     for space in base.spaces:
         is_same = space.items == behavior.items and np.array_equal(space.seen_items, behavior.item)
@@ -262,7 +262,7 @@ def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> No
 
 
 def without(dataset: SocialDataset, split: Split, *, behavior: str) -> tuple[SocialDataset, Split]:
-    """A dataset before a behavior came: all others of it, and their part of the split."""
+    """A dataset without one behavior, and the split of the others."""
     dataset.behavior(behavior)
     kept = [k for k, name in enumerate(dataset.behavior_names) if name != behavior]
     if not kept:

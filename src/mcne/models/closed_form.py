@@ -73,7 +73,7 @@ class ProductScorer:
 
 
 class ClosedForm:
-    """A method that has nothing to learn step by step: its constructor computes the scorer."""
+    """A method that does not learn step by step: its constructor computes the scorer."""
 
     _scorer: ProductScorer
 
@@ -99,7 +99,7 @@ def records_of(data: TrainingData) -> tuple[Matrix, ...]:
 
 
 def joint(records: tuple[Matrix, ...]) -> Matrix:
-    """The behaviors' records side by side, as if all were one: [users, all items]."""
+    """The records of all behaviors side by side, as one behavior: [users, all items]."""
     return sparse.csr_array(sparse.hstack(records, format="csr", dtype=np.float32))
 
 

@@ -1,4 +1,4 @@
-"""How well new users are served: hold users out, train without them, embed them from what is known, and rank."""
+"""How good recommendations for new users are: hold users out, train without them, embed them, and rank."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Trial:
     def run(
         self, dataset: SocialDataset, out: Path, *, seeds: int, device: str, reporting: Reporting, say: Say
     ) -> dict[str, Any]:
-        """Do every seed that is not done, then summarize all of them, in ``out`` too."""
+        """Do every unfinished seed, then summarize all of them, also in ``out``."""
         if refused := refusal(self.method, dataset, is_alone=False):
             raise refused
         config, schedule = training.resolved(self.method, self.given)
@@ -143,8 +143,8 @@ class Trial:
 class HeldOut:
     """A dataset without some of its users, and with those of them who can be asked about.
 
-    Items that no kept user has are left out everywhere: nothing could be known of them. Who has no kept friend, no
-    training or no test item among those that are left is held out as well, and not asked about.
+    Items that no kept user has are dropped everywhere: nothing is known of them. Users without a kept friend, a
+    training item or a test item among the remaining ones are held out too, but not evaluated.
     """
 
     kept: SocialDataset
@@ -261,7 +261,7 @@ def _about(result: Result) -> str:
 
 
 def _popularity(held: HeldOut) -> Scorer:
-    """The popularity ranker as the kept users' training records have it."""
+    """The popularity ranker of the kept users' training interactions."""
     import torch
 
     from mcne.models.contract import TrainingData

@@ -17,7 +17,7 @@ Declared = TypeVar("Declared")
 
 
 def is_distinct(values: Sequence[object]) -> bool:
-    """Whether there is any value, and none twice."""
+    """Whether there are values, all of them different."""
     return len(set(values)) == len(values) > 0
 
 
@@ -102,9 +102,9 @@ def located(place: object) -> Iterator[None]:
 
 @contextmanager
 def plan_of(path: Path, kind: type[Declared], command: str) -> Iterator[Declared]:
-    """The plan in a file, for a block that checks the rest of it, whose errors name the file.
+    """The plan in a file; errors of the block, which checks the rest, name the file.
 
-    What the file leaves out is taken from the file beside it that it ``extends``, if any.
+    Keys that the file does not have come from the file beside it that it ``extends``, if any.
     """
     values = read_toml(path)
     with located(path):

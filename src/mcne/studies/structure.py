@@ -1,6 +1,6 @@
-"""How much of the network's structure vectors preserve: methods trained without some links, and asked about these.
+"""How much network structure the vectors preserve: train without some links, then predict them.
 
-Whole and conditional vectors tell held-out links from other pairs, beside scores that need no training.
+Whole and conditional vectors are compared with scores that need no training.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class StructureStudy:
         hold_out(self.dataset.graph, share=self.share, seed=0)  # refuses a share or a network that cannot be used
 
     def open(self) -> None:
-        """Begin in the directory, or continue; methods and repetitions join those of earlier commands."""
+        """Start or continue in the directory; methods and repetitions are added to those of earlier commands."""
         methods = {method: list(resolved(method, settings)) for method, settings in self.methods.items()}
         study = {"kind": KIND, "dataset": self.dataset.fingerprint, "share": self.share}
         study |= {"repetitions": self.repetitions, "methods": methods}
@@ -147,7 +147,7 @@ class StructureStudy:
 
 
 def read_study(out: Path) -> dict[str, Any]:
-    """Everything that was ever asked for in a directory."""
+    """The study in a directory: everything requested there so far."""
     study = read_json(out / STUDY, step="choose another --out")
     missing = {"dataset", "share", "repetitions", "methods"} - set(study)
     if missing or study.get("kind") != KIND:
@@ -215,7 +215,7 @@ def run_cell(
 def trained(
     method: str, repetition: Repetition, path: Path, *, settings: Mapping[str, Any], device: torch.device
 ) -> Run:
-    """The run of a method that sees the network without its held-out links, and nothing of these."""
+    """The run of a method on the network without the held-out links."""
     dataset, split, seed = repetition.dataset, repetition.split, repetition.number
     places = {"dataset": "", "split": f"random-{seed}"}
     fitting = training.Training(method, dataset, split, settings=settings, seed=seed, device=device, places=places)
@@ -250,7 +250,7 @@ def _about(cell: Result) -> str:
 
 
 def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
-    """Means and standard deviations over finished repetitions, of everything ever asked for in the directory."""
+    """Means and standard deviations over finished repetitions, of everything requested in the directory."""
     study = read_study(out)
     repetitions = [Repetition.of(dataset, number, share=study["share"]) for number in range(study["repetitions"])]
     rows = []

@@ -1,4 +1,4 @@
-"""A sweep: a method, settings that stay, and settings that take one value after another.
+"""A sweep: a method, fixed settings, and settings that take one value after another.
 
 It is a comparison whose rows are the values. Its results are ``sweep.json``, with every number, and ``sweep.md``.
 """
@@ -70,7 +70,7 @@ class Sweep:
         return sweep
 
     def check(self) -> None:
-        """Refuse settings that the method does not have, and values among which nothing can be swept."""
+        """Refuse unknown settings, and values that do not differ."""
         known = setting_names(self.method)
         derived = [name for name, whole in SHORTHANDS.items() if whole in known]
         general = [each.name for each in fields(TrainingSettings)]
@@ -130,7 +130,7 @@ class Sweep:
         return Candidate(self.method, "joint", plain)
 
     def timing(self) -> Sweep:
-        """The same values for a few epochs on the first split: trained one at a time, they tell what an epoch takes."""
+        """The same values for a few epochs on the first split, trained one at a time to measure seconds per epoch."""
         epochs = {} if "epochs" in self.values else {"epochs": TIMED_EPOCHS}
         return replace(self, settings={**self.settings, **epochs}, repetitions=1)
 
@@ -182,7 +182,7 @@ def _rows(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, Any]]:
 
 
 def check_place(sweep: Sweep, out: Path) -> None:
-    """Refuse a directory whose result would be lost; more values and repetitions are welcome."""
+    """Refuse a directory with another sweep; more values and repetitions are fine."""
     if not (out / RESULT).is_file():
         return
     before = read_json(out / RESULT, step=WRITTEN_AGAIN)
@@ -211,7 +211,7 @@ def titles_of(comparison: Comparison) -> dict[str, str]:
 
 
 def is_shared(comparison: Comparison) -> bool:
-    """Whether any of the finished trainings ran beside others, so that its seconds measure no value alone."""
+    """Whether finished trainings ran in parallel, so their seconds cannot be compared."""
     results = map(comparison.result, comparison.final_cells())
     return any(result["jobs"] > 1 for result in results if result)
 
@@ -219,7 +219,7 @@ def is_shared(comparison: Comparison) -> bool:
 def collect(sweep: Sweep, comparison: Comparison, timed: Comparison | None = None) -> dict[str, Any]:
     """Per value, means and standard deviations over the finished repetitions, and what is missing.
 
-    ``timed`` are trainings one at a time, for a sweep that ran side by side: the seconds of epochs are theirs.
+    ``timed`` are trainings run one at a time, for a sweep that ran in parallel: they give the seconds per epoch.
     """
     summary = summarize(comparison)
     data = comparison.dataset

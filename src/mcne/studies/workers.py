@@ -1,4 +1,4 @@
-"""Processes that do tasks side by side, each on one of the GPUs, if there are any, until they are told to stop."""
+"""Processes that do tasks in parallel, each on one GPU if there are any, until they are stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Task = Callable[[], None]
 def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MCNEError | None]]:
     """Do every task in one of ``jobs`` processes, and yield each as it ends, with the error if it failed.
 
-    A process gets its next task when the last one is done: none is queued that could begin after a signal. The
+    A process gets its next task when the last one is done, so none starts after a signal. The
     processes end with the generator; close it if not all outcomes are taken.
     """
     import torch
@@ -105,7 +105,7 @@ def _started(gpu: str | None) -> tuple[Connection, SpawnProcess]:
 
 
 def _work(pipe: Connection, gpu: str | None) -> None:
-    """Do tasks until there are no more, or until a signal; the process sees a single GPU."""
+    """Do tasks until there are no more, or until a signal; the process uses a single GPU."""
     if gpu is not None:
         os.environ[VISIBLE] = gpu
     while True:
@@ -124,7 +124,7 @@ def _work(pipe: Connection, gpu: str | None) -> None:
 
 
 def _end(processes: Mapping[Connection, SpawnProcess]) -> None:
-    """Stop all, which a training does with a checkpoint, and kill those that do not stop in time."""
+    """Stop all processes, whose trainings save a checkpoint, and kill those that do not stop in time."""
     for process in processes.values():
         process.terminate()
     deadline = time.monotonic() + PATIENCE

@@ -1,6 +1,6 @@
-"""Where a training runs: on which device, whether it fits into memory, and where its tables are.
+"""Where a training runs: on which device, whether it fits in memory, and where its tables are.
 
-Tables go to files where memory has no room for them (:mod:`mcne.models.tables`); what cannot be elsewhere must fit.
+Tables that do not fit in memory go to files (:mod:`mcne.models.tables`); everything else must fit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def choose_device(name: str) -> torch.device:
-    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one.
+    """``cpu``, ``cuda``, or with ``auto`` the GPU if there is one.
 
-    A GPU has its number: without one, every thread would take the GPU that is its own current one.
+    The GPU is numbered: otherwise every thread would use its own current GPU.
     """
     import torch
 
@@ -45,7 +45,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> tuple[str, int | None]:
-    """Where a training fits, in a line, and the bytes of memory for its tables if not all; refused if nowhere."""
+    """Where a training fits, in one line, and the memory for tables if not all fit; refused if it cannot."""
     if device.type != "cpu":
         import torch
 
@@ -71,7 +71,7 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
 
 
 def available_memory() -> int:
-    """What this process has and may still take: of the machine, and of every control group that it is in."""
+    """The memory that this process has and can still get, from the machine and all its control groups."""
     own = kernel_sizes("/proc/self/status").get("RssAnon", 0)
     machine = kernel_sizes("/proc/meminfo").get("MemAvailable")
     if machine is None:  # no Linux
@@ -80,7 +80,7 @@ def available_memory() -> int:
 
 
 def gpu_bytes(needed: Estimate) -> int:
-    """The peak on a GPU, where nothing is in files."""
+    """The peak memory on a GPU, where no table is in files."""
     lasting = WORKSPACES + needed.data + needed.tables + needed.held + needed.best
     return lasting + max(needed.step, needed.levels + needed.scoring)
 
@@ -96,7 +96,7 @@ def _refusal(method: str, needed: Estimate, need: str, available: str) -> UsageE
 
 
 def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> list[int]:
-    """What is left to every control group of this process that has a limit; caches count as free."""
+    """The memory left in every control group of this process with a limit; caches count as free."""
     left = [most]
     for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else []:
         _, controllers, place = line.split(":", 2)
@@ -115,7 +115,7 @@ def _left_in_groups(most: int, root: Path = Path("/sys/fs/cgroup"), own: Path = 
 
 
 def _left_in(group: Path, limit: str, used: str, cache: str) -> list[int]:
-    """What one group has left, if it has a limit: files of the limit and the use, and how statistics call caches."""
+    """The memory left in one group with a limit, from the files of its limit and use and the name of its cache."""
     try:
         most = (group / limit).read_text().strip()
         taken = int((group / used).read_text())

@@ -1,4 +1,4 @@
-"""What a run's directory says: what was trained on what, and what came out."""
+"""A run's directory: what was trained on which data, and the result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Mode = Literal["joint", "separate"]
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What is trained on what; equal specs give equal results on one machine."""
+    """A method, its settings and its data; equal specs give equal results on one machine."""
 
     method: str
     mode: Mode
@@ -56,7 +56,7 @@ class RunSpec:
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
 
     def difference(self, other: RunSpec) -> str:
-        """What two runs differ in, setting by setting; nothing where they are the same."""
+        """The differences between two runs, setting by setting."""
         old, new = ({**vars(spec), **spec.config, **spec.schedule} for spec in (self, other))
         names = [name for name in {**old, **new} if name not in ("config", "schedule")]
         different = [name for name in names if old.get(name) != new.get(name)]
@@ -125,7 +125,7 @@ class Run:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """What was recorded of every epoch; nothing where each behavior has a model, and so a run, of its own."""
+        """The records of every epoch; empty if each behavior has its own model and run."""
         path = self.path / METRICS
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
@@ -160,7 +160,7 @@ class Run:
             )
 
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
-        """What scores items for users; a method without vectors is made again from what it had learned."""
+        """The scorer of items for users; a method without vectors is rebuilt from what it learned."""
         if self.has_vectors:
             names = self.embeddings.behavior_names
             places = [names.index(name) for name in dataset.behavior_names]
@@ -188,7 +188,7 @@ class Run:
 
 @dataclass(frozen=True)
 class OneOfEach:
-    """For each behavior of a dataset a scorer, and the behavior's place among those that it scores."""
+    """A scorer for each behavior of a dataset, and the behavior's index in that scorer."""
 
     scorers: tuple[tuple[Scorer, int], ...]
 
@@ -199,7 +199,7 @@ class OneOfEach:
 
 
 def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
-    """What is trained there, and all else that ``run.json`` says."""
+    """The spec of a run, and everything else in ``run.json``."""
     if not (path / SPEC).is_file():
         remedy = f"train a run with: mcne train METHOD --data DATA --out {'RUN' if path.exists() else path}"
         raise files.absent(path, SPEC, "a run", remedy)
@@ -225,13 +225,13 @@ def resolved(method: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], 
 
 
 def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
-    """What decides a result of how a method was trained; ``deterministic`` only where it was asked for."""
+    """The settings of the training that decide the result; ``deterministic`` only if set."""
     order = {"deterministic": True} if settings.deterministic else {}
     return {name: getattr(settings, name) for name in SCHEDULE} | order
 
 
 def begun_with(path: Path, method: str) -> dict[str, Any]:
-    """The settings of a method's run that has begun in a directory; none where there is no run, or another's."""
+    """The settings of an unfinished run of a method; none if there is no run, or one of another method."""
     if not (path / SPEC).is_file():
         return {}
     spec, _ = read_spec(path)

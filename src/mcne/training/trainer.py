@@ -1,4 +1,4 @@
-"""Train a method and leave a finished run, over as many interruptions as it takes."""
+"""Train a method into a finished run, across interruptions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Training:
         return Run(path, spec, self.places)
 
     def check(self) -> None:
-        """Refuse data that the method cannot learn from, and numbers that artifacts cannot hold."""
+        """Refuse data that the method cannot learn from, and a dtype that artifacts cannot store."""
         if refused := refusal(self.method, self.dataset, is_alone=self.mode == "separate"):
             raise refused
         if torch.get_default_dtype() != torch.float32:
@@ -105,17 +105,17 @@ class Training:
             )
 
     def estimate(self) -> Estimate | None:
-        """The memory it needs; nothing for a method that does not train in steps."""
+        """The memory it needs; None for a method that does not train in steps."""
         return estimate(self.method, *self.parsed, self.dataset, self.split, is_on_gpu=self.device.type != "cpu")
 
     def make(self, data: TrainingData, path: Path) -> Method:
-        """The untrained method; one that first saves something in the run at ``path`` calls :meth:`start`."""
+        """The untrained method; a subclass that first saves something in the run at ``path`` calls :meth:`start`."""
         config, _ = self.parsed
         model: Method = entry(self.method).make(data, config, seed=self.seed, device=self.device)
         return model
 
     def start(self, path: Path) -> None:
-        """Write what is trained here, and where its data is now."""
+        """Write ``run.json``: the spec, and where its data is."""
         places = dict(self.places)
         content = vars(self.spec) | {"places": places, "machine": _machine(self.device), "version": __version__}
         if not (path / run.SPEC).is_file() or read_spec(path)[1]["places"] != places:
@@ -150,7 +150,7 @@ class Training:
             stop.end("when the training was finished")  # not lost: another behavior's training may come next
 
     def _train_separately(self, path: Path) -> None:
-        """A run of its own for every behavior, then all side by side."""
+        """Train a run for every behavior, then combine them."""
         self.start(path)
         parts = []
         for k, name in enumerate(self.dataset.behavior_names):
@@ -199,7 +199,7 @@ class Training:
         return made | {"result": dict(result), "machine": _machine(self.device)}
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
-        """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
+        """Whether the run is finished; otherwise check that ``path`` is free or contains this run."""
         if not (path / run.SPEC).is_file():
             if {each.name for each in path.iterdir()} - {files.aside_of(path / run.SPEC).name}:
                 raise UsageError(
@@ -239,7 +239,7 @@ class Training:
 
 
 def _remove(path: Path) -> None:
-    """Remove what a training left that died before it could write that it was finished."""
+    """Remove what a killed training left before it was marked as finished."""
     if path.exists():
         with files.disk_errors(path):
             shutil.rmtree(path)
@@ -247,7 +247,7 @@ def _remove(path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Finite:
-    """A scorer whose answers must be finite: a training may leave its range in a last step that no loss sees."""
+    """A scorer whose scores must be finite: the last step may diverge without any later loss to show it."""
 
     scorer: Scorer
     names: list[str]
@@ -270,5 +270,5 @@ def _numbers_learned(model: Method) -> int:
 
 
 def _machine(device: torch.device) -> dict[str, Any]:
-    """What last bits may depend on beside the spec."""
+    """What the last bits may depend on besides the spec."""
     return {"device": device.type, "threads": torch.get_num_threads(), "torch": str(torch.__version__)}
