@@ -27,6 +27,9 @@ class _Method(Model):
     tensorboard: bool
     deterministic: bool
 
+class _MCNE(_Method):
+    initial: Literal["free", "attributes", "both"]
+
 class Popularity(_Method):
     def __init__(
         self,
@@ -600,7 +603,7 @@ class SoftGate(_Method):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNE(_Method):
+class MCNE(_MCNE):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -612,7 +615,6 @@ class MCNE(_Method):
     learning_rate: float
     l2: float
     l2_form: Literal["scored", "parameters"]
-    initial: Literal["free", "attributes", "both"]
     def __init__(
         self,
         *,

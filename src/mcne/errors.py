@@ -119,6 +119,11 @@ def suggestion(value: object, allowed: Iterable[object]) -> str:
     return f"did you mean {folded[near[0]]!r}? Otherwise, {choice}" if near else choice
 
 
+def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
+    """What an :class:`UnknownError` says."""
+    return f"unknown {what} {str(value)!r}; {suggestion(value, allowed)}"
+
+
 class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong
     """A training stopped by a signal, after it saved a checkpoint to continue from."""
 

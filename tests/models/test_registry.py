@@ -18,8 +18,8 @@ from tests.small_training import small_network, train_small
 from mcne.data.behavior import Attribute
 from mcne.data.graph import Graph, undirected
 from mcne.errors import UsageError
-from mcne.models.registry import METHODS, refusal
-from mcne.models.settings import to_json
+from mcne.models.registry import METHODS, entry, refusal, setting_names
+from mcne.models.settings import TrainingSettings, to_json
 
 NETWORK = small_network()
 NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
@@ -28,6 +28,12 @@ NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(50
 def without_links() -> Graph:
     graph = NETWORK.graph
     return undirected(NETWORK.n_users, graph.indices[:0], graph.indices[:0])[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_names_of_settings_without_importing_the_method(method: str) -> None:
+    kinds = (entry(method).config, TrainingSettings)
+    assert setting_names(method) == [field.name for kind in kinds for field in dataclasses.fields(kind)]
 
 
 @pytest.mark.parametrize("method", METHODS)

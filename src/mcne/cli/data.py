@@ -139,10 +139,20 @@ def split(
     from mcne.data import split as splits
 
     if source and (temporal or ratios is not None):
-        raise UsageError(f"--from and {'--temporal' if temporal else '--ratios'} exclude each other; choose one")
+        raise UsageError(
+            f"--from and {'--temporal' if temporal else '--ratios'} exclude each other",
+            place="--from",
+            value=str(source),
+            remedy="omit one of them",
+        )
     name = name if name is not None else f"{'supplied' if source else 'temporal' if temporal else 'random'}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
-        raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
+        raise UsageError(
+            f"{name!r} is not a plain name",
+            place="--name",
+            value=name,
+            remedy="use a name without a slash or a leading dot",
+        )
     dataset = mcne.SocialDataset.load(data)
     if source:
         cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
@@ -151,7 +161,12 @@ def split(
         try:
             shares = [float(part) for part in ("70,10,20" if ratios is None else ratios).split(",")]
         except ValueError as error:
-            raise UsageError(f"--ratios {ratios}: three numbers are needed, as in 70,10,20") from error
+            raise UsageError(
+                "are not three numbers",
+                place=f"--ratios {ratios}",
+                value=ratios,
+                remedy="use three numbers, such as 70,10,20",
+            ) from error
         cut = make(dataset, seed=seed, ratios=shares)
     fingerprint = cut.save(data / splits.DIRECTORY / name)
     for k, behavior in enumerate(dataset.behaviors):
@@ -205,11 +220,18 @@ def _mapping(columns: list[str]) -> dict[str, str]:
     pairs = [column.partition("=") for column in columns]
     for standard, sign, own in pairs:
         if not (standard and sign and own):
-            raise UsageError(f"--column {standard}{sign}{own}: a mapping like user_id=NAME is needed")
+            raise UsageError(
+                "is not a mapping",
+                place=f"--column {standard}{sign}{own}",
+                value=standard + sign + own,
+                remedy="write STANDARD=NAME, such as user_id=NAME",
+            )
     names = [standard for standard, _, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"--column {twice}=…: given more than once; map it to one column")
+        raise UsageError(
+            "is given more than once", place=f"--column {twice}=…", value=twice, remedy="map it to one column"
+        )
     return {standard: own for standard, _, own in pairs}
 
 

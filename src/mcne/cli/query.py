@@ -127,7 +127,9 @@ def report(
     from mcne.report.writing import report_of, write_page
 
     if no_map and kept_map is not None:
-        raise UsageError("--no-map and --map: choose one of them")
+        raise UsageError(
+            "--map and --no-map exclude each other", place="--map", value=str(kept_map), remedy="omit one of them"
+        )
     check_new(out)
     if figures is not None:
         check_new(figures, option="--figures")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcne.data.behavior import Attribute, Behavior, likeness
 from mcne.data.graph import Graph, run_starts, undirected
 from mcne.data.ids import IdColumn, Ids, encode
-from mcne.errors import DataError, UnknownError
+from mcne.errors import DataError, UsageError, unknown
 from mcne.text import with_spread
 
 Locate = Callable[[int, str], str]
@@ -149,7 +149,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.self_links not in get_args(SelfLinks):
-            raise UnknownError.of("self_links", self.self_links, get_args(SelfLinks))
+            raise UsageError(unknown("self_links", self.self_links, get_args(SelfLinks)))
 
 
 def assemble(

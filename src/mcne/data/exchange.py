@@ -27,7 +27,12 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
     if file_format not in FORMATS:
         raise UnknownError.of("format", file_format, FORMATS)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=directory,
+            value=str(directory),
+            remedy="choose another --out",
+        )
     tables = {"interactions": interactions(dataset), "links": links(dataset), "users": users(dataset)}
     directory = place(directory)
     with written_aside(directory) as aside:

@@ -115,11 +115,11 @@ class Ids(Sequence[int | str]):
         if row >= 0:
             return row
         if not len(self):
-            raise UnknownError(f"unknown {what} {raw!r}: there are none", value=raw)
+            raise UnknownError(f"unknown {what} {raw!r}: there are none", value=raw, remedy="use other data")
         near = difflib.get_close_matches(str(raw), map(str, self[:20_000]), n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        known_range = f"{len(self):,} known, from {self[0]!r} to {self[-1]!r}"
-        raise UnknownError(f"unknown {what} {raw!r}{hint} ({known_range})", value=raw, allowed=near)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        remedy = f"{hint}{len(self):,} are known, from {self[0]!r} to {self[-1]!r}"
+        raise UnknownError(f"unknown {what} {raw!r}", value=raw, allowed=near, remedy=remedy)
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """The ids of these rows, which must be increasing."""

@@ -24,7 +24,7 @@ import pyarrow.csv as pa_csv
 
 from mcne.data.assemble import Locate
 from mcne.data.ids import coded
-from mcne.errors import DataError, UnknownError, UsageError
+from mcne.errors import DataError, UsageError, unknown
 
 ATOMIC_SUFFIXES = (".inter", ".net", ".user")
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"} | dict.fromkeys(ATOMIC_SUFFIXES, "\t")
@@ -76,7 +76,7 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str]) -> RawTable:
     suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
-        raise UnknownError.of("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES])
+        raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
     if not path.is_file():
         raise DataError(f"{path}: {'a directory' if path.is_dir() else 'no such file'}; give the path of a file")
     if suffix in PARQUET_SUFFIXES:

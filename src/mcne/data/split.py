@@ -23,7 +23,7 @@ from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives, draw_negatives
-from mcne.errors import ArtifactError, DataError, UnknownError, UsageError
+from mcne.errors import ArtifactError, DataError, MissingError, UnknownError, UsageError
 from mcne.files import Json
 from mcne.randomness import Stream
 
@@ -84,8 +84,11 @@ class Split:
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
         if saved.meta["dataset"] != dataset.fingerprint:
             raise ArtifactError(
-                f"{path}: a split of dataset {saved.meta['dataset'][:12]}, but this is {dataset.fingerprint[:12]}; "
-                "make the split again from this dataset"
+                f"belongs to dataset {saved.meta['dataset'][:12]}, not to this one ({dataset.fingerprint[:12]})",
+                place=path,
+                value=saved.meta["dataset"],
+                allowed=[dataset.fingerprint],
+                remedy="make the split again from this dataset",
             )
         arrays = saved.arrays
         numbers = range(len(dataset.behaviors))
@@ -127,8 +130,10 @@ def temporal_split(dataset: SocialDataset, *, seed: int, ratios: Sequence[float]
     for behavior in dataset.behaviors:
         if behavior.timestamp is None:
             raise DataError(
-                f"behavior {behavior.name!r} has no timestamps, which a temporal split needs; "
-                "prepare the data again with them"
+                "has no timestamps, which a temporal split needs",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="prepare the data again with a timestamp column",
             )
         chance = Stream(seed, "split", behavior.name).bits(len(behavior))
         orders.append(np.lexsort((chance, behavior.timestamp)))
@@ -142,7 +147,10 @@ def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *
     for behavior, part in zip(dataset.behaviors, parts, strict=True):
         if part.shape != (len(behavior),) or not np.all(np.isin(part, (TRAIN, VALIDATION, TEST))):
             raise DataError(
-                f"behavior {behavior.name!r}: a part 0, 1 or 2 is needed for each of {len(behavior):,} interactions"
+                f"not every one of its {len(behavior):,} interactions has a part 0, 1 or 2",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="give one part for each interaction",
             )
     return _finish(dataset, [np.asarray(part, np.uint8) for part in parts], seed, {"kind": "supplied"})
 
@@ -175,8 +183,10 @@ def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArra
     """The part of each interaction when those of a behavior stand in this order."""
     if len(ratios) != 3 or not (min(ratios) >= 0 and ratios[0] > 0 and np.isfinite(sum(ratios))):
         raise UsageError(
-            f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}: three numbers of 0 or more are needed, "
-            "the first above 0, as in 70,10,20"
+            "are not three numbers of 0 or more, the first above 0",
+            place=f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}",
+            value=tuple(ratios),
+            remedy="use ratios such as 70,10,20",
         )
     parts = []
     for order in orders:
@@ -238,7 +248,12 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
     from mcne.data.source import Wanted, read_table  # few programs read a split from tables
 
     if not directory.is_dir():
-        raise DataError(f"{directory}: no such directory; expected {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}")
+        raise MissingError(
+            "no such directory",
+            place=directory,
+            value=str(directory),
+            remedy=f"make one with {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}",
+        )
     parts = [np.full(len(behavior), UNASSIGNED, dtype=np.uint8) for behavior in dataset.behaviors]
     paths = _part_files(directory)
     for number, name in enumerate(PARTS):
@@ -251,8 +266,12 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
             user = dataset.users[int(behavior.user[missing[0]])]
             item = behavior.items[int(behavior.item[missing[0]])]
             raise DataError(
-                f"{directory}: {len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the "
-                f"first user {user!r} with item {item!r}; list every interaction of the dataset once"
+                f"{len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the first of user "
+                f"{user!r} with "
+                f"item {item!r}",
+                place=directory,
+                value=(user, item),
+                remedy="list every interaction of the dataset once",
             )
     return parts
 
@@ -273,10 +292,14 @@ def _part_files(directory: Path) -> dict[str, Path]:
                 remedy=f"rename it to one of {', '.join(PARTS)}",
             )
         if part in paths:
-            raise DataError(f"{directory}: has both {paths[part].name} and {path.name}; remove one")
+            raise DataError(
+                f"has both {paths[part].name} and {path.name}", place=directory, value=part, remedy="remove one"
+            )
         paths[part] = path
     if PARTS[0] not in paths:
-        raise DataError(f"{directory}: no file {PARTS[0]} with {' or '.join(SUFFIXES)}; it is needed")
+        raise MissingError(
+            f"has no file {PARTS[0]} with {' or '.join(SUFFIXES)}", place=directory, value=PARTS[0], remedy="add it"
+        )
     return paths
 
 

@@ -21,7 +21,7 @@ from mcne.data.assemble import Raw, RawInteractions, RawLinks, RawUsers, refuse_
 from mcne.data.behavior import Attribute
 from mcne.data.ids import CANONICAL_INTEGER, WIDE_TEXT, IdColumn, Ids, coded, encode, in_use
 from mcne.data.source import RawTable, Wanted, is_text, read_table, value_type
-from mcne.errors import DataError, UnknownError, UsageError
+from mcne.errors import DataError, UsageError, unknown
 from mcne.files import sha256_of_file
 
 MISSING = ("", "nan", "NaN", None)
@@ -43,10 +43,10 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.id_type not in get_args(IdType):
-            raise UnknownError.of("id type", self.id_type, get_args(IdType))
+            raise UsageError(unknown("id type", self.id_type, get_args(IdType)))
         for name in self.columns:
             if name not in STANDARD_COLUMNS:
-                raise UnknownError.of("standard column", name, STANDARD_COLUMNS)
+                raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
 
 
 def read(interactions: Any, links: Any, users: Any, reading: Reading) -> Raw:
@@ -91,7 +91,7 @@ def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], lis
     codes = {label: code for code, label in labels.items()}
     for label in [*reading.extra_behaviors, *(reading.behaviors or ())]:
         if label not in codes:
-            raise UnknownError.of("behavior", label, codes)
+            raise UsageError(unknown("behavior", label, codes))
     extra = [codes[label] for label in reading.extra_behaviors]
     main = [codes[label] for label in reading.behaviors or ()] or [code for code in labels if code not in extra]
     if not main:

@@ -124,7 +124,7 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     graph = embeddings.graph
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
-        raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")
+        raise UsageError(f"user {users[user]!r} is given twice", value=users[user], remedy="name two different users")
     linked = other in graph.neighbors(user)
     trunk = embeddings.trunk if linked else None
     remark = ""

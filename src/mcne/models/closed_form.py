@@ -157,8 +157,13 @@ def require_memory(needed: int, purpose: str, *, device: torch.device | None = N
     """Refuse what would swap."""
     free = _free_memory(device)
     if needed > free:
-        sizes = f"{needed / 2**30:,.1f} GiB of memory are needed, {free / 2**30:,.1f} GiB are free"
-        raise UsageError(f"{purpose}: {sizes}; use fewer users and items, or another method")
+        raise UsageError(
+            f"needs {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB are free",
+            place=purpose,
+            value=needed,
+            allowed=[free],
+            remedy="use fewer users and items, or another method",
+        )
 
 
 def _free_memory(device: torch.device | None) -> int:
