@@ -149,11 +149,8 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
 
 def read_manifest(path: Path, kind: str) -> Json:
     """The verified manifest of an artifact of this kind."""
-    what, remedy = MADE_BY.get(kind, (kind, "make it again"))
-    source = path if path.is_file() else "FILE"
-    remedy = remedy.format(source=source, target="DIR" if path.exists() else path)
     if not (path / MANIFEST).is_file():
-        raise absent(path, MANIFEST, what, remedy)
+        raise missing(path, kind)
     data = (path / MANIFEST).read_bytes()
     try:
         manifest = json.loads(data)
@@ -171,11 +168,24 @@ def read_manifest(path: Path, kind: str) -> Json:
             remedy=f"restore the {kind}, or make it again",
         )
     if manifest["kind"] != kind:
-        other = MADE_BY.get(manifest["kind"], (manifest["kind"],))[0]
+        other, _ = _made_by(path, manifest["kind"])
+        what, remedy = _made_by(path, kind)
         raise ArtifactError(
             f"is {other}, not {what}", place=path, value=manifest["kind"], allowed=[kind], remedy=remedy
         )
     return dict(manifest)
+
+
+def missing(path: Path, kind: str) -> MissingError:
+    """The error that ``path`` is no artifact of this kind."""
+    return absent(path, MANIFEST, *_made_by(path, kind))
+
+
+def _made_by(path: Path, kind: str) -> tuple[str, str]:
+    """What messages call a kind of artifact, and how to make one."""
+    what, remedy = MADE_BY.get(kind, (kind, "make it again"))
+    source = path if path.is_file() else "FILE"
+    return what, remedy.format(source=source, target="DIR" if path.exists() else path)
 
 
 def absent(path: Path, name: str, what: str, remedy: str) -> MissingError:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from mcne.cli.options import AsJson, RunPath
+from mcne.cli.options import AsJson, RunPath, existing_run
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
 from mcne.text import NO_VALUE
@@ -42,7 +42,12 @@ def _checked_figure(path: Path) -> Path:
 
 
 RunOrNumbers = Annotated[
-    Path, Argument(help="A finished run, saved embeddings, or the .json file of such a figure, to redraw it.")
+    Path,
+    Argument(
+        help="A finished run, saved embeddings, or the .json file of such a figure, to redraw it.",
+        is_eager=True,
+        callback=existing_run,
+    ),
 ]
 Runs = Annotated[list[Path], Argument(help="Finished runs.", metavar="RUN…")]
 SweepPath = Annotated[Path, Argument(help="The directory of a sweep.", metavar="DIR")]

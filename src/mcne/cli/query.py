@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 import mcne
-from mcne.cli.options import AsJson, RunPath
+from mcne.cli.options import AsJson, RunPath, existing_run
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
 from mcne.text import human_bytes, percent
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcne.embeddings.answers import Ranking
     from mcne.embeddings.explanation import Explanation, Likeness
 
-FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN")]
+FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN", callback=existing_run)]
 Protocol = Annotated[Literal["sampled", "full", "popular"], Option(help="Items to rank test items against.")]
 User = Annotated[str, Option(help="A user's id.")]
 Other = Annotated[str, Option(help="Another user's id.")]
@@ -108,7 +108,9 @@ def export(run: RunPath, out: NewDirectory, file_format: Format) -> None:
 
 
 def report(
-    path: Annotated[Path, Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR")],
+    path: Annotated[
+        Path, Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR", callback=existing_run)
+    ],
     out: Annotated[Path, Option(help="A new HTML file.")],
     data: ItsDataset = None,
     sweep: Annotated[list[Path] | None, Option(help="Also show this sweep on the same dataset (repeatable).")] = None,
