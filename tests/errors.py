@@ -14,7 +14,7 @@ from mcne.errors import MCNEError
 def refused(
     kind: type[MCNEError], *, place: str = "", value: object = None, about: str = ""
 ) -> Iterator[pytest.ExceptionInfo[MCNEError]]:
-    """The block raises this error with a remedy: its place ends so, its value is this one, its problem is about this."""
+    """The block raises this error with a remedy: its place ends so, its value is this, its problem mentions this."""
     with pytest.raises(kind) as raised:
         yield raised
     error = raised.value

@@ -1,4 +1,4 @@
-"""How steps of a network over neighborhoods are drawn: on the host, or on a GPU that can."""
+"""How steps of a network over neighborhoods are drawn: on the host, or on a supported GPU."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class NeighborhoodSteps:
     def sample_neighborhoods(
         self, samples: Sequence[int], *, weighted: bool, widest: int, may_draw_on_gpu: bool = True
     ) -> None:
-        """Settle how steps are drawn."""
+        """Decide how steps are drawn."""
         self._widest = widest
         can_draw = may_draw_on_gpu and bool(samples) and bool(self.items.joined) and fits_gpu(max(samples), widest)
         if can_draw and backend_for(self.items.device) == "triton":

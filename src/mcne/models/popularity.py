@@ -1,4 +1,4 @@
-"""Popularity: every user is shown what most users have, behavior by behavior."""
+"""Popularity: recommend every user the most popular items, behavior by behavior."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcne.models.contract import TrainingData
 
 @dataclass(frozen=True)
 class PopularityConfig:
-    """Nothing to set."""
+    """No settings."""
 
 
 class Popularity:

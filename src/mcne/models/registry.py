@@ -1,6 +1,6 @@
-"""Every method by its name: the only place that knows them all.
+"""All methods by name; no other module lists them.
 
-Commands, studies, reports, memory estimates and docs/methods.md ask the entries below. A new method takes a file, an
+Commands, studies, reports, memory estimates and docs/methods.md use the entries below. A new method takes a file, an
 entry here, and a case in tests/contract/cases.py.
 """
 

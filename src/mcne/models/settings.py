@@ -21,7 +21,7 @@ LARGEST = 1e36
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers or lists that a setting may have; its type carries the range by ``Annotated``."""
+    """The allowed values of a setting; its type carries the range with ``Annotated``."""
 
     needed: str
     holds: Callable[[Any], bool]  # False for NaN: every comparison with it fails
@@ -36,7 +36,7 @@ Share = Annotated[float, Range("a number of 0 or more and below 1", lambda value
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How long and how carefully to train; nothing here changes what a step computes, but for rounding."""
+    """How long and how to train; nothing here changes what a step computes, except for rounding."""
 
     epochs: Count = 200
     patience: Count = 10  # evaluations without a better one
@@ -107,7 +107,7 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 
 def convert(what: str, value: Any, kind: Any) -> Any:
-    """``value`` as a type such as :data:`Count`; the error tells ``what`` it is and what is allowed."""
+    """``value`` converted to a type such as :data:`Count`; errors name ``what`` it is and what is allowed."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         value = convert(what, value, arguments[0])

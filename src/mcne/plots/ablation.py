@@ -1,7 +1,7 @@
-"""The ablation figure: variants of a method side by side, and how far each is from the whole, with its chance.
+"""The ablation figure: variants of a method side by side, with each difference from the full method and its p-value.
 
-Everything comes from what ``mcne compare`` has written: ``users.parquet`` gives means and paired tests, the same that
-the comparison's tables tell, and ``table.json`` the standard deviations over repetitions.
+Everything comes from the files of ``mcne compare``: ``users.parquet`` gives means and paired tests, the same as in
+the comparison's tables, and ``table.json`` the standard deviations over repetitions.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Ablation:
 
 
 def check_rows(rows: Sequence[str], reference: str) -> None:
-    """Refuse what cannot be drawn, before anything is read."""
+    """Refuse wrong rows before anything is read."""
     if len(set(rows)) < max(2, len(rows)):
         raise UsageError(
             "are not two different rows",
@@ -134,7 +134,7 @@ def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
 
 
 def chance(test: Comparison) -> str:
-    """The corrected p, marked where it is below the level; where no resample was beyond zero, only a bound is known."""
+    """The corrected p, marked if below the level; an upper bound if no resample was beyond zero."""
     is_significant = test.adjusted_p < LEVEL
     shown = p_value(test.adjusted_p, is_bound=test.is_bound, digits=4 if is_significant else 2)
     return f"{shown} *" if is_significant else shown
@@ -172,7 +172,7 @@ def _draw_values(panel: Axes, each: Ablation, metric: str, styles: Styles) -> No
 
 
 def _draw_differences(panel: Axes, each: Ablation, metric: str, styles: Styles, theme: Theme) -> None:
-    """How far each is from the reference, the 95 % interval and the chance."""
+    """Each difference from the reference, with its 95 % interval and p-value."""
     for row, look in styles.items():
         for height, place in zip(_heights(each, row), each.places, strict=True):
             test = each.cells[metric, row, place].test

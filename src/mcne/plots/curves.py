@@ -23,7 +23,7 @@ Points = tuple[tuple[int, float], ...]  # epoch and value
 
 @dataclass(frozen=True)
 class Curves:
-    """What the records of a run tell of its training."""
+    """The course of a training, from the records of its run."""
 
     name: str
     losses: Mapping[str, Points]  # by behavior
@@ -32,7 +32,7 @@ class Curves:
 
     @classmethod
     def of(cls, name: str, records: Sequence[Mapping[str, Any]], *, best_epoch: int) -> Curves:
-        """From the records of a training, one of an epoch at least; what is no number is left out."""
+        """The curves from the records of a training, at least one epoch; values that are not numbers are skipped."""
         try:
             epochs = [record for record in records if record["epoch"]]
             behaviors = dict.fromkeys(behavior for record in epochs for behavior in record["loss"])
@@ -53,7 +53,7 @@ class Curves:
 
     @property
     def epochs(self) -> list[int]:
-        """Of which a loss is known."""
+        """The behaviors with a loss."""
         return sorted({epoch for points in self.losses.values() for epoch, _ in points})
 
     @property

@@ -1,4 +1,4 @@
-"""How well vectors tell held-out links from other pairs, beside what needs no training."""
+"""How well vectors predict held-out links, compared with scores that need no training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLES = {"uniform": "Against any two users", "degree": "Against users of the sa
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """What ``mcne structure`` has found there."""
+    """The results of ``mcne structure`` in a directory."""
     path = directory / RESULT
     if not path.is_file():
         remedy = f"run mcne structure --data DATA --out {directory}"

@@ -1,4 +1,4 @@
-"""How every figure looks: colors that color-blind people tell apart, light and dark, the same bytes every time.
+"""The style of all figures: colors that color-blind people can distinguish, light and dark, reproducible bytes.
 
 A figure is made in ``with styled(theme):`` with :func:`canvas`, drawn on, and given to :func:`save` or :func:`to_svg`.
 There is no global state: figures are plain objects.
@@ -109,7 +109,7 @@ def styled(theme: Theme) -> Iterator[set[str]]:
 
 
 def note_on_boxes(letters: set[str]) -> str:
-    """What to say where boxes stand for letters; nothing where none do."""
+    """A note about letters shown as boxes; empty if there are none."""
     if not letters:
         return ""
     shown = "".join(sorted(letters)[:12]) + ("…" if len(letters) > 12 else "")

@@ -1,4 +1,4 @@
-"""The figure of a sweep: quality on every behavior over the values of a setting, and beside it what they cost."""
+"""The figure of a sweep: quality on every behavior and cost, over the values of a setting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DODGE = 0.45  # of the space between two values, over which behaviors are spread
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """What ``mcne sweep`` has found there."""
+    """The results of ``mcne sweep`` in a directory."""
     path = directory / RESULT
     if not path.is_file():
         remedy = f"run mcne sweep METHOD --data DATA --set NAME=V1,V2 --out {directory}"
@@ -101,7 +101,7 @@ def draw(result: Plain, theme: Theme) -> Figure:
 
 
 def _is_timed_once(result: Plain) -> bool:
-    """Whether repetitions, which everything else is over, say nothing of the seconds."""
+    """Whether the seconds, unlike everything else, are not averaged over repetitions."""
     seconds = [point["epoch_seconds"] for point in _points(result) if point["epoch_seconds"] is not None]
     return result["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
 

@@ -5,7 +5,7 @@ t, and 1/q otherwise. Nothing is kept per pair of links: candidates are drawn by
 The way back is no candidate but chosen by its exact weight, so that whatever p is, at least min(q, 1/q) of the
 candidates are accepted, and all of them where q is 1.
 
-Whom short walks from a node visit most are its neighborhood in PinSage (Ying et al., KDD 2018, section 3.2).
+The nodes that short walks from a node visit most are its neighborhood in PinSage (Ying et al., KDD 2018, section 3.2).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Walker:
         return walks
 
     def _next_link(self, came: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
-        """The links to go on by, after the links ``came`` by."""
+        """The next links, after the links ``came``."""
         back = self._opposite[came]
         here = self._sources[back]
         start, end = self._indptr[here], self._indptr[here + 1]
@@ -155,7 +155,7 @@ class WeightedHop:
 
 @dataclass(frozen=True)
 class Visited:
-    """For every node those whom its walks visited most, and their shares in the visits to them.
+    """The most visited nodes of every node's walks, and their shares of the visits.
 
     Where fewer were visited the node itself stands, with the share 0. The other shares add up to 1, but for a node
     without links, which has none.
