@@ -1,4 +1,4 @@
-"""``mcne demo``: from nothing to answers in two minutes, on a network whose tastes are known."""
+"""``mcne demo``: from data to answers in two minutes, on a network with known tastes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
         runs = {method: _train(method, dataset, split, out) for method in SETTINGS}
     except Interrupted as error:  # which advises --resume
         name = signal.Signals(error.signal_number).name
-        advice = f"stopped by {name}; the demo cannot be resumed: remove {out}, then start again"
-        raise Interrupted(advice, signal_number=error.signal_number) from error
+        problem = f"stopped by {name}; the demo cannot be resumed"
+        remedy = f"remove {out}, then start again"
+        raise Interrupted(problem, remedy=remedy, signal_number=error.signal_number) from error
     _heading("On the test part: each user's items ranked with 100 random others, in percent")
     evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
     for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
