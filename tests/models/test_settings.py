@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
+from tests.errors import refused
 
 from mcne.errors import UsageError
 from mcne.models.bpr import BPRConfig
@@ -176,11 +177,11 @@ def test_wrong_types_and_values(given: dict[str, Any], message: str) -> None:
 
 def test_unknown_keys_name_the_nearest(toml: Path) -> None:
     toml.write_text("learning_rat = 0.1\n")
-    with pytest.raises(UsageError, match=r"unknown setting 'learning_rat'; did you mean 'learning_rate'\? \(width, "):
+    with refused(UsageError, value="learning_rat"):
         parse([BPRConfig, TrainingSettings], read_toml(toml))
     with pytest.raises(UsageError, match=r"unknown setting 'epoch'; did you mean 'epochs'\?"):
         parse([BPRConfig, TrainingSettings], {"epoch": 3})
-    with pytest.raises(UsageError, match=r"unknown setting 'zzz' \(width, .*deterministic\)"):
+    with pytest.raises(UsageError, match="unknown setting 'zzz'; choose one of width, .*deterministic$"):
         parse([BPRConfig, TrainingSettings], {"zzz": 3})
 
 
@@ -192,18 +193,18 @@ def test_short_keys_name_the_nearest_too(key: str, meant: str) -> None:
 
 @pytest.mark.parametrize("key", ["dt", "e", "xy"])
 def test_short_keys_that_are_like_nothing_name_nothing(key: str) -> None:
-    with pytest.raises(UsageError, match=rf"unknown setting '{key}' \(width, "):
+    with pytest.raises(UsageError, match=f"unknown setting '{key}'; choose one of width, "):
         parse([BPRConfig, TrainingSettings], {key: 3})
 
 
 def test_settings_of_another_method_are_unknown() -> None:
-    with pytest.raises(UsageError, match="unknown setting 'neighbor_samples'"):
+    with refused(UsageError, value="neighbor_samples"):
         parse([BPRConfig, TrainingSettings], {"neighbor_samples": [5, 5]})
 
 
 def test_tables_are_unknown_settings(toml: Path) -> None:
     toml.write_text("[training]\nepochs = 3\n")
-    with pytest.raises(UsageError, match="unknown setting 'training'"):
+    with refused(UsageError, value="training"):
         parse([TrainingSettings], read_toml(toml))
 
 
@@ -270,7 +271,7 @@ def test_every_number_that_can_be_set_has_a_range() -> None:
 @pytest.mark.parametrize("samples", [[], [5], [5, 5, 5]], ids=str)
 def test_widths_and_samples_belong_together(samples: list[int]) -> None:
     given = {"widths": [8, 8, 8], "neighbor_samples": samples}
-    with pytest.raises(UsageError, match=r"settings widths \[8, 8, 8\] and neighbor_samples .*: a width is needed"):
+    with refused(UsageError, place="setting widths", value=[8, 8, 8]):
         parse([MCNEConfig], given)
     with pytest.raises(UsageError, match="a width is needed for every sample"):
         MCNEConfig(widths=(8, 8, 8), neighbor_samples=tuple(samples))
@@ -284,14 +285,14 @@ def test_widths_and_samples_belong_together(samples: list[int]) -> None:
 
 @pytest.mark.parametrize("pair", ["epochs", "=3", "", " = 3"], ids=repr)
 def test_pairs_that_are_none(pair: str) -> None:
-    with pytest.raises(UsageError, match=r"a setting like learning_rate=0\.003 is needed"):
+    with refused(UsageError, place=f"--set {pair}", value=pair):
         read_pairs([pair])
 
 
 @pytest.mark.parametrize("content", [b"epochs 3", b"epochs = ", b"\xff\xfe", b"a = 1\na = 2"], ids=repr)
 def test_files_that_are_not_toml(content: bytes, toml: Path) -> None:
     toml.write_bytes(content)
-    with pytest.raises(UsageError, match=r"settings\.toml: .*; a TOML file of settings is expected"):
+    with refused(UsageError, place="settings.toml"):
         read_toml(toml)
 
 
@@ -300,13 +301,13 @@ def test_values_that_python_will_not_read_are_text(toml: Path) -> None:
     for value in ("1" * 5000, "[" * 5000):
         assert read_pairs([f"a={value}"]) == {"a": value}
         toml.write_text(f"a = {value}\n")
-        with pytest.raises(UsageError, match="a TOML file of settings is expected"):
+        with refused(UsageError, place="settings.toml"):
             read_toml(toml)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere.toml", tmp_path):
-        with pytest.raises(UsageError, match=r"(No such file or directory|Is a directory); a TOML file"):
+        with refused(UsageError, place="nowhere.toml", about="such"):
             read_toml(path)
 
 

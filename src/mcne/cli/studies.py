@@ -266,6 +266,10 @@ def _finish(
     if failed:
         first = next(iter(failed.values()))
         kind = type(first) if isinstance(first, MCNEError) else DataError  # which decides the exit code
-        raise kind(f"{len(failed)} {what} failed, the first: {first}{log}; the same command tries them again")
+        raise kind(
+            f"{len(failed)} {what} failed, the first: {first}{log}",
+            place=out,
+            remedy="run the same command again to retry them",
+        )
     if not paths:
         raise DataError("nothing is finished yet", place=out, remedy="run without --table")

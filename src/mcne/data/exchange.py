@@ -45,7 +45,11 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
 def interactions(dataset: SocialDataset) -> pa.Table:
     """``user_id, item_id, behavior[, timestamp]``, behavior by behavior."""
     if len({behavior.timestamp is None for behavior in dataset.behaviors}) > 1:
-        raise DataError("only some behaviors have timestamps, which one table cannot hold; give all of them or none")
+        raise DataError(
+            "only some behaviors have timestamps, which one table cannot store",
+            place=dataset.name,
+            remedy="give all of them timestamps, or none",
+        )
     kind = pa.int64() if all(b.items.kind == "integer" for b in dataset.behaviors) else pa.large_string()
     parts = []
     for behavior in dataset.behaviors:
@@ -96,8 +100,11 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
     for column in table.column_names:
         if any(mark in column for mark in '\t\n\r":'):
             raise DataError(
-                f"{what}: the column name {column!r} holds a tab, a quote, a line break or a colon, which RecBole's "
-                "files cannot; export to parquet or csv instead"
+                f"the column name {column!r} contains a tab, a quote, a line break or a colon, which RecBole files "
+                "cannot store",
+                place=what,
+                value=column,
+                remedy="export to parquet or csv instead",
             )
     numbers = {field.name for field in table.schema if pa.types.is_primitive(field.type)}
     tokens = {name for name in table.column_names if name.endswith("_id") or name not in numbers - {"behavior"}}
@@ -109,7 +116,8 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
             pa_csv.write_csv(table, file, options)
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"{what}: an id or name holds a tab, a quote or a line break, which RecBole's files cannot ({error}); "
-            "export to parquet or csv instead"
+            f"an id or name contains a tab, a quote or a line break, which RecBole files cannot store ({error})",
+            place=what,
+            remedy="export to parquet or csv instead",
         ) from error
     return path
