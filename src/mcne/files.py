@@ -340,7 +340,7 @@ def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
             missing = f", {needed - free:,} missing" if needed > free else ""
             reason += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
         step = "free some disk space, or choose another path" if is_full else "choose another path"
-        raise DiskError(reason, place=path, remedy=f"{step}; no partial files were left behind") from error
+        raise DiskError(f"{reason}; no partial files were left behind", place=path, remedy=step) from error
 
 
 def overwrite(path: Path, data: bytes) -> None:
@@ -366,7 +366,9 @@ def check_new(path: Path, *, option: str = "--out") -> None:
             remedy=f"choose another {option}",
         )
     if not path.parent.is_dir():
-        raise UsageError("no such directory", place=path.parent, value=str(path), remedy="create it first")
+        raise UsageError(
+            "its directory does not exist", place=path, value=str(path), remedy=f"create {path.parent} first"
+        )
 
 
 def aside_of(path: Path) -> Path:

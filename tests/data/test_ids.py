@@ -110,11 +110,11 @@ def test_no_ids(ids: Ids) -> None:
 def test_an_unknown_id_names_the_nearest() -> None:
     with pytest.raises(UsageError) as text:
         Ids(["alice", "bob"]).row("alicia", what="user")
-    assert str(text.value) == "unknown user 'alicia'; did you mean alice? (2 known, from 'alice' to 'bob')"
+    assert str(text.value) == "unknown user 'alicia'; did you mean alice? 2 are known, from 'alice' to 'bob'"
     with pytest.raises(UsageError) as integer:
         Ids(np.array([1, 1234, 99999])).row("1235")
-    assert str(integer.value) == "unknown id '1235'; did you mean 1234? (3 known, from 1 to 99999)"
-    with pytest.raises(UsageError, match=r"unknown id 'xyz' \(3 known, from 1 to 99999\)"):
+    assert str(integer.value) == "unknown id '1235'; did you mean 1234? 3 are known, from 1 to 99999"
+    with pytest.raises(UsageError, match=r"unknown id 'xyz'; 3 are known, from 1 to 99999$"):
         Ids(np.array([1, 1234, 99999])).row("xyz")
 
 

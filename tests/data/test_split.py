@@ -193,7 +193,7 @@ def test_a_behavior_is_split_by_itself() -> None:
 def test_ratios_that_are_none_are_refused(ratios: tuple[float, ...]) -> None:
     dataset = make(make_behavior("Books", [(0, 0)], [1]))
     for cut in (random_split, temporal_split):
-        with pytest.raises(UsageError, match="^ratios .*70,10,20"):
+        with pytest.raises(UsageError, match=r"^ratios .*70,10,20"):
             cut(dataset, seed=0, ratios=ratios)
 
 

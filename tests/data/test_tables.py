@@ -231,7 +231,7 @@ def test_behaviors_are_chosen_and_ordered() -> None:
         match="all behaviors are extra ones; at least one must decide which users are kept, so leave one out",
     ):
         dataset_of(INTEGERS, extra_behaviors=["buy", "view"])
-    with pytest.raises(UsageError, match=r"unknown behavior 'veiw'; did you mean 'view'\? \(buy, view\)"):
+    with pytest.raises(UsageError, match=r"unknown behavior 'veiw'; did you mean 'view'"):
         dataset_of(INTEGERS, behaviors=["veiw"])
 
 
@@ -295,7 +295,7 @@ def test_the_kind_of_ids_can_be_asked_for(tmp_path: Path) -> None:
     }
     assert dataset_of(digits).users.kind == "text"  # a typed column keeps its type
     assert list(dataset_of(digits, id_type="integer").users) == [10, 20, 30]
-    with pytest.raises(UsageError, match=r"unknown id type 'int'.*\(auto, integer, text\)"):
+    with pytest.raises(UsageError, match=r"unknown id type 'int'"):
         dataset_of(INTEGERS, id_type="int")
 
 
@@ -550,7 +550,7 @@ def test_tables_that_hardly_share_a_user_are_noted(tmp_path: Path) -> None:
 
 
 def test_unknown_handling_of_self_links_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"unknown self_links 'kepp'; did you mean 'keep'\? \(drop, keep\)"):
+    with pytest.raises(UsageError, match=r"unknown self_links 'kepp'; did you mean 'keep'"):
         dataset_of(INTEGERS, self_links="kepp")
 
 

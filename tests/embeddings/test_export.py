@@ -133,9 +133,7 @@ def test_nothing_is_overwritten(tiny: ConditionalEmbeddings, tmp_path: Path) -> 
     with refused(UsageError, place="out", about="replaced"):
         tiny.export(tmp_path / "out", "npz")
     assert (tmp_path / "out" / "precious").read_text() == "mine"
-    with pytest.raises(
-        UsageError, match=r"unknown format 'word2vek'; did you mean 'word2vec'\? \(parquet, npz, word2vec"
-    ):
+    with pytest.raises(UsageError, match=r"unknown format 'word2vek'; did you mean 'word2vec'"):
         tiny.export(tmp_path / "other", "word2vek")
     assert names(list(tmp_path.iterdir())) == ["out"]
 

@@ -194,7 +194,7 @@ def test_nothing_is_ever_replaced(base: ConditionalEmbeddings, whole: Whole, tmp
     before = files_of(made.path / "embeddings")
     with refused(UsageError, place="run", about="already"):
         bring(base, whole, tmp_path / "run")
-    with pytest.raises(ArtifactError, match=r"holds another run \(l2 there 0\.001, here 0\.5\)"):
+    with pytest.raises(ArtifactError, match=r"contains another run \(l2 there 0\.001, here 0\.5\)"):
         bring(base, whole, tmp_path / "run", l2=0.5, resume=True)
     bring(base, whole, tmp_path / "run", resume=True)
     assert files_of(made.path / "embeddings") == before

@@ -33,10 +33,10 @@ def history(*rows: tuple[Any, Any, Any]) -> dict[str, pa.Table]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "nothing": ({}, "no new user is described; give links, history or attributes"),
+    "nothing": ({}, "no new users; give links, history or attributes"),
     "known": (
         links((5, 0), (4, 0), (2, 0)),
-        "links, column 'source_id': 2 of 3 users are known already: 2, 4; their vectors never change, so give new",
+        "links, column 'source_id': 2 of 3 users are already in the network (2, 4)",
     ),
     "known in a history": (
         history((0, 10, "Books")),

@@ -282,8 +282,8 @@ def test_densities_for_other_levels_than_there_are(density: list[float]) -> None
     with pytest.raises(UsageError) as caught:
         parse([RandomMasksConfig], {"density": density})
     assert str(caught.value) == (
-        f"setting density: {density} has {len(density)} numbers and widths [256, 128, 100] make 3 levels of masks; "
-        "give one number for all levels or one for each, as in [0.5, 0.5, 0.5]"
+        f"setting density: {density} has {len(density)} numbers, and the widths [256, 128, 100] make 3 levels of "
+        "masks; give one number for all levels, or one for each level, such as [0.5, 0.5, 0.5]"
     )
 
 

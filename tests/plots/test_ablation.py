@@ -149,10 +149,10 @@ def test_only_finished_rows_of_a_comparison_are_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown row 'mcne-g'; did you mean 'mcne-f'\?"):
         Ablation.read(place, ("mcne-g", "mcne"), reference="mcne")
     (place / "table.json").write_text("[]")
-    with pytest.raises(ArtifactError, match=r"table.json: missing or damaged .* --table writes it again"):
+    with pytest.raises(ArtifactError, match=r"table.json: is missing or damaged .* --table"):
         Ablation.read(place, ROWS, reference="mcne")
     (place / "users.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ArtifactError, match=r"users.parquet: damaged"):
+    with pytest.raises(ArtifactError, match=r"users.parquet: is damaged"):
         Ablation.read(place, ROWS, reference="mcne")
 
 

@@ -61,7 +61,7 @@ def test_an_svg_element_for_a_page() -> None:
     [
         ("figure.jpeg", "figure.jpeg: '.jpeg' "),
         ("there.png", "there.png: already exists"),
-        ("no/figure.png", "no: no such directory"),
+        ("no/figure.png", "no/figure.png: its directory does not exist"),
     ],
 )
 def test_where_a_figure_cannot_go(name: str, message: str, tmp_path: Path) -> None:

@@ -174,7 +174,9 @@ def test_a_comparison_of_which_nothing_is_finished_says_what_failed(
         raise DataError("no memory")
 
     monkeypatch.setattr(module, "run_cell", failing)
-    with pytest.raises(DataError, match=r"cells failed, the first: no memory; see .*failed\.json; the same command"):
+    with pytest.raises(
+        DataError, match=r"cells failed, the first: no memory; see .*failed\.json; run the same command"
+    ):
         compare(plan=plan, data=data, out=tmp_path / "out", jobs=1)
     assert not (tmp_path / "out" / "table.md").exists()
 

@@ -31,10 +31,10 @@ PAPER = "[paper.bpr]\nBooks = [10.0, 12.5]"
         ("[methods.popularity]", "[methods.popularty]", "unknown method 'popularty'; did you mean 'popularity'?"),
         (L2, "l2s = [0.02, 0.1]", "methods.bpr: unknown setting 'l2s'; did you mean 'l2'?"),
         (L2, "l2 = [0.02, -1.0]", "setting l2: -1.0 is out of range"),
-        (L2, "l2 = [0.02, 2020-01-01]", "setting l2: datetime.date(2020, 1, 1) is date, float is expected"),
+        (L2, "l2 = [0.02, 2020-01-01]", "setting l2: datetime.date(2020, 1, 1) is not a number"),
         (L2, "l2 = 0.1", "methods.bpr.search.l2: 0.1 is not "),
         (L2, "l2 = []", "methods.bpr.search.l2: () is out of range"),
-        (L2, "l2 = [1, 1.0]", "methods.bpr.search: a value is there twice"),
+        (L2, "l2 = [1, 1.0]", "methods.bpr.search: the same value"),
         (
             f"[methods.bpr.search]\n{L2}",
             "search = 3",

@@ -227,15 +227,15 @@ def test_mistakes_are_told_before_anything_is_made(data: SocialDataset, tmp_path
     with refused(UsageError, place="--methods line,line", value=["line", "line"]):
         settings_by_method(["line", "line"], [])
     for method in ("nfm", "popularity", "ease"):
-        with pytest.raises(UsageError, match=f"{method} has no vectors of users.*choose .*node2vec"):
+        with pytest.raises(UsageError, match=f"{method} has no user vectors.*choose .*node2vec"):
             StructureStudy(data, out, 0.1, 1, {method: {}})
-    with pytest.raises(UsageError, match="share 1 is out of range"):
+    with pytest.raises(UsageError, match="share: 1 is out of range"):
         study(data, out, "line", share=1.0)
-    with pytest.raises(UsageError, match="0 repetitions"):
+    with pytest.raises(UsageError, match="repetitions: 0 "):
         study(data, out, "line", repetitions=0)
     with pytest.raises(UsageError, match="no methods"):
         StructureStudy(data, out, 0.1, 1, {})
-    with pytest.raises(UsageError, match="mcne tells behaviors apart"):
+    with pytest.raises(UsageError, match="mcne needs two or more behaviors"):
         study(data.only(0), out, "mcne")
     nothing = np.zeros(data.n_users + 1, np.int32), np.zeros(0, np.int32)
     lonely = dataclasses.replace(data, graph=type(data.graph)(*nothing))
@@ -289,7 +289,7 @@ def test_a_place_of_something_else_is_left_alone(data: SocialDataset, tmp_path: 
         StructureStudy(data, out, 0.1, 1, {"line": {"width": 9}}).open()
     assert (out / STUDY).read_bytes() == kept
     (out / STUDY).write_text("{}")
-    with pytest.raises(ArtifactError, match=r"study\.json: damaged"):
+    with pytest.raises(ArtifactError, match=r"study\.json: is damaged"):
         study(data, out, "line").open()
 
 

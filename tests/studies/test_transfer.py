@@ -251,7 +251,7 @@ def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path
         ('"random-masks"', '"random"', r"rows.random.control: unknown value 'random'; did you mean 'random-masks'"),
         ('"popularity"', '"populrity"', r"rows.popularity: unknown method 'populrity'; did you mean"),
         ('on = "all"', 'on = "old"', r"rows.together.on: unknown value 'old'"),
-        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "rows.together.control: only a transfer has one"),
+        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "rows.together.control: only a transfer"),
         (
             "transfer = [31.2, 27.5]",
             "trnsfer = [31.2, 27.5]",

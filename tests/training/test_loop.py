@@ -598,11 +598,11 @@ def test_missing_records_are_refused(tmp_path: Path) -> None:
     whole = (tmp_path / METRICS).read_bytes()
     for left in (b"", whole.splitlines(keepends=True)[0], whole[:-5]):
         (tmp_path / METRICS).write_bytes(left)
-        with refused(ArtifactError, place="metrics.jsonl", value=0):
+        with refused(ArtifactError, place="metrics.jsonl", value=left.count(b"\n")):
             journal_at(tmp_path, chosen).resume(CPU)
         assert (tmp_path / METRICS).read_bytes() == left
     (tmp_path / METRICS).unlink()
-    with pytest.raises(ArtifactError, match=r"metrics\.jsonl: holds 0 "):
+    with pytest.raises(ArtifactError, match=r"metrics\.jsonl: has 0 "):
         journal_at(tmp_path, chosen).resume(CPU)
 
 

@@ -140,7 +140,7 @@ def split(
 
     if source and (temporal or ratios is not None):
         raise UsageError(
-            f"--from and {'--temporal' if temporal else '--ratios'} exclude each other",
+            f"it excludes {'--temporal' if temporal else '--ratios'}",
             place="--from",
             value=str(source),
             remedy="omit one of them",

@@ -45,9 +45,9 @@ class Curves:
             ) from error
         if not any(losses.values()):
             raise UsageError(
-                "has no losses to draw: its method does not learn step by step",
+                "a run without a loss of any epoch, as of a method that does not learn step by step, has no curves",
                 place=name,
-                remedy="draw the run of another method",
+                remedy="draw another run",
             )
         return cls(name, losses, measured, best_epoch)
 
