@@ -120,8 +120,7 @@ def _expand(path: Path, body: bytes, budget: int) -> bytes:
     if len(element) > budget:
         raise DataError(
             f"expands to more than {human_bytes(budget)} from {human_bytes(len(body))}, over {MAX_RATIO}×, as no "
-            "table of "
-            "ratings or links does",
+            "table of ratings or links does",
             place=path,
             remedy="download it again",
         )

@@ -267,8 +267,7 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
             item = behavior.items[int(behavior.item[missing[0]])]
             raise DataError(
                 f"{len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the first of user "
-                f"{user!r} with "
-                f"item {item!r}",
+                f"{user!r} with item {item!r}",
                 place=directory,
                 value=(user, item),
                 remedy="list every interaction of the dataset once",

@@ -141,8 +141,7 @@ def _word2vec(ids: Ids, vectors: NDArray[np.float32], path: Path) -> None:
     if len(bad):
         raise DataError(
             f"the id {bad[0].as_py()!r} is empty or contains a space, a line break or a quote, which word2vec text "
-            "cannot "
-            f"store ({len(bad):,} such ids)",
+            f"cannot store ({len(bad):,} such ids)",
             value=bad[0].as_py(),
             remedy="export to parquet or npz instead",
         )

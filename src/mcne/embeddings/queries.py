@@ -217,7 +217,7 @@ class Queries:
             raise UsageError(
                 f"{answering.method!r} has no vectors, so nothing is similar to anything",
                 value=answering.method,
-                remedy="train another method, such as mcne or bpr",
+                remedy="ask another method",
             )
         raise UsageError(
             f"{answering.method!r} has no vectors, so it can only recommend",

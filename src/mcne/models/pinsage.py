@@ -60,8 +60,7 @@ class PinSageConfig:
         if len(self.widths) < 2:
             raise UsageError(
                 f"{list(self.widths)} has {len(self.widths)} numbers, and at least two are needed: the width of the "
-                "initial "
-                "vectors, then one for every layer",
+                "initial vectors, then one for every layer",
                 place="setting widths",
                 value=list(self.widths),
                 remedy="for example, use widths=[64,64]",

@@ -79,8 +79,7 @@ class CapturedSteps:
                 f"a step could not be captured as a CUDA graph ({reason}), and this process is no longer reliable",
                 value=reason,
                 remedy=f"run again with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and is "
-                "slower (add "
-                "--resume for a single training; a comparison continues by itself)",
+                "slower (add --resume for a single training; a comparison continues by itself)",
             ) from error
         return graph, own, loss
 
