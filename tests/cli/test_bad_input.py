@@ -158,29 +158,38 @@ STRICT = ("--strict",)
 MISTAKES = {
     "text user": Mistake(
         (
-            "line 5, column 'user_id', value 'x7': not an integer of 64 bits; ids must be integers here",
-            "correct it, or allow text",
+            "line 5, column 'user_id', value 'x7': not a 64-bit integer, and the ids here are integers",
+            "use integer ids",
         ),
         INTERACTIONS + "x7,10,a\n",
         options=INTEGERS,
     ),
     "text item": Mistake(
-        ("line 5, column 'item_id', value '1.5': not an integer of 64 bits; ids must be integers here", "correct it"),
+        (
+            "line 5, column 'item_id', value '1.5': not a 64-bit integer, and the ids here are integers",
+            "use integer ids",
+        ),
         INTERACTIONS + "2,1.5,a\n",
         options=INTEGERS,
     ),
     "leading zero": Mistake(
-        ("line 5, column 'item_id', value '007': not an integer of 64 bits; ids must be integers here", "correct it"),
+        (
+            "line 5, column 'item_id', value '007': not a 64-bit integer, and the ids here are integers",
+            "use integer ids",
+        ),
         INTERACTIONS + "2,007,a\n",
         options=INTEGERS,
     ),
     "id beyond 64 bits": Mistake(
-        ("line 5, column 'user_id', value '99999999999999999999'", "ids must be integers here", "or allow text ids"),
+        ("line 5, column 'user_id', value '99999999999999999999'", "the ids here are integers", "text ids"),
         INTERACTIONS + "99999999999999999999,10,a\n",
         options=INTEGERS,
     ),
     "text in links": Mistake(
-        ("line 3, column 'target_id', value 'bob': not an integer of 64 bits; ids must be integers here", "correct it"),
+        (
+            "line 3, column 'target_id', value 'bob': not a 64-bit integer, and the ids here are integers",
+            "use integer ids",
+        ),
         links=LINKS + "2,bob\n",
         options=INTEGERS,
         wrong="links",

@@ -279,7 +279,9 @@ def test_text_that_is_not_written_as_an_integer_stays_text(odd: str, tmp_path: P
     file.write_text(f"user_id,item_id,behavior\n10,1,buy\n{odd},1,buy\n", encoding="utf-8")
     dataset = dataset_of({"interactions": file})
     assert list(dataset.users) == sorted(["10", odd])
-    with pytest.raises(DataError, match=r"interactions\.csv, line 3, column 'user_id', value '.*': not an integer"):
+    with pytest.raises(
+        DataError, match=r"interactions\.csv, line 3, column 'user_id', value '.*': not a 64-bit integer"
+    ):
         dataset_of({"interactions": file}, id_type="integer")
 
 

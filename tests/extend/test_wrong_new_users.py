@@ -61,7 +61,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "missing behavior": ({"history": pa.table({"user_id": [5], "item_id": [0]})}, "column 'behavior' is missing"),
     "no rows": ({"links": pa.table({"source_id": [], "target_id": []})}, "links: no rows; at least one is needed"),
-    "text ids": (links(("new", 0)), "not an integer of 64 bits; ids must be integers here"),
+    "text ids": (links(("new", 0)), "not a 64-bit integer, and the ids here are integers"),
     "a hole": (links((5, None)), "a missing value (1 in all)"),
     "no frame": ({"links": 3}, "links: int is not a frame that Arrow can read"),
     "attributes": (

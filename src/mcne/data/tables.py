@@ -128,7 +128,8 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
         return pa.DictionaryArray.from_arrays(ids.indices, ids.dictionary.cast(pa.int64()))
     if id_type == "integer":
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
-        raise DataError(f"{place}: not an integer of 64 bits; ids must be integers here: correct it, or allow text ids")
+        remedy = "use integer ids, or prepare the dataset with text ids (--id-type text)"
+        raise DataError("not a 64-bit integer, and the ids here are integers", place=place, remedy=remedy)
     return ids
 
 
