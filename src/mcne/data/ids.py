@@ -7,6 +7,7 @@ offsets: two plain arrays that memory-map, that Arrow reads without a copy and N
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -109,7 +110,7 @@ class Ids(Sequence[int | str]):
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
         known: int | str = raw
         if self.kind == "integer" and isinstance(raw, str):
-            is_integer = pc.match_substring_regex(pa.array([raw]), CANONICAL_INTEGER)[0].as_py()
+            is_integer = re.fullmatch(CANONICAL_INTEGER, raw)  # by Arrow, it would import pandas
             known = int(raw) if is_integer else raw
         row = int(self.rows([known])[0])
         if row >= 0:
