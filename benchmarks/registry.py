@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.command_line import measure_start
+from benchmarks.command_line import measure_mistakes, measure_start
 from benchmarks.csv_memory import measure_csv
 from benchmarks.gpu_training import epoch_seconds, seconds_to_best
 from benchmarks.memory import AT_MOST, measure_memory
@@ -41,4 +41,5 @@ MEASUREMENTS = [
     Measurement("node2vec", "time of Node2vec", "pecanpy + gensim", 1, against_pecanpy),
     Measurement("data.prepare", "preparing Epinions", "loadmat of the same files", 5, measure_prepare),
     Measurement("start", "mcne --help beyond Python's start", "", 0.2, measure_start, unit="s"),
+    Measurement("start.mistake", "slowest usage error beyond Python's start", "", 0.5, measure_mistakes, unit="s"),
 ]

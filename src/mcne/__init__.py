@@ -1,7 +1,7 @@
 """Multiple conditional network embedding: one vector space, a binary mask per behavior.
 
 A class for every method (``mcne.MCNE``, ``mcne.BPR``, …), :mod:`mcne.datasets`, and the functions below. Names are
-loaded when first used, so that ``import mcne`` costs nothing.
+loaded on first use, which keeps ``import mcne`` fast.
 """
 
 from __future__ import annotations

@@ -27,6 +27,9 @@ class _Method(Model):
     tensorboard: bool
     deterministic: bool
 
+class _MCNE(_Method):
+    initial: Literal["free", "attributes", "both"]
+
 class Popularity(_Method):
     weighted_records: bool
     def __init__(
@@ -620,7 +623,7 @@ class SoftGate(_Method):
         l2_form: Literal["scored", "parameters"] = "scored",
     ) -> None: ...
 
-class MCNE(_Method):
+class MCNE(_MCNE):
     widths: tuple[int, ...]
     neighbor_samples: tuple[int, ...]
     attention_width: int
@@ -632,7 +635,6 @@ class MCNE(_Method):
     learning_rate: float
     l2: float
     l2_form: Literal["scored", "parameters"]
-    initial: Literal["free", "attributes", "both"]
     def __init__(
         self,
         *,

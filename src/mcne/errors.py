@@ -1,6 +1,6 @@
-"""What a user can do wrong, and the exit code each mistake has on the command line.
+"""Errors that a user can act on, and the exit code of each on the command line.
 
-A message says what was wrong, the value, what is allowed and the next step; it is printed without a traceback.
+A message names the place, the value, what is allowed and the next step. It is printed without a traceback.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Self
 
 
 class MCNEError(Exception):
-    """A mistake or a circumstance that a person can act on.
+    """An error that a person can act on.
 
-    The message reads ``place: problem; remedy``. Programs read its parts as fields: ``place`` is where it happened (a
-    file and line, a setting, an option), ``value`` what was given, ``allowed`` what is, ``remedy`` the next step. A
-    field that does not apply is empty.
+    The message reads ``place: problem; remedy``. Programs can read its parts as fields: ``place`` is where it happened
+    (a file and line, a setting, an option), ``value`` what was given, ``allowed`` what is allowed, ``remedy`` the next
+    step. A field that does not apply is empty.
     """
 
     exit_code = 1
@@ -30,15 +30,20 @@ class MCNEError(Exception):
         allowed: Iterable[object] = (),
         remedy: str = "",
     ) -> None:
+        self.problem = problem
         self.place = str(place)
         self.value = value
         self.allowed = tuple(allowed)
         self.remedy = remedy
-        message = f"{self.place}: {problem}" if self.place else problem
-        super().__init__(f"{message}; {remedy}" if remedy else message)
+        super().__init__(": ".join(filter(None, [self.place, problem])) + (f"; {remedy}" if remedy else ""))
 
     def __str__(self) -> str:
-        return str(self.args[0])  # of a KeyError Python would show the quoted text
+        return str(self.args[0])  # a KeyError would show it in quotes
+
+    def within(self, place: object) -> Self:
+        """The same error, with what contains its place in front of it: ``plan.toml: setting epochs``."""
+        inner = f"{place}: {self.place}" if self.place else place
+        return type(self)(self.problem, place=inner, value=self.value, allowed=self.allowed, remedy=self.remedy)
 
 
 class UsageError(MCNEError, ValueError):
@@ -48,13 +53,14 @@ class UsageError(MCNEError, ValueError):
 
 
 class UnknownError(UsageError, KeyError):
-    """A name that is not known: a method, setting, behavior, user or item."""
+    """An unknown name: of a method, setting, behavior, user or item."""
 
     @classmethod
-    def of(cls, what: str, value: object, allowed: Iterable[object], *, place: object = "") -> Self:
-        """The error that offers the nearest of the ``allowed`` names."""
+    def of(cls, what: str, value: object, allowed: Iterable[object], *, place: object = "", remedy: str = "") -> Self:
+        """The error that offers the nearest of the ``allowed`` names; ``remedy`` is what else one can do."""
         names = list(allowed)
-        return cls(unknown(what, value, names), place=place, value=value, allowed=names)
+        step = ", ".join(filter(None, [suggestion(value, names), remedy]))
+        return cls(f"unknown {what} {str(value)!r}", place=place, value=value, allowed=names, remedy=step)
 
 
 class UnavailableError(UsageError, AttributeError):
@@ -88,7 +94,7 @@ class ArtifactError(MCNEError):
 
 
 class DiskError(MCNEError):
-    """A disk that refused a write."""
+    """A write that the disk refused."""
 
     exit_code = 6
 
@@ -99,29 +105,33 @@ class CaptureError(MCNEError):
     exit_code = 7
 
 
-def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
-    """Say that ``value`` is not among ``allowed`` and offer the nearest: ``unknown color 'gren'; did you …``."""
+MOST_LISTED = 30
+
+
+def suggestion(value: object, allowed: Iterable[object]) -> str:
+    """The nearest of the ``allowed`` names, then all of them: ``did you mean 'green'? Choose one of green, red``."""
     names = [str(name) for name in allowed]
     wanted = str(value).casefold()
     folded = {name.casefold(): name for name in names}
-    # The name that it is short for (``lr``), the one most like it, or of two letters one that shares a letter.
+    # A name that it abbreviates (``lr``), the most similar one, or of two letters one that shares a letter.
     short_for = [name for name in folded if "_" in name and "".join(word[:1] for word in name.split("_")) == wanted]
     alike = difflib.get_close_matches(wanted, folded, n=1)
     short = [name for name in folded if len(name) == len(wanted) == 2 and set(name) & set(wanted)]
     near = [*short_for, *alike, *short]
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
-    listed = ", ".join(names[:30]) + (f", … {len(names) - 30} more" if len(names) > 30 else "")
-    return f"unknown {what} {str(value)!r}{hint} ({listed})"
+    more = f", … {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    choice = f"choose one of {', '.join(names[:MOST_LISTED])}{more}"
+    return f"did you mean {folded[near[0]]!r}? Otherwise, {choice}" if near else choice
 
 
 class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong
-    """A training stopped by a signal, with a checkpoint to go on from."""
+    """A training stopped by a signal, after it saved a checkpoint to continue from."""
 
-    def __init__(self, message: str, *, signal_number: int) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, *, place: object = "", remedy: str = "", signal_number: int) -> None:
+        super().__init__(problem, place=place, remedy=remedy)
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """So that it can pass from one process to another, which makes it anew from positional arguments alone."""
-        return partial(Interrupted, signal_number=self.signal_number), self.args
+        """Pickle the keyword arguments too, for other processes."""
+        make = partial(Interrupted, place=self.place, remedy=self.remedy, signal_number=self.signal_number)
+        return make, (self.problem,)

@@ -1,4 +1,4 @@
-"""Everything about files: artifacts, files that are whole or not there, locks, JSON and Parquet.
+"""Files: artifacts, atomic writes, locks, JSON and Parquet.
 
 An artifact is a directory of ``.npy`` files, which memory-map, and a ``manifest.json`` that carries the sha256 of every
 file and of itself. It is written aside, flushed to the disk and renamed into place, so a reader never sees half of one;
@@ -24,20 +24,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.errors import ArtifactError, DataError, DiskError, MCNEError, UsageError
+from mcne.errors import ArtifactError, DataError, DiskError, MCNEError, MissingError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 22
+MADE_BY = {
+    "mcne dataset": (
+        "a dataset",
+        "prepare a dataset with: mcne data prepare files --interactions {source} --out {target}",
+    ),
+    "mcne split": ("a split", "make a split with: mcne data split DATA --name NAME"),
+    "mcne embeddings": (
+        "a run or saved embeddings",
+        "train a run with: mcne train METHOD --data DATA --out {target}",
+    ),
+}
+"""What messages call these kinds of artifacts, and the commands that make them."""
 
 Arrays = Mapping[str, NDArray[Any]]
 Json = dict[str, Any]
 
 
 class BeingWrittenError(DataError):
-    """An artifact that another process is writing."""
+    """An artifact that another process is writing now."""
 
 
 class NotFiniteError(ValueError):
@@ -45,7 +57,7 @@ class NotFiniteError(ValueError):
 
 
 class AppearedError(UsageError):
-    """Another process was faster in writing to a place."""
+    """Another process wrote to the same path first."""
 
 
 class HeldError(UsageError):
@@ -74,7 +86,7 @@ def fingerprint(kind: str, version: int, meta: Json, arrays: Arrays) -> str:
 
 
 def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, arrays: Arrays) -> str:
-    """Save an artifact and return its fingerprint; one of the same content is kept, and anything else is refused."""
+    """Save an artifact and return its fingerprint; an existing one must have the same content, and is kept."""
     path = place(path)
     with disk_errors(path, needed=0):
         is_taken = path.exists() and any(path.iterdir() if path.is_dir() else [path])
@@ -91,12 +103,12 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
 
 
 def place(path: Path) -> Path:
-    """The real place of something to be written, which cannot be where the caller stands."""
+    """The resolved path to write to, which must not contain the current directory."""
     if path.is_symlink() and not path.exists():
-        raise UsageError(f"{path}: is a link to nothing; choose another place")
+        raise UsageError("is a broken link", place=path, value=str(path), remedy="choose another path")
     real = path.resolve()
     if Path.cwd().is_relative_to(real):
-        raise UsageError(f"{path}: is the current directory; name a new one in it")
+        raise UsageError("is the current directory", place=path, value=str(path), remedy="name a new directory in it")
     return real
 
 
@@ -106,19 +118,28 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
     if manifest["version"] != version:
         newer = "a newer" if manifest["version"] > version else "an older"
         raise ArtifactError(
-            f"{path}: {kind} format {manifest['version']} is of {newer} mcne than this one, which reads format "
-            f"{version}; make it again or use the mcne that wrote it"
+            f"was written by {newer} mcne: {kind} format {manifest['version']}, and this one reads format {version}",
+            place=path,
+            value=manifest["version"],
+            allowed=[version],
+            remedy="make it again, or use the mcne that wrote it",
         )
     redo = "restore it or make the artifact again"
     for name, entry in manifest["files"].items():
         file = path / name
         if not file.is_file():
-            raise ArtifactError(f"{file}: missing; {redo}")
+            raise ArtifactError("is missing", place=file, remedy=redo)
         size = file.stat().st_size
         if size != entry["bytes"]:
-            raise ArtifactError(f"{file}: {size:,} bytes where the manifest says {entry['bytes']:,}; {redo}")
+            raise ArtifactError(
+                f"has {size:,} bytes, and its manifest says {entry['bytes']:,}",
+                place=file,
+                value=size,
+                allowed=[entry["bytes"]],
+                remedy=redo,
+            )
         if verify and sha256_of_file(file) != entry["sha256"]:
-            raise ArtifactError(f"{file}: its sha256 does not match the manifest's; {redo}")
+            raise ArtifactError("its sha256 does not match its manifest", place=file, remedy=redo)
     arrays = {
         name.removesuffix(".npy"): np.load(path / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         for name in manifest["files"]
@@ -128,12 +149,8 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
 
 def read_manifest(path: Path, kind: str) -> Json:
     """The verified manifest of an artifact of this kind."""
-    if not path.exists():
-        raise DataError(f"{path}: no such directory; expected: {kind}")
     if not (path / MANIFEST).is_file():
-        raise DataError(
-            f"{path}: no {MANIFEST}, so this is no {kind}, or its writing or copying was interrupted; make it again"
-        )
+        raise missing(path, kind)
     data = (path / MANIFEST).read_bytes()
     try:
         manifest = json.loads(data)
@@ -141,12 +158,44 @@ def read_manifest(path: Path, kind: str) -> Json:
         recorded = manifest.pop("sha256")
         computed = _digest(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ArtifactError(f"{path / MANIFEST}: damaged ({error}); restore the {kind} or make it again") from error
+        raise ArtifactError(
+            f"is damaged ({error})", place=path / MANIFEST, remedy=f"restore the {kind}, or make it again"
+        ) from error
     if computed != recorded or not as_written:
-        raise ArtifactError(f"{path / MANIFEST}: its sha256 does not match; restore the {kind} or make it again")
+        raise ArtifactError(
+            "its sha256 does not match its content",
+            place=path / MANIFEST,
+            remedy=f"restore the {kind}, or make it again",
+        )
     if manifest["kind"] != kind:
-        raise ArtifactError(f"{path}: holds {manifest['kind']}; expected: {kind}")
+        other, _ = _made_by(path, manifest["kind"])
+        what, remedy = _made_by(path, kind)
+        raise ArtifactError(
+            f"is {other}, not {what}", place=path, value=manifest["kind"], allowed=[kind], remedy=remedy
+        )
     return dict(manifest)
+
+
+def missing(path: Path, kind: str) -> MissingError:
+    """The error that ``path`` is no artifact of this kind."""
+    return absent(path, MANIFEST, *_made_by(path, kind))
+
+
+def _made_by(path: Path, kind: str) -> tuple[str, str]:
+    """What messages call a kind of artifact, and how to make one."""
+    what, remedy = MADE_BY.get(kind, (kind, "make it again"))
+    source = path if path.is_file() else "FILE"
+    return what, remedy.format(source=source, target="DIR" if path.exists() else path)
+
+
+def absent(path: Path, name: str, what: str, remedy: str) -> MissingError:
+    """The error that ``path`` is not such a directory, which would contain a file of this name."""
+    problem = f"is not {what} (it has no {name}), or was only partly copied"
+    if not path.exists():
+        problem = "no such directory"
+    elif path.is_file():
+        problem = f"is a file, not {what}"
+    return MissingError(problem, place=path, value=str(path), remedy=remedy)
 
 
 def sha256_of_file(path: Path) -> str:
@@ -167,16 +216,21 @@ def _rendered(manifest: Json) -> bytes:
 
 def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
     if not path.is_dir():
-        raise UsageError(f"{path}: is a file; choose another place for the {kind}")
+        raise UsageError("is a file", place=path, value=str(path), remedy="choose another path")
     if not (path / MANIFEST).is_file():
         raise UsageError(
-            f"{path}: holds something else than {kind}; nothing is ever replaced: choose another place, or empty it"
+            "is not empty, and existing files are never replaced",
+            place=path,
+            value=str(path),
+            remedy="choose another path, or an empty directory",
         )
     existing = read_manifest(path, kind)["fingerprint"]
     if existing != wanted:
         raise UsageError(
-            f"{path}: already holds another {kind} ({existing[:12]}, this one is {wanted[:12]}); nothing is ever "
-            f"replaced: choose another place, or remove it first"
+            f"already contains another {kind} ({existing[:12]}; this one is {wanted[:12]}), which is never replaced",
+            place=path,
+            value=str(path),
+            remedy="choose another path, or remove it",
         )
     read(path, kind, version)  # what is kept must be sound
     return wanted
@@ -184,9 +238,9 @@ def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
 
 @contextmanager
 def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
-    """A locked, empty directory beside ``path`` that becomes ``path`` when the block ends well, and vanishes if not.
+    """A locked, empty directory beside ``path``, renamed to ``path`` if the block succeeds and removed otherwise.
 
-    Parent directories are made, and vanish with it. An ``OSError`` of the block is the disk's: a ``DiskError``.
+    Parent directories are created and removed with it. An ``OSError`` in the block becomes a ``DiskError``.
     """
     aside = aside_of(path)
     with disk_errors(path, needed=needed), ExitStack() as undo:
@@ -195,7 +249,9 @@ def written_aside(path: Path, *, needed: int = 0) -> Iterator[Path]:
         try:
             lock = _lock(aside, wait=False)
         except BlockingIOError as error:
-            raise BeingWrittenError(f"{aside}: another process is writing there now; wait for it to end") from error
+            raise BeingWrittenError(
+                "another process is writing there", place=aside, remedy="wait until it ends"
+            ) from error
         undo.callback(os.close, lock)
         undo.callback(shutil.rmtree, aside, ignore_errors=True)
         for left in aside.iterdir():  # by a process that died
@@ -217,8 +273,10 @@ def _put(aside: Path, path: Path) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
         raise AppearedError(
-            f"{path}: something appeared there while this was written; nothing is ever replaced: look at it, or "
-            "choose another place"
+            "appeared while this was written, and existing files are never replaced",
+            place=path,
+            value=str(path),
+            remedy="choose another path",
         ) from error
     directory = os.open(path.parent, os.O_RDONLY)
     try:
@@ -263,57 +321,64 @@ def _write_all(file: io.FileIO, chunk: bytes | memoryview) -> int:
 
 @contextmanager
 def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
-    """Turn what the disk refuses into an error that says how to continue.
+    """Turn an ``OSError`` into a ``DiskError`` that says how to continue.
 
-    In a directory of work that is ``--resume``; what is written aside, with this many bytes ``needed``, leaves nothing.
+    A run continues with ``--resume``; what is written aside, with ``needed`` bytes, leaves no partial files.
     """
     try:
         yield
-    except MCNEError:  # of which one is an OSError, too
+    except MCNEError:  # a MissingError is an OSError, too
         raise
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        message = f"{path}: {error.strerror or error}"
+        reason = error.strerror or str(error)
         if needed is None:
             step = "free some disk space" if is_full else "check the path and its permissions"
-            raise DiskError(f"{message}; {step}, then run again with --resume") from error
+            raise DiskError(reason, place=path, remedy=f"{step}, then run again with --resume") from error
         if is_full:
             free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
             missing = f", {needed - free:,} missing" if needed > free else ""
-            message += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
-        step = "free some space or choose another place" if is_full else "choose another place"
-        raise DiskError(f"{message}; nothing was left behind: {step}") from error
+            reason += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
+        step = "free some disk space, or choose another path" if is_full else "choose another path"
+        raise DiskError(f"{reason}; no partial files were left behind", place=path, remedy=step) from error
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """Make ``data`` the content of a file."""
+    """Write ``data`` to a file, atomically."""
     with disk_errors(path), _whole(path, data) as aside:
         aside.replace(path)
 
 
 def write_new(path: Path, data: bytes, *, option: str = "--out") -> None:
-    """Write a file that does not exist; one that has appeared since the caller looked is not replaced."""
+    """Write a new file; one that has appeared since the caller checked is not replaced."""
     with _whole(path, data) as aside:
         check_new(path, option=option)
         aside.replace(path)
 
 
 def check_new(path: Path, *, option: str = "--out") -> None:
-    """Refuse a place for a file that is taken, or in a directory that does not exist."""
+    """Refuse a path that exists already, or whose directory does not exist."""
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path}: is there already, and nothing is ever replaced; choose another {option}")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=path,
+            value=str(path),
+            remedy=f"choose another {option}",
+        )
     if not path.parent.is_dir():
-        raise UsageError(f"{path}: the directory {path.parent} is not there; make it first")
+        raise UsageError(
+            "its directory does not exist", place=path, value=str(path), remedy=f"create {path.parent} first"
+        )
 
 
 def aside_of(path: Path) -> Path:
-    """Where something is written before it is renamed; a killed process may leave it."""
+    """The temporary path of something that is renamed when complete; a killed process may leave it behind."""
     return path.with_name(f".{path.name}.partial")
 
 
 @contextmanager
 def _whole(path: Path, data: bytes) -> Iterator[Path]:
-    """A file beside ``path`` with this content, flushed to the disk, which vanishes if the block fails."""
+    """A file beside ``path`` with this content, flushed to the disk; it is removed if the block fails."""
     aside = aside_of(path)
     try:
         _write_file(aside, [data])
@@ -324,44 +389,44 @@ def _whole(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def read_json(path: Path, *, step: str) -> Json:
-    """The object that a file holds; ``step`` is what to do if the file is damaged."""
+    """The JSON object in a file; ``step`` is the remedy if it is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(value, dict):
-            raise ValueError(f"{type(value).__name__} where an object is expected")
+            raise ValueError(f"it holds a {type(value).__name__}, not an object")
     except ValueError as error:
-        raise ArtifactError(f"{path}: damaged ({error}); {step}") from error
+        raise ArtifactError(f"is damaged ({error})", place=path, remedy=step) from error
     return value
 
 
 def checked_json(path: Path, check: Callable[[Any], object], *, step: str) -> Any:
-    """Plain data that a file holds; ``check`` looks up what the caller needs, ``step`` says what to do if it fails."""
+    """The JSON in a file; ``check`` looks up what the caller needs, ``step`` is the remedy if it fails."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         check(value)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error!r}); {step}") from error
+        raise ArtifactError(f"is missing or damaged ({error!r})", place=path, remedy=step) from error
     return value
 
 
 def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
-    """Make plain data the content of a file."""
+    """Write plain data to a file as JSON, atomically."""
     overwrite(path, json.dumps(value, indent=1, sort_keys=sort_keys, allow_nan=False).encode() + b"\n")
 
 
 def read_parquet(path: Path, *, step: str) -> pa.Table:
-    """The table that a file holds; ``step`` is what to do if the file is damaged."""
+    """The table in a file; ``step`` is the remedy if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(f"{path}: missing or damaged ({error}); {step}") from error
+        raise ArtifactError(f"is missing or damaged ({error})", place=path, remedy=step) from error
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
-    """Make a table the content of a file."""
+    """Write a table to a file as Parquet, atomically."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -375,17 +440,19 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 
 @contextmanager
 def locked(directory: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a directory, so that nobody else writes to it; it is made if it is missing, and vanishes if it stays empty.
+    """Lock a directory against other writers; it is created if missing, and removed if it stays empty.
 
-    Another process that holds it is waited for, or is a :class:`HeldError`.
+    If another process holds the lock, wait for it or raise a :class:`HeldError`.
     """
     missing = _missing(directory)
     try:
         lock = _lock(directory, wait=wait)
     except BlockingIOError as error:
-        raise HeldError(f"{directory}: another process is training there now; wait for it to end") from error
+        raise HeldError(
+            "another process is training there", place=directory, remedy="wait until it ends, or choose another --out"
+        ) from error
     except FileExistsError as error:
-        raise UsageError(f"{directory}: is a file; choose another --out") from error
+        raise UsageError("is a file", place=directory, value=str(directory), remedy="choose another --out") from error
     try:
         yield
     finally:
@@ -409,7 +476,7 @@ def is_held(directory: Path) -> bool:
 
 
 def _lock(directory: Path, *, wait: bool) -> int:
-    """A descriptor of the directory that holds its lock; ``BlockingIOError`` if another process does."""
+    """A file descriptor that holds the directory's lock; ``BlockingIOError`` if another process holds it."""
     while True:
         directory.mkdir(parents=True, exist_ok=True)
         lock = os.open(directory, os.O_RDONLY)
@@ -424,7 +491,7 @@ def _lock(directory: Path, *, wait: bool) -> int:
 
 
 def _missing(directory: Path) -> list[Path]:
-    """A directory and its parents as far as they do not exist, the deepest first."""
+    """The directory and those of its parents that do not exist, deepest first."""
     return [parent for parent in (directory, *directory.parents) if not parent.exists()]
 
 
@@ -465,6 +532,6 @@ def checked(array: NDArray[Any], what: str, *, dtype: type[np.generic], shape: t
 
 
 def check(owner: object, field: str, what: str, *, dtype: type[np.generic], shape: tuple[int | None, ...]) -> None:
-    """Have an array of a frozen dataclass :func:`checked`; the field may be None."""
+    """Apply :func:`checked` to an array of a frozen dataclass; the field may be None."""
     if getattr(owner, field) is not None:
         object.__setattr__(owner, field, checked(getattr(owner, field), what, dtype=dtype, shape=shape))

@@ -1,6 +1,6 @@
 """Counter-based random streams: what is drawn depends on the seed and the purpose, and on nothing else.
 
-Every use of chance in the project opens a stream of its own, named by what it is for. Streams never share
+Every random choice in the project uses a stream of its own, named by its purpose. Streams never share
 state, so adding a draw in one place changes no other, and neither the order of work nor the number of
 workers can change a result. Only the raw 64-bit output of Philox is used, which NumPy keeps stable between
 releases (its higher-level ``Generator`` methods may change), so a seed means the same bytes everywhere.

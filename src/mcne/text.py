@@ -1,6 +1,6 @@
 """Text for people: numbers, mean ± spread, and tables as terminal text, Markdown and HTML.
 
-Everything in HTML is built by :func:`element`, which escapes plain text: no name or id of the data can become markup.
+All HTML is built by :func:`element`, which escapes plain text: no name or id of the data can become markup.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Table:
         return element("div", table, class_="wide", role="group", tabindex="0", aria_label=self.title)
 
     def folded(self) -> Html:
-        """Like :meth:`captioned`, but closed at first if it is so long that nobody would read on below it."""
+        """Like :meth:`captioned`, but collapsed at first if it is long."""
         if len(self.rows) <= MOST_ROWS:
             return self.captioned()
         return element("details", element("summary", f"{self.title}: {len(self.rows)} lines"), self.captioned())

@@ -31,7 +31,7 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.scorer import DotScorer
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError
 from mcne.evaluation.protocol import CUTOFFS, FULL_AT_ONCE, evaluate
 from mcne.kernels import backend
 from mcne.models.bpr import BPR, BPRConfig
@@ -155,7 +155,7 @@ def choose(available: Sequence[Measurement], wanted: Sequence[str]) -> list[Meas
     names = dict.fromkeys([*groups, *(each.key for each in available)])
     for name in wanted:
         if name not in names:
-            raise UsageError(unknown("figure", name, list(names)))
+            raise UnknownError.of("figure", name, list(names))
     return [each for each, group in zip(available, groups, strict=True) if not wanted or {each.key, group} & {*wanted}]
 
 

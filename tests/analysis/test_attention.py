@@ -10,6 +10,7 @@ from math import log
 import numpy as np
 import pytest
 from tests.analysis.trunks import embeddings_of, random_embeddings, random_graph
+from tests.errors import refused
 
 from mcne.analysis import attention
 from mcne.analysis.attention import QUANTILES, communities, modularity, of_link, of_network, of_user
@@ -196,15 +197,15 @@ def test_one_community_has_nothing_between() -> None:
 def test_mistakes_are_told() -> None:
     made = random_embeddings(6)
     alone = made.users[11]
-    with pytest.raises(UsageError, match=r"are not linked, so no message passes .*is linked to u0"):
+    with refused(UsageError, value="u0011"):
         of_link(made, made.users[1], alone)
-    with pytest.raises(UsageError, match="is linked to nobody"):
+    with pytest.raises(UsageError, match="not linked"):
         of_link(made, alone, made.users[1])
-    with pytest.raises(UsageError, match="has no links, so it hears nobody"):
+    with pytest.raises(UsageError, match="has no links"):
         of_user(made, alone)
     with pytest.raises(UsageError, match="unknown user"):
         of_user(made, "u9999")
-    with pytest.raises(UsageError, match="'bpr' passes no messages that weigh behaviors; train mcne"):
+    with pytest.raises(UsageError, match="'bpr' has no attention over behaviors"):
         of_user(replace(made, trunk=None, provenance={"method": "bpr"}), made.users[0])
     nothing = np.zeros(0, dtype=np.int32)
     with pytest.raises(DataError, match="no links"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.errors import refused
 
 from mcne.analysis import links as module
 from mcne.analysis.links import HEURISTICS, cosine_scores, hold_out, inner_product_scores, told_apart
@@ -169,17 +170,17 @@ def test_weights_and_links_to_oneself_stay() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 2.0, float("nan")])
 def test_shares_out_of_range(share: float) -> None:
-    with pytest.raises(UsageError, match=r"out of range.*above 0 and below 1.*as in 0\.1"):
+    with refused(UsageError, place="share", about=f"{share:g}"):
         hold_out(social(), share=share, seed=0)
 
 
 def test_networks_without_links_to_spare() -> None:
     with pytest.raises(DataError, match="no links between users"):
         hold_out(graph_of(3, (0, 0)), share=0.5, seed=0)
-    with pytest.raises(DataError, match="every link is the last of one of its users"):
+    with pytest.raises(DataError, match="every link is the last one"):
         hold_out(graph_of(4, (0, 1), (0, 2), (0, 3)), share=0.5, seed=0)
     full = [(a, b) for a in range(5) for b in range(a)]
-    with pytest.raises(DataError, match=r"only 0 pairs without a link.*too dense; hold out another share"):
+    with pytest.raises(DataError, match=r"only 0 pairs without a link.*smaller share"):
         hold_out(graph_of(5, *full), share=0.2, seed=0)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn import manifold
+from tests.errors import refused
 
 from mcne.analysis import maps
 from mcne.analysis.maps import (
@@ -213,7 +214,9 @@ def test_aligned_maps_follow_the_same_users(tmp_path: Path) -> None:
 # mistakes
 
 
-@pytest.mark.parametrize(("n_users", "message"), [(61, "61 users.*has 60"), (9, "needs 10 or more"), (0, "0 users")])
+@pytest.mark.parametrize(
+    ("n_users", "message"), [(61, "users: 61 .*10 to 60"), (9, "users: 9 .*10 to 60"), (0, "users: 0 ")]
+)
 def test_more_or_fewer_users_than_a_map_can_have(n_users: int, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         conditional_map(planted(), n_users=n_users)
@@ -221,7 +224,7 @@ def test_more_or_fewer_users_than_a_map_can_have(n_users: int, message: str) -> 
 
 def test_methods_without_masks_or_vectors_are_refused() -> None:
     same = embeddings(np.ones((20, 3)), [[1, 1, 1], [1, 1, 1]], method="bpr")
-    with pytest.raises(UsageError, match="'bpr' gives a user the same vector on every behavior"):
+    with refused(UsageError, value="bpr"):
         conditional_map(same)
     with pytest.raises(UsageError, match="'popularity' has no vectors"):
         conditional_map(embeddings(np.ones((20, 0)), [[], []], method="popularity"))
@@ -236,12 +239,12 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         return original(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UsageError, match=r"openTSNE package: pip install 'mcne\[maps\]'"):
+    with pytest.raises(UsageError, match=r"openTSNE.*pip install 'mcne\[maps\]'"):
         conditional_map(planted())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "mcne map", "version": 99}', '{"kind": 1, "version": 1}'])
 def test_files_that_are_no_maps(text: str, tmp_path: Path) -> None:
     (tmp_path / "here.json").write_text(text)
-    with pytest.raises(ArtifactError, match=r"here\.json: no map that this version can read"):
+    with refused(ArtifactError, place="here.json", about="version"):
         ConditionalMap.read(tmp_path / "here.json")

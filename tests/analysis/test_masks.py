@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.errors import refused
 
 from mcne.analysis.masks import mask_epochs, mask_numbers, overlap
 from mcne.data.graph import undirected
@@ -192,5 +193,5 @@ def test_what_records_tell_of_masks() -> None:
 def test_a_method_without_masks_is_refused() -> None:
     made = embeddings([["1"] * 3, ["11", "11", "11"]])
     plain = ConditionalEmbeddings(made.users, made.vectors, made.spaces, made.graph, None, {"method": "bpr"})
-    with pytest.raises(UsageError, match="'bpr' has no masks; train mcne"):
+    with refused(UsageError, value="bpr"):
         mask_numbers(plain)

@@ -30,25 +30,33 @@ from mcne.embeddings.artifact import ConditionalEmbeddings as ConditionalEmbeddi
 __version__: str
 '''
 GENERAL = {"seed": ("int", 0), "device": ("str", "auto"), "separate": ("bool", False)}
+INITIAL = {"initial": ('Literal["free", "attributes", "both"]', "free")}  # not a setting of the method mcne
 
 
 def stubs() -> str:
     """The whole file."""
     shared = GENERAL | _settings(TrainingSettings)
-    base = ["class _Method(Model):", *(f"    {name}: {hint}" for name, (hint, _) in shared.items()), ""]
+    base = ["class _Method(Model):", *_attributes(shared), "", "class _MCNE(_Method):", *_attributes(INITIAL), ""]
     return "\n".join([HEAD, *base, *(_class(name, shared) for name in METHODS)])
 
 
 def _class(method: str, shared: dict[str, tuple[str, Any]]) -> str:
     known = METHODS[method]
     own = _settings(known.config)
-    if method == "mcne":
-        own["initial"] = ('Literal["free", "attributes", "both"]', "free")
-    lines = [f"class {known.class_name}(_Method):"]
-    lines += [f"    {name}: {hint}" for name, (hint, _) in own.items()]
-    lines += ["    def __init__(", "        self,", "        *,"]
-    lines += [f"        {name}: {hint} = {_default(value)}," for name, (hint, value) in (shared | own).items()]
+    base, more = ("_MCNE", INITIAL) if method == "mcne" else ("_Method", {})
+    lines = [
+        f"class {known.class_name}({base}):",
+        *_attributes(own),
+        "    def __init__(",
+        "        self,",
+        "        *,",
+    ]
+    lines += [f"        {name}: {hint} = {_default(value)}," for name, (hint, value) in (shared | own | more).items()]
     return "\n".join([*lines, "    ) -> None: ...", ""])
+
+
+def _attributes(settings: dict[str, tuple[str, Any]]) -> list[str]:
+    return [f"    {name}: {hint}" for name, (hint, _) in settings.items()]
 
 
 def _settings(kind: type) -> dict[str, tuple[str, Any]]:

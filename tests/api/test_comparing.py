@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.errors import refused
 from tests.small_training import sixty_users, small_settings
 
 import mcne
@@ -55,7 +56,7 @@ def test_a_directory_keeps_what_is_done(data: SocialDataset, tmp_path: Path) -> 
 
 
 def test_what_cannot_be_compared(data: SocialDataset) -> None:
-    with pytest.raises(UsageError, match="a list of names or models is needed"):
+    with refused(UsageError, place="methods", value="bpr"):
         mcne.compare(data, "bpr")
     with pytest.raises(UsageError, match="unknown method 'bprr'; did you mean 'bpr'"):
         mcne.compare(data, ["bprr"])

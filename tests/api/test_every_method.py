@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from tests.errors import refused
 from tests.small_training import sixty_users, small_settings
 
 import mcne
@@ -118,7 +119,7 @@ def test_settings_as_scikit_learn_has_them(model: Model) -> None:
     with pytest.raises(UsageError, match="not trained yet"):
         copied.recommend(3, "read")
     assert copied.set_params(seed=5).seed == 5
-    with pytest.raises(UsageError, match=r"unknown setting of \w+ 'sed'; did you mean 'seed'"):
+    with refused(UsageError, value="sed"):
         copied.set_params(sed=5)
 
 

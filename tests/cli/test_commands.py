@@ -616,3 +616,45 @@ def test_from_tables_to_a_description_in_processes_of_their_own(tables: Path) ->
     description = json.loads(described.stdout)
     assert prepared.stdout.splitlines()[-1] == f"saved {data} {description['fingerprint']}"
     assert split.stdout.splitlines()[-1] == f"split random-0 {description['splits']['random-0']['fingerprint']}"
+
+
+MISTAKES = """
+import json, sys
+from mcne.cli.main import main
+sys.argv = ["mcne", *json.loads(sys.argv[1])]
+try:
+    main()
+except SystemExit as left:
+    assert left.code in (2, 4), left.code
+heavy = {"torch", "numba", "pandas", "matplotlib", "sklearn"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "trian bpr",
+        "train bpr --data tiny --out run --epoch 5",
+        "train bprr --data tiny --out run",
+        "train bpr --data nowhere --out run",
+        "train bpr --data tiny --out run --set lerning_rate=0.1",
+        "train bpr --data tiny --out run --config nowhere.toml",
+        "transfer nowhere --data tiny --behavior read --out run",
+        "embed-users nowhere --out run",
+        "compare --methods bpr,bprr --data tiny --out study",
+        "compare --methods bpr --data nowhere --out study",
+        "compare nowhere.toml --data tiny --out study",
+        "sweep bpr --data tiny --set lerning_rate=1,2 --out study",
+        "structure --data tiny --methods mcen --out study",
+        "compare-new-users --data nowhere --out study",
+        "recommend nowhere --user 1 --behavior read",
+        "report nowhere --out page.html",
+        "plot map nowhere --out map.png",
+    ],
+)
+def test_a_mistake_is_reported_before_anything_heavy_is_loaded(command: str, tiny: Path) -> None:
+    arguments = command.replace(" tiny ", f" {tiny} ").split()
+    code = [sys.executable, "-c", MISTAKES, json.dumps(arguments)]
+    done = subprocess.run(code, capture_output=True, text=True, check=False, cwd=tiny.parent)
+    assert done.returncode == 0, done.stderr

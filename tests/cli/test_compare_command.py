@@ -49,10 +49,10 @@ def test_methods_by_name_are_a_comparison_and_go_on(run: Run, data: Path, tmp_pa
     [
         ((), "neither a plan nor --methods"),
         (("--methods", "popularity,itemnn"), "unknown method 'itemnn'; did you mean 'itemknn'?"),
-        (("--methods", "bpr,bpr"), "a method is there twice"),
-        (("plan.toml", "--methods", "bpr"), "leave out --methods and --seeds"),
-        (("plan.toml", "--seeds", 2), "leave out --methods and --seeds"),
-        (("--methods", "bpr", "--only", "bpr"), "--only limits a plan"),
+        (("--methods", "bpr,bpr"), "named twice"),
+        (("plan.toml", "--methods", "bpr"), "omit --methods and --seeds"),
+        (("plan.toml", "--seeds", 2), "omit --methods and --seeds"),
+        (("--methods", "bpr", "--only", "bpr"), "--only: "),
     ],
 )
 def test_mistakes_leave_nothing_behind(

@@ -30,7 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_help_says_who_is_asked(run: Run) -> None:
     shown = run("demo", "--help").out
-    assert "compare them, and ask MCNE." in " ".join(shown.split())
+    assert "train and compare three methods" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -44,7 +44,7 @@ def test_stopped_it_says_to_start_again(
 
     monkeypatch.setattr(RunJournal, "record", stopped)
     result = run("demo", "--out", tmp_path / "demo")
-    message = f"stopped by {number.name}; the demo cannot be resumed: remove {tmp_path / 'demo'}, then start again\n"
+    message = f"stopped by {number.name}; the demo cannot be resumed; remove {tmp_path / 'demo'}, then start again\n"
     assert (result.code, result.err) == (128 + number, message)
 
 

@@ -129,27 +129,27 @@ def test_a_map_is_kept_and_drawn_again(layout: list[str], trained: Path, tmp_pat
 def test_a_map_that_is_there_is_not_replaced(trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "map.json").write_text("mine")
     result = plot("map", trained / "mcne", "--users", "30", "--out", tmp_path / "map.png")
-    fails(result, 2, "map.json: is there already", "give it in place of the run")
+    fails(result, 2, "map.json: already exists", "give it in place of the run")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("map.json", "mine")]
 
 
 def test_settings_of_a_map_that_is_computed_already(trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "map.json").write_text("{}")
     result = plot("map", tmp_path / "map.json", "--seed", "3", "--out", tmp_path / "new.png")
-    fails(result, 2, "is a computed map", "leave them out")
-    fails(plot("map", tmp_path / "map.json", "--out", tmp_path / "new.png"), 5, "no map that this version can read")
+    fails(result, 2, "is a computed map", "omit these options")
+    fails(plot("map", tmp_path / "map.json", "--out", tmp_path / "new.png"), 5, "not a map that this version can read")
     (tmp_path / "map.json").write_bytes(b"\xff\xfe\x00")
     fails(
         plot("map", tmp_path / "map.json", "--out", tmp_path / "new.png"),
         5,
-        "no map that this version can read (UnicodeDecodeError",
+        "not a map that this version can read (UnicodeDecodeError",
     )
 
 
 @pytest.mark.parametrize("users", [501, 3])
 def test_more_users_than_there_are(users: int, trained: Path, tmp_path: Path, plot: Run) -> None:
     result = plot("map", trained / "mcne", "--users", users, "--out", tmp_path / "map.png")
-    fails(result, 2, f"{users} users on a map: the network has 500", "--users")
+    fails(result, 2, f"users: {users} is out of range: the network has 500", "10 to 500")
     assert not list(tmp_path.iterdir())
 
 
@@ -178,7 +178,7 @@ def test_runs_of_one_name_are_told_apart_by_their_paths(trained: Path, tmp_path:
 
 def test_a_run_is_not_drawn_on_itself(trained: Path, tmp_path: Path, plot: Run) -> None:
     same = trained / "mcne" / ".." / "bpr"
-    fails(plot("curves", trained / "bpr", same, "--out", tmp_path / "two.png"), 2, f"{same}: is there twice", "once")
+    fails(plot("curves", trained / "bpr", same, "--out", tmp_path / "two.png"), 2, f"{same}: is given twice", "once")
     assert not list(tmp_path.iterdir())
 
 
@@ -186,7 +186,9 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
     fails(plot("curves", trained / "popularity", "--out", tmp_path / "c.png"), 2, "popularity", "has no curves")
     dataset = small_network()
     train_small("bpr", dataset, tmp_path / "apart", settings={"width": 4, "epochs": 1}, mode="separate")
-    fails(plot("curves", tmp_path / "apart", "--out", tmp_path / "c.png"), 2, "a run of its own", "apart/behaviors/0")
+    fails(
+        plot("curves", tmp_path / "apart", "--out", tmp_path / "c.png"), 2, "one run per behavior", "apart/behaviors/0"
+    )
     assert plot("curves", tmp_path / "apart" / "behaviors" / "0", "--out", tmp_path / "c.png").code == 0
 
 
@@ -199,8 +201,8 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
     [
         ("bpr", 2, "'bpr' "),
         ("popularity", 2, "'popularity' has no"),
-        ("nfm", 2, "has no embeddings, so it can recommend"),
-        ("unfinished", 4, "not finished yet; go on with"),
+        ("nfm", 2, "has no embeddings"),
+        ("unfinished", 4, "is not finished; continue it with"),
         ("nowhere", 4, "nowhere: no such directory"),
     ],
 )
@@ -220,7 +222,7 @@ def test_runs_that_have_no_curves(run: str, trained: Path, tmp_path: Path, plot:
 @pytest.mark.parametrize("kind", ["masks", "map", "curves"])
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("there.png", "nothing is ever replaced"), ("f.gif", ".png, .svg, .pdf"), ("no/f.png", "make it first")],
+    [("there.png", "never replaced"), ("f.gif", ".png, .svg, .pdf"), ("no/f.png", "its directory does not exist")],
 )
 def test_where_a_figure_cannot_go(kind: str, name: str, message: str, trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "there.png").write_text("mine")
@@ -241,4 +243,4 @@ def test_damaged_metrics(trained: Path, tmp_path: Path, plot: Run) -> None:
     for name in (training.SPEC, "result.json"):
         (tmp_path / name).write_bytes((trained / "bpr" / name).read_bytes())
     (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "lo')
-    fails(plot("curves", tmp_path, "--out", tmp_path / "f.png"), 5, "metrics.jsonl: damaged")
+    fails(plot("curves", tmp_path, "--out", tmp_path / "f.png"), 5, "metrics.jsonl: is damaged")

@@ -242,15 +242,15 @@ def test_saved_embeddings_are_asked_like_a_run(run: Run, trained: Path, tmp_path
             "recommend",
             "mcne",
             ["--user", CURATOR, "--behavior", "wach"],
-            "'wach'; did you mean 'watch'? (read [/b], single, watch)",
+            "'wach'; did you mean 'watch'? Otherwise, choose one of read [/b], single, watch",
         ),
-        ("recommend", "mcne", ["--user", CURATOR, "--behavior", "watch", "-k", "0"], "k must be at least 1, got 0"),
+        ("recommend", "mcne", ["--user", CURATOR, "--behavior", "watch", "-k", "0"], "k: 0 is out of range"),
         ("similar", "mcne", ["--user", "nobody"], "unknown user 'nobody'"),
         ("similar", "mcne", ["--user", CURATOR, "--behavior", "Watch"], "did you mean 'watch'?"),
-        ("similar", "mcne", ["--user", CURATOR, "-k", "-1"], "k must be at least 1, got -1"),
+        ("similar", "mcne", ["--user", CURATOR, "-k", "-1"], "k: -1 is out of range"),
         ("similar", "popularity", ["--user", CURATOR], "'popularity' has no vectors"),
         ("explain", "mcne", ["--user", CURATOR, "--other", "user-"], "unknown user 'user-'"),
-        ("explain", "mcne", ["--user", CURATOR, "--other", CURATOR], "was given twice"),
+        ("explain", "mcne", ["--user", CURATOR, "--other", CURATOR], "is given twice"),
         ("export", "popularity", ["--format", "word2vec", "--out", "new"], "'popularity' has no vectors"),
     ],
 )
@@ -285,7 +285,7 @@ def test_what_is_no_finished_run(query: tuple[str, ...], run: Run, trained: Path
     fails(nowhere, 4, "nowhere: no ")
     unfinished = Path(shutil.copytree(trained / "mcne", tmp_path / "unfinished"))
     (unfinished / "result.json").unlink()
-    fails(run(command, unfinished, *args), 4, "not finished yet; go on with: mcne train mcne", "--resume")
+    fails(run(command, unfinished, *args), 4, "is not finished; continue it with: mcne train mcne", "--resume")
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=[query[0] for query in QUERIES])
@@ -301,15 +301,15 @@ def test_a_flipped_byte_is_noticed(query: tuple[str, ...], run: Run, trained: Pa
 
 def test_the_dataset_must_be_the_one_of_the_training(run: Run, trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained / "mcne", tmp_path / "mcne")
-    fails(run("evaluate", tmp_path / "mcne"), 4, "which is no longer there; put it back")
+    fails(run("evaluate", tmp_path / "mcne"), 4, "no longer exists")
     assert run("data", "synthetic", "--out", tmp_path / "data", "--users", 500).code == 0
-    fails(run("evaluate", tmp_path / "mcne"), 5, "mcne: trained on dataset ", "is now")
+    fails(run("evaluate", tmp_path / "mcne"), 5, "mcne: was trained on dataset ", "is now")
 
 
 def test_a_dataset_is_no_run(run: Run, trained: Path) -> None:
-    fails(run("evaluate", trained / "data"), 4, "no run.json, so this is no run")
-    fails(run("similar", trained / "data", "--user", 1), 5, "holds mcne dataset; expected: mcne embeddings")
-    fails(run("similar", trained, "--user", 1), 4, "neither run.json nor manifest.json", "make a run with mcne train")
+    fails(run("evaluate", trained / "data"), 4, "is not a run (it has no run.json)")
+    fails(run("similar", trained / "data", "--user", 1), 5, "is a dataset, not a run")
+    fails(run("similar", trained, "--user", 1), 4, "is not a run or saved embeddings", "train a run with: mcne train")
 
 
 # doctor

@@ -59,10 +59,10 @@ def test_a_page_and_its_figures_for_print(run: Run, trained: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("option", "place", "message"),
     [
-        ("--out", "taken", "is there already, and nothing is ever replaced; choose another --out"),
-        ("--out", "nowhere/report.html", "is not there; make it first"),
-        ("--figures", "taken", "is there already, and nothing is ever replaced; choose another --figures"),
-        ("--figures", "nowhere/figures", "is not there; make it first"),
+        ("--out", "taken", "already exists, and existing files are never replaced; choose another --out"),
+        ("--out", "nowhere/report.html", "its directory does not exist"),
+        ("--figures", "taken", "already exists, and existing files are never replaced; choose another --figures"),
+        ("--figures", "nowhere/figures", "its directory does not exist"),
     ],
 )
 def test_places_that_are_taken_or_nowhere(
@@ -90,7 +90,7 @@ def test_what_appears_while_it_draws_is_kept(
     monkeypatch.setattr(report_page, "to_svg", meanwhile)
     result = run("report", trained / "bpr", "--out", out)
     assert result.code == 2
-    assert "nothing is ever replaced" in result.err
+    assert "never replaced" in result.err
     assert out.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
@@ -104,10 +104,10 @@ def begun(path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("make", "code", "message"),
     [
-        (lambda path: None, 4, "is not there; name the directory of a run or of a comparison"),
+        (lambda path: None, 4, "no such directory"),
         (lambda path: path.mkdir(), 4, "neither a run (run.json) nor a comparison (table.json)"),
         (lambda path: path.write_text("text"), 4, "neither a run (run.json) nor a comparison (table.json)"),
-        (partial(begun, kind="comparison"), 4, "a comparison without tables; write those of what a comparison has"),
+        (partial(begun, kind="comparison"), 4, "is a comparison without tables"),
         (partial(begun, kind="transfer study"), 4, "a transfer study, not a run or a comparison; its table is "),
         (partial(begun, kind="sweep"), 4, "a sweep, not a run or a comparison; draw it with mcne plot sweep "),
         (partial(begun, kind="sweep's timing"), 4, "a sweep's timing, not a run or a comparison; mcne plot sweep "),
@@ -129,7 +129,7 @@ def test_an_unfinished_run(run: Run, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "bpr" / "result.json").unlink()
     result = run("report", tmp_path / "bpr", "--out", tmp_path / "report.html")
     assert result.code == 4
-    assert "not finished yet; go on with: mcne train bpr" in result.err
+    assert "is not finished; continue it with: mcne train bpr" in result.err
 
 
 def test_a_run_without_its_dataset(run: Run, trained: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_run_without_its_dataset(run: Run, trained: Path, tmp_path: Path) -> N
 def test_maps_and_sweeps_that_are_none(run: Run, trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     both = run("report", trained / "bpr", "--out", out, "--no-map", "--map", tmp_path / "map.json")
-    assert (both.code, both.err) == (2, "error: --no-map and --map: choose one of them\n")
+    assert (both.code, "--map and --no-map" in both.err) == (2, True)
     for text in (None, "{}"):
         if text is not None:
             (tmp_path / "map.json").write_text(text)
@@ -156,5 +156,5 @@ def test_maps_and_sweeps_that_are_none(run: Run, trained: Path, tmp_path: Path) 
         assert str(tmp_path / "map.json") in wrong.err
     sweep = run("report", trained / "bpr", "--out", out, "--sweep", tmp_path)
     assert sweep.code == 4
-    assert "no finished sweep" in sweep.err
+    assert "is not a finished sweep" in sweep.err
     assert not out.exists()

@@ -55,7 +55,7 @@ def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: P
     drawn = run("plot", "structure", out, "--out", tmp_path / "figure.png", "--json")
     assert (drawn.code, json.loads(drawn.out)) == (0, printed)
     assert (tmp_path / "figure.png").stat().st_size > 10_000
-    fails(run("plot", "structure", out, "--out", tmp_path / "figure.png"), 2, "nothing is ever replaced")
+    fails(run("plot", "structure", out, "--out", tmp_path / "figure.png"), 2, "already exists")
     fails(run("plot", "structure", place, "--out", tmp_path / "other.png"), 4, "no structure.json")
     assert not (place / "data" / "splits").exists(), "the dataset is only read"
 
@@ -64,12 +64,12 @@ def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: P
     ("given", "code", "message"),
     [
         (("--methods", "linee"), 2, "unknown method 'linee'; did you mean 'line'?"),
-        (("--methods", "nfm"), 2, "nfm has no vectors of users"),
-        (("--methods", ""), 2, "no methods; name some"),
-        (("--methods", "line", "--share", "1.5"), 2, "share 1.5 is out of range"),
+        (("--methods", "nfm"), 2, "nfm has no user vectors"),
+        (("--methods", ""), 2, "--methods: no methods"),
+        (("--methods", "line", "--share", "1.5"), 2, "share: 1.5 is out of range"),
         (("--methods", "line", "--set", "wdth=3"), 2, "unknown setting 'wdth'; did you mean 'width'?"),
         (("--methods", "line", "--set", "width=0"), 2, "width: 0 is out of range"),
-        (("--methods", "line", "--set", "width"), 2, "a setting like"),
+        (("--methods", "line", "--set", "width"), 2, "--set "),
     ],
 )
 def test_mistakes(given: tuple[str, ...], code: int, message: str, run: Run, place: Path, tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ def test_a_user_and_a_link(run: Run, place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "given", "code", "message"),
     [
-        ("bpr", (), 2, "'bpr' passes no messages that weigh behaviors; train mcne"),
-        ("mcne", ("--other", "2"), 2, "--user is needed too"),
+        ("bpr", (), 2, "'bpr' has no attention over behaviors"),
+        ("mcne", ("--other", "2"), 2, "needs --user"),
         ("mcne", ("--user", "9999"), 2, "unknown user"),
         ("mcne", ("--user", "1", "--other", "1"), 2, "given twice"),
-        ("mcne", ("--user", "1", "--draws", "3"), 2, "are for a network"),
+        ("mcne", ("--user", "1", "--draws", "3"), 2, "are for the network"),
         ("nothing", (), 4, "nothing"),
     ],
 )

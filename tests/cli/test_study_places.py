@@ -97,7 +97,7 @@ def test_a_finished_study_is_not_made_another(
     before = contents(out)
     for wanted in KINDS:
         if wanted != older:
-            message = f"{out}: already contains {KINDS[older]}, and this is {KINDS[wanted]}; choose another --out"
+            message = f"{out}: already contains {KINDS[older]}, not {KINDS[wanted]}; choose another --out"
             refuses(study(wanted, out), message)
             refuses(study(wanted, out, "--json" if wanted == "sweep" else "--table"), message)
     assert contents(out) == before
@@ -152,10 +152,10 @@ def test_the_timing_of_a_sweep_is_no_place_either(
     assert study("sweep", out).code == 0
     timing = out / "timing"
     for wanted, kind in KINDS.items():
-        refuses(study(wanted, timing), f"{timing}: already contains a sweep's timing, and this is {kind}")
+        refuses(study(wanted, timing), f"{timing}: already contains a sweep's timing, not {kind}")
     told = run("report", timing, "--out", tmp_path / "page.html")
     assert told.code == 4
-    assert f"{timing}: a sweep's timing, not a run or a comparison; mcne plot sweep {out} draws it" in told.err
+    assert f"{timing}: is a sweep's timing, not a run or a comparison; mcne plot sweep {out} draws it" in told.err
     (timing / "data.json").unlink()
     assert study("sweep", out).code == 0
     assert json.loads((timing / "data.json").read_text())["kind"] == "sweep's timing"
@@ -165,7 +165,7 @@ def test_cells_are_merged_from_a_comparison(finished: Callable[[str], Path], stu
     other, sweep = finished("compare"), finished("sweep")
     wrong = study("compare", tmp_path / "out", "--table", "--merge", sweep)
     assert wrong.code == 4
-    assert f"{sweep}: a sweep, but cells are taken over from a comparison alone; name one" in wrong.err
+    assert f"{sweep}: is a sweep, not a comparison" in wrong.err
     assert "2 finished cells taken over" in study("compare", tmp_path / "out", "--table", "--merge", other).out
 
 
@@ -180,8 +180,8 @@ def test_what_has_no_page_says_which_command_shows_it(
 
     sweep = finished("sweep")
     message = (
-        f"error: {sweep}: a sweep, not a run or a comparison; draw it with mcne plot sweep {sweep}, or show it on the "
-        f"page of a run: mcne report RUN --sweep {sweep}\n"
+        f"error: {sweep}: is a sweep, not a run or a comparison; draw it with mcne plot sweep {sweep}, or show it on "
+        f"the page of a run: mcne report RUN --sweep {sweep}\n"
     )
     assert told(sweep) == message
     for each in ("data.json", "cells"):
@@ -189,10 +189,12 @@ def test_what_has_no_page_says_which_command_shows_it(
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert told(sweep) == message, "results alone, as they are passed on"
     brought = finished("compare-transfer")
-    assert f"{brought}: a transfer study, not a run or a comparison; its table is {brought}/table.md" in told(brought)
+    assert f"{brought}: is a transfer study, not a run or a comparison; its table is {brought}/table.md" in told(
+        brought
+    )
     place = tmp_path / "structure"
     asked = ("structure", "--data", data, "--out", place, "--methods", "line", "--repetitions", 1)
     assert run(*asked, "--set", "epochs=1", "--set", "width=4").code == 0
     assert told(place) == (
-        f"error: {place}: a structure study, not a run or a comparison; draw it with mcne plot structure {place}\n"
+        f"error: {place}: is a structure study, not a run or a comparison; draw it with mcne plot structure {place}\n"
     )

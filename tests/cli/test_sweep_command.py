@@ -48,12 +48,12 @@ def test_a_sweep_from_data_to_a_figure(run: Run, data: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("what", "options", "message"),
     [
-        ("mcne", ("--set", "final_width=50,0"), "0 is out of range; a whole number of 1 or more is needed"),
+        ("mcne", ("--set", "final_width=50,0"), "0 is out of range"),
         ("mcne", ("--set", "final_widht=50,60"), "did you mean 'final_width'?"),
-        ("mcne", ("--set", "l2=0.1,0.1"), "is there twice; give every value once"),
-        ("mcne", ("--set", "l2=0.1"), "two values or more"),
+        ("mcne", ("--set", "l2=0.1,0.1"), "is given twice"),
+        ("mcne", ("--set", "l2=0.1"), "two or more values"),
         ("mncee", ("--set", "l2=0.1,0.2"), "unknown method 'mncee'"),
-        ("nowhere.toml", (), "nowhere.toml: No such file or directory"),
+        ("nowhere.toml", (), "nowhere.toml: no such file"),
         ("mcne", ("--set", "l2=0.1,0.2", "--split", "own"), "unknown split 'own'"),
     ],
 )
@@ -90,7 +90,7 @@ def test_variants_of_a_comparison_side_by_side(run: Run, data: Path, tmp_path: P
     assert (variant["name"], variant["reference"], variant["rivals"]) == ("compared", "popularity", 2)
     assert {each["row"] for each in variant["found"]} == {"popularity, again", "itemknn", "popularity"}
     twice = run("plot", "ablation", place, place, "--out", tmp_path / "c.png", *rows)
-    assert (twice.code, "is there twice" in twice.err) == (2, True)
+    assert (twice.code, "is given twice" in twice.err) == (2, True)
     wrong = run("plot", "ablation", place, "--out", tmp_path / "c.png")
     assert wrong.code == 2
     assert "unknown row 'mcne-f'" in wrong.err

@@ -96,7 +96,7 @@ def test_saved_embeddings_will_do_and_so_will_a_run_of_this_kind(bring: Run, run
     assert bring(base="vectors").code == 0
     again = run("transfer", place / "new", "--data", place / "data", "--behavior", "play", "--out", place / "more")
     assert again.code == 2
-    assert "behavior 'play' is there already (read, watch, play)" in again.err
+    assert "behavior 'play' is already in the run (read, watch, play)" in again.err
 
 
 def test_controls_and_resume(bring: Run) -> None:
@@ -109,19 +109,19 @@ def test_controls_and_resume(bring: Run) -> None:
     assert "new: finished already" in again.out.replace("\n", "")
     other = bring("--control", "random-masks", "--resume")
     assert other.code == 5
-    assert "holds another run (control there masks-only, here random-masks)" in other.err
+    assert "contains another run (control there masks-only, here random-masks)" in other.err
 
 
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [
-        ({"base": "bpr"}, 2, "'bpr' has no layers that masks could be put on"),
+        ({"base": "bpr"}, 2, "'bpr' has no layers"),
         ({"base": "nothing"}, 4, "no such directory"),
         ({"behavior": "plya"}, 2, "unknown behavior 'plya'; did you mean 'play'?"),
-        ({"behavior": "read"}, 2, "behavior 'read' is there already"),
+        ({"behavior": "read"}, 2, "behavior 'read' is already"),
         ({"data": "nothing"}, 4, "no such directory"),
-        ({"data": "strangers"}, 4, "none of the 60 users of play is known (integer ids, from 1000 to 1059"),
-        ({"data": "half"}, 4, "30 of the 60 users of play, with 180 of its 360 interactions, are not known"),
+        ({"data": "strangers"}, 4, "play: none of its 60 users (integer ids, from 1000 to 1059"),
+        ({"data": "half"}, 4, "30 of its 60 users, with 180 of its 360 interactions"),
     ],
 )
 def test_mistakes(given: dict[str, str], code: int, message: str, bring: Run, place: Path) -> None:
@@ -149,7 +149,7 @@ def test_more_mistakes(bring: Run, place: Path) -> None:
     (place / "mcne" / "result.json").unlink()
     unfinished = bring()
     assert unfinished.code == 4
-    assert "mcne: not finished yet; go on with: mcne train mcne" in unfinished.err
+    assert "mcne: is not finished; continue it with: mcne train mcne" in unfinished.err
     (place / "new").mkdir()
     (place / "new" / "mine").write_text("kept")
     shutil.copytree(place / "mcne" / "embeddings", place / "vectors")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.errors import refused
 from tests.values import not_none
 
 from mcne.data.assemble import Ledger, Rules, UserFilter
@@ -381,7 +382,7 @@ def test_strict_changes_nothing_where_nothing_is_strange() -> None:
 
 
 def test_a_behavior_without_interactions_is_refused() -> None:
-    with pytest.raises(DataError, match="behavior 'Travel' has no interactions; leave it out or check its name"):
+    with refused(DataError, place="behavior 'Travel'", value="Travel", about="no interactions"):
         build(two_records(1), [], behaviors=[1, 3])
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.errors import refused
 
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
@@ -171,7 +172,7 @@ def test_recbole_files_refuse_what_they_cannot_hold(bad: str, where: str, tmp_pa
         (Behavior(name["behavior"], Ids([name["item"]]), one, one),),
         {name["attribute"]: Attribute(one, Ids([name["category"]]))},
     )
-    with pytest.raises(DataError, match=r"(?s)holds a tab, a quote.* a line break.*; export to parquet or csv instead"):
+    with pytest.raises(DataError, match=r"(?s): .*a tab, a quote.* a line break.*; export to parquet or csv instead"):
         export(dataset, tmp_path / "out", file_format="recbole")
     assert list(tmp_path.iterdir()) == []  # nothing half-written is left
     assert read_again(dataset, tmp_path / "csv", "csv").fingerprint == dataset.fingerprint
@@ -181,7 +182,7 @@ def test_a_colon_in_the_name_of_an_attribute(tmp_path: Path) -> None:
     """RecBole writes ``name:type``, so only other formats can hold it."""
     plain = toy(*TEXT)
     dataset = SocialDataset("toy", plain.users, plain.graph, plain.behaviors, {"a:b": plain.attributes["age"]})
-    with pytest.raises(DataError, match=r"the column name 'a:b' holds .* a colon"):
+    with pytest.raises(DataError, match=r"users: the column name 'a:b' .* a colon"):
         export(dataset, tmp_path / "recbole", file_format="recbole")
     assert read_again(dataset, tmp_path / "csv", "csv").fingerprint == dataset.fingerprint
 
@@ -260,9 +261,7 @@ def test_parquet_keeps_the_types(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"unknown format 'parket'; did you mean 'parquet'\? \(parquet, csv, recbole\)"
-    ):
+    with refused(UsageError, value="parket"):
         export(toy(*TEXT), tmp_path / "out", file_format="parket")
     assert not (tmp_path / "out").exists()
 
@@ -270,7 +269,7 @@ def test_an_unknown_format_is_an_error(tmp_path: Path) -> None:
 def test_nothing_is_ever_replaced(tmp_path: Path) -> None:
     export(toy(*TEXT), tmp_path / "a" / "b", file_format="csv")  # parents are made
     before = (tmp_path / "a" / "b" / "users.csv").read_bytes()
-    with pytest.raises(UsageError, match=r"a/b: already exists; nothing is ever replaced"):
+    with refused(UsageError, place="b", about="replaced"):
         export(toy(*INTEGERS), tmp_path / "a" / "b", file_format="csv")
     assert (tmp_path / "a" / "b" / "users.csv").read_bytes() == before
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.io import loadmat, savemat
+from tests.errors import refused
 
 from mcne.data import matfile
 from mcne.data.matfile import read_matrix
@@ -159,7 +160,7 @@ def test_other_variables_are_refused_but_do_no_harm(kind: str, compressed: bool,
     savemat(path, {"before": OTHERS[kind], "rating": TABLE, "after": OTHERS[kind]}, do_compression=compressed)
     assert np.array_equal(read_matrix(path, "rating"), TABLE)
     for name in ("before", "after"):
-        with pytest.raises(DataError, match=rf"rating\.mat: '{name}' is not a plain numeric matrix .*must be numbers"):
+        with refused(DataError, place="rating.mat", value=name):
             read_matrix(path, name)
 
 
@@ -169,15 +170,15 @@ def test_opaque_objects_do_no_harm(path: Path) -> None:
     opaque = struct.pack("<II", MI_MATRIX, len(body)) + body
     path.write_bytes(header() + opaque + element("rating", TABLE))
     assert np.array_equal(read_matrix(path, "rating"), TABLE)
-    with pytest.raises(DataError, match="no matrix 'people' in it; found rating"):
+    with refused(DataError, place="rating.mat", value="people"):
         read_matrix(path, "people")
 
 
 def test_complex_and_deeper_arrays_are_refused(path: Path) -> None:
     savemat(path, {"complex": TABLE + 1j, "deep": np.zeros((2, 3, 4))})
-    with pytest.raises(DataError, match=r"'complex' is not a plain numeric matrix \(complex, class 6\); ids must be"):
+    with refused(DataError, place="rating.mat", value="complex"):
         read_matrix(path, "complex")
-    with pytest.raises(DataError, match="'deep' has 3 dimensions; rows and columns are expected"):
+    with pytest.raises(DataError, match="'deep' has 3 dimensions"):
         read_matrix(path, "deep")
 
 
@@ -188,10 +189,10 @@ def test_logical_matrices_are_numbers(path: Path) -> None:
 
 def test_a_missing_variable_names_those_found(path: Path) -> None:
     savemat(path, {"ratings": TABLE, "trust": TABLE})
-    with pytest.raises(DataError, match=r"rating\.mat: no matrix 'rating' in it; found ratings, trust"):
+    with refused(DataError, place="rating.mat", value="rating"):
         read_matrix(path, "rating")
     path.write_bytes(header())
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match="it has none"):
         read_matrix(path, "rating")
 
 
@@ -200,13 +201,13 @@ def test_a_missing_variable_names_those_found(path: Path) -> None:
 
 def test_version_4_files(path: Path) -> None:
     savemat(path, {"rating": TABLE}, format="4")
-    with pytest.raises(DataError, match=r"rating\.mat: not a MATLAB 5 file .*; save it with -v7"):
+    with refused(DataError, place="rating.mat", about="MATLAB"):
         read_matrix(path, "rating")
 
 
 def test_version_7_3_files(path: Path) -> None:
     path.write_bytes(header(version=0x0200).ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(1000))
-    with pytest.raises(DataError, match=r"rating\.mat: not a MATLAB 5 file .*; save it with -v7"):
+    with refused(DataError, place="rating.mat", about="MATLAB"):
         read_matrix(path, "rating")
 
 
@@ -215,7 +216,7 @@ def test_garbage(size: int, path: Path) -> None:
     chance = random.Random(size)
     for data in (chance.randbytes(size), b"user,item\n" * (size // 10), bytes(size)):
         path.write_bytes(data)
-        with pytest.raises(DataError, match=r"rating\.mat: not a MATLAB 5 file"):
+        with refused(DataError, place="rating.mat", about="MATLAB"):
             read_matrix(path, "rating")
     path.write_bytes(header() + b"\x0e\x00\x00\x00" + chance.randbytes(size))
     with pytest.raises(DataError, match=r"rating\.mat: "):
@@ -223,7 +224,7 @@ def test_garbage(size: int, path: Path) -> None:
 
 
 def test_missing_files_and_directories(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere\.mat: No such file or directory; the raw files must be in this"):
+    with refused(DataError, place="nowhere.mat", about="directory"):
         read_matrix(tmp_path / "nowhere.mat", "rating")
     with pytest.raises(DataError, match="Is a directory"):
         read_matrix(tmp_path, "rating")
@@ -242,7 +243,7 @@ def test_announced_sizes_that_the_data_cannot_fill(dims: tuple[int, ...], compre
     body = element("rating", TABLE, dims=dims)
     path.write_bytes(header() + (packed(body) if compressed else body))
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"rating\.mat: ('rating' (announces|has (0|20) dimensions)|damaged)"):
+    with refused(DataError, place="rating.mat", value="rating"):
         read_matrix(path, "rating")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -252,7 +253,7 @@ def test_announced_sizes_that_the_data_cannot_fill(dims: tuple[int, ...], compre
 @pytest.mark.parametrize("dims", [(5, 3), (3, 3), (0, 0), (96, 1), (12, 8)], ids=str)
 def test_announced_sizes_that_the_data_do_not_match(dims: tuple[int, ...], path: Path) -> None:
     path.write_bytes(header() + element("rating", TABLE, dims=dims))
-    expected = rf"rating\.mat: 'rating' announces {dims[0]}×{dims[1]} values of 8 bytes in 96 B; download it again"
+    expected = rf"rating\.mat: 'rating' claims {dims[0]}×{dims[1]} values of 8 bytes in 96 B;"
     with pytest.raises(DataError, match=expected):
         read_matrix(path, "rating")
 
@@ -262,7 +263,7 @@ def test_values_of_an_unknown_type(kind: int, path: Path) -> None:
     good = element("rating", TABLE)
     at = len(good) - 96 - 8  # the tag of the values
     path.write_bytes(header() + good[:at] + struct.pack("<I", kind) + good[at + 4 :])
-    with pytest.raises(DataError, match=rf"rating\.mat: damaged.*values of unknown type {kind}\b"):
+    with refused(DataError, place="rating.mat", about=f"values of unknown type {kind}"):
         read_matrix(path, "rating")
 
 
@@ -277,7 +278,7 @@ def test_every_truncation_is_refused(compressed: bool, tmp_path: Path, path: Pat
     assert 200 < len(whole) < 400
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(DataError, match=r"rating\.mat: .*(download it again|save it with -v7|found none)"):
+        with refused(DataError, place="rating.mat"):
             read_matrix(path, "rating")
 
 
@@ -327,13 +328,11 @@ def test_damaged_compressed_data(path: Path) -> None:
     good = bytearray(header() + packed(element("rating", TABLE)))
     good[-1] ^= 1  # its checksum
     path.write_bytes(good)
-    with pytest.raises(
-        DataError, match=r"rating\.mat: damaged, its compressed data cannot be read .*download it again"
-    ):
+    with refused(DataError, place="rating.mat", about="compressed"):
         read_matrix(path, "rating")
     short = zlib.compress(element("rating", TABLE))[:-6]
     path.write_bytes(header() + struct.pack("<II", MI_COMPRESSED, len(short)) + short)
-    with pytest.raises(DataError, match=r"rating\.mat: its compressed data ends too early; download it again"):
+    with pytest.raises(DataError, match=r"rating\.mat: .*ends too early; download it again"):
         read_matrix(path, "rating")
 
 
@@ -364,9 +363,7 @@ def test_the_limit_is_where_it_says(path: Path) -> None:
     path.write_bytes(header() + packed(zeros("rating", most)))
     assert read_matrix(path, "rating").shape == (most, 1)
     path.write_bytes(header() + packed(zeros("rating", most + 8)))
-    with pytest.raises(
-        DataError, match=r"rating\.mat: expands to more than 1\.1 MiB from 1\.\d KiB, over 100×; refused"
-    ):
+    with refused(DataError, place="rating.mat", about="expands"):
         read_matrix(path, "rating")
 
 
@@ -384,7 +381,7 @@ def bomb(size: int) -> bytes:
 def peak_of_refusal(path: Path) -> int:
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"rating\.mat: expands to more than .*refused"):
+        with refused(DataError, place="rating.mat", about="expands"):
             read_matrix(path, "rating")
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -415,7 +412,7 @@ def test_plain_elements_do_not_open_the_limit(path: Path, monkeypatch: pytest.Mo
 
 def test_nested_compression_is_not_followed(path: Path) -> None:
     path.write_bytes(header() + packed(packed(zeros("rating", 1 << 16))))
-    with pytest.raises(DataError, match="no matrix 'rating' in it; found none"):
+    with refused(DataError, place="rating.mat", value="rating"):
         read_matrix(path, "rating")
 
 
@@ -424,5 +421,5 @@ def test_files_too_large_are_not_opened(path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(matfile, "MAX_FILE", path.stat().st_size)
     assert np.array_equal(read_matrix(path, "rating"), TABLE)
     monkeypatch.setattr(matfile, "MAX_FILE", path.stat().st_size - 1)
-    with pytest.raises(DataError, match=r"rating\.mat: 28\d B; MATLAB files up to 28\d B are read"):
+    with refused(DataError, place="rating.mat", about="28"):
         read_matrix(path, "rating")

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.errors import refused
 from tests.small_training import nearly_all_known, sixty_users
 from tests.values import not_none
 
@@ -194,9 +195,7 @@ def test_a_behavior_is_split_by_itself() -> None:
 def test_ratios_that_are_none_are_refused(ratios: tuple[float, ...]) -> None:
     dataset = make(make_behavior("Books", [(0, 0)], [1]))
     for cut in (random_split, temporal_split):
-        with pytest.raises(
-            UsageError, match="three numbers of 0 or more are needed, the first above 0, as in 70,10,20"
-        ):
+        with pytest.raises(UsageError, match=r"^ratios .*70,10,20"):
             cut(dataset, seed=0, ratios=ratios)
 
 
@@ -357,7 +356,7 @@ def test_one_moment_is_ordered_by_chance_and_counted_once() -> None:
 
 def test_a_temporal_split_needs_timestamps() -> None:
     dataset = make(make_behavior("Books", [(0, 0)], [1]), make_behavior("Travel", [(0, 0)]))
-    with pytest.raises(DataError, match="behavior 'Travel' has no timestamps, which a temporal split needs"):
+    with refused(DataError, place="behavior 'Travel'", value="Travel"):
         temporal_split(dataset, seed=0)
 
 
@@ -462,7 +461,7 @@ def test_supplied_splits(dataset: SocialDataset, data: st.DataObject) -> None:
 )
 def test_supplied_parts_must_be_parts(part: np.ndarray) -> None:
     dataset = make(make_behavior("Books", [(0, 0), (1, 0), (2, 0)]))
-    with pytest.raises(DataError, match="behavior 'Books': a part 0, 1 or 2 is needed for each of 3 interactions"):
+    with refused(DataError, place="behavior 'Books'", value="Books"):
         supplied_split(dataset, [part], seed=0)
 
 
@@ -508,7 +507,7 @@ def test_a_split_comes_back_from_files(suffix: str, kind: str, ratios: tuple[flo
 @pytest.mark.parametrize(
     ("train", "test", "message"),
     [
-        ("0,0,Books\n", "1,0,Books\n", r"1 of 3 Books interactions are in no part, the first user 2 with item 0"),
+        ("0,0,Books\n", "1,0,Books\n", r"1 of 3 Books interactions are in no part, .*user 2 with item 0"),
         ("0,0,Books\n1,0,Books\n", "1,0,Books\n2,0,Books\n", r"test\.csv, line 2, .*: listed before \(1 in all\)"),
         ("0,0,Books\n0,0,Books\n1,0,Books\n", "2,0,Books\n", r"train\.csv, line 3, .*: listed before \(1 in all\)"),
         (
@@ -636,9 +635,7 @@ def test_a_split_of_another_dataset_is_refused_with_both_hashes(tmp_path: Path) 
     dataset, split = small()
     split.save(tmp_path / "kept")
     other = dataclasses.replace(dataset, attributes={"age": Attribute(np.zeros(dataset.n_users))})
-    message = (
-        f"a split of dataset {dataset.fingerprint[:12]}, but this is {other.fingerprint[:12]}; make the split again"
-    )
+    message = f"kept: .*{dataset.fingerprint[:12]}, .*{other.fingerprint[:12]}.*; make the split again"
     with pytest.raises(ArtifactError, match=message):
         Split.load(tmp_path / "kept", other)
 
@@ -647,7 +644,7 @@ def test_a_split_is_never_replaced_by_another(tmp_path: Path) -> None:
     dataset, split = small()
     split.save(tmp_path / "kept")
     assert split.save(tmp_path / "kept") == split.fingerprint
-    with pytest.raises(UsageError, match="already holds another mcne split"):
+    with refused(UsageError, place="kept", about="already"):
         random_split(dataset, seed=1).save(tmp_path / "kept")
 
 

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.testbed import matches, neighbor_scores
 from numpy.typing import NDArray
 from scipy import sparse
+from tests.errors import refused
 from typer.testing import CliRunner
 
 from mcne.cli.main import app
@@ -112,7 +113,7 @@ def test_the_truth_is_no_part_of_the_dataset(network: tuple[SocialDataset, Plant
     assert not saved & {path.name for path in (tmp_path / "planted").glob("*.npy")}
     assert not dataset.attributes
     assert dataset.provenance["synthetic"]["items_per_behavior"] == 300
-    with pytest.raises(ArtifactError, match="holds mcne planted truth"):
+    with refused(ArtifactError, place="planted", value="mcne planted truth"):
         SocialDataset.load(tmp_path / "planted")
 
 
@@ -407,17 +408,17 @@ def test_the_degree_law_does_not_depend_on_the_number_of_users() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"users": 499}, "users 499 is out of range; choose 500 to 10,000,000"),
-        ({"users": 10_000_001}, "choose 500 to 10,000,000"),
-        ({"behaviors": 1}, "choose 2 to 16"),
-        ({"behaviors": 17}, "choose 2 to 16"),
-        ({"levels": 1}, "levels 1 is out of range"),
-        ({"items_per_behavior": 35}, "items_per_behavior 35 is out of range; choose 36 to"),
+        ({"users": 499}, "users: 499 .*500 to 10,000,000"),
+        ({"users": 10_000_001}, "500 to 10,000,000"),
+        ({"behaviors": 1}, "2 to 16"),
+        ({"behaviors": 17}, "2 to 16"),
+        ({"levels": 1}, "levels: 1 "),
+        ({"items_per_behavior": 35}, "items_per_behavior: 35 .*36 to"),
         ({"links_per_user": 0.0}, "links_per_user"),
         ({"records_per_user": float("nan")}, "records_per_user"),
         ({"homophily": 1.01}, "homophily"),
-        ({"attributes": -1}, "attributes -1 is out of range; choose 0 to 100"),
-        ({"attributes": 101}, "attributes 101 is out of range; choose 0 to 100"),
+        ({"attributes": -1}, "attributes: -1 .*0 to 100"),
+        ({"attributes": 101}, "attributes: 101 .*0 to 100"),
     ],
 )
 def test_what_is_out_of_range_is_refused(change: dict[str, Any], message: str) -> None:

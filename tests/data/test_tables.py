@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from tests.errors import refused
 from tests.values import not_none
 
 from mcne.data.assemble import UserFilter
 from mcne.data.dataset import SocialDataset
-from mcne.errors import DataError, UsageError
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import sha256_of_file
 
 Tables = dict[str, pa.Table]
@@ -224,14 +225,11 @@ def test_behaviors_are_chosen_and_ordered() -> None:
     extra = dataset_of(INTEGERS, extra_behaviors=["buy"], user_filter=UserFilter(min_records=1))
     assert extra.behavior_names == ["view", "buy"]
     for options in ({"behaviors": ["view"], "extra_behaviors": ["view"]}, {"behaviors": ["view", "view"]}):
-        with pytest.raises(UsageError, match="a behavior is named twice: view, view"):
+        with refused(UsageError, value=["view", "view"], about="twice"):
             dataset_of(INTEGERS, **options)
-    with pytest.raises(
-        UsageError,
-        match="all behaviors are extra ones; at least one must decide which users are kept, so leave one out",
-    ):
+    with refused(UsageError, place="extra_behaviors", value=["buy", "view"]):
         dataset_of(INTEGERS, extra_behaviors=["buy", "view"])
-    with pytest.raises(UsageError, match=r"unknown behavior 'veiw'; did you mean 'view'\? \(buy, view\)"):
+    with refused(UnknownError, value="veiw", about="behavior"):
         dataset_of(INTEGERS, behaviors=["veiw"])
 
 
@@ -249,7 +247,7 @@ def test_a_table_of_one_behavior(tmp_path: Path) -> None:
 def test_numbered_behaviors_are_named_by_their_numbers() -> None:
     table = INTEGERS["interactions"].set_column(2, "behavior", pa.array([10, 10, 2, 2, 2, 10]))
     assert dataset_of({"interactions": table}).behavior_names == ["10", "2"]
-    with pytest.raises(DataError, match="interactions, column 'behavior': double values; names are expected"):
+    with refused(DataError, place="interactions, column 'behavior'", value="double"):
         dataset_of({"interactions": table.set_column(2, "behavior", pa.array([1.0] * 6))})
 
 
@@ -279,7 +277,9 @@ def test_text_that_is_not_written_as_an_integer_stays_text(odd: str, tmp_path: P
     file.write_text(f"user_id,item_id,behavior\n10,1,buy\n{odd},1,buy\n", encoding="utf-8")
     dataset = dataset_of({"interactions": file})
     assert list(dataset.users) == sorted(["10", odd])
-    with pytest.raises(DataError, match=r"interactions\.csv, line 3, column 'user_id', value '.*': not an integer"):
+    with pytest.raises(
+        DataError, match=r"interactions\.csv, line 3, column 'user_id', value '.*': not a 64-bit integer"
+    ):
         dataset_of({"interactions": file}, id_type="integer")
 
 
@@ -295,7 +295,7 @@ def test_the_kind_of_ids_can_be_asked_for(tmp_path: Path) -> None:
     }
     assert dataset_of(digits).users.kind == "text"  # a typed column keeps its type
     assert list(dataset_of(digits, id_type="integer").users) == [10, 20, 30]
-    with pytest.raises(UsageError, match=r"unknown id type 'int'.*\(auto, integer, text\)"):
+    with pytest.raises(UsageError, match=r"unknown id type 'int'"):
         dataset_of(INTEGERS, id_type="int")
 
 
@@ -365,7 +365,7 @@ def test_a_missing_value_in_a_dictionary_is_missing_too() -> None:
 
 def test_ids_that_are_neither_integers_nor_text_are_refused() -> None:
     frame = INTEGERS["interactions"].to_pandas().astype({"user_id": float})
-    with pytest.raises(DataError, match="interactions, column 'user_id': double values; ids must be integers or text"):
+    with refused(DataError, place="interactions, column 'user_id'", value="double"):
         dataset_of({"interactions": frame})
 
 
@@ -552,7 +552,7 @@ def test_tables_that_hardly_share_a_user_are_noted(tmp_path: Path) -> None:
 
 
 def test_unknown_handling_of_self_links_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"unknown self_links 'kepp'; did you mean 'keep'\? \(drop, keep\)"):
+    with pytest.raises(UsageError, match=r"unknown self_links 'kepp'; did you mean 'keep'"):
         dataset_of(INTEGERS, self_links="kepp")
 
 
@@ -594,7 +594,7 @@ def test_infinite_attributes_are_refused(way: str, tmp_path: Path) -> None:
 
 
 def test_attributes_of_other_types_are_refused() -> None:
-    with pytest.raises(DataError, match=r"users, column 'x': date32.* values; attributes are numbers or text"):
+    with refused(DataError, place="users, column 'x'", value="date32[day]"):
         attribute(pa.array([datetime.date(2020, 1, 1)] * 3))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.io import savemat
+from tests.errors import refused
 from tests.values import not_none
 
 from mcne.data.assemble import UserFilter
@@ -130,7 +131,7 @@ def test_ciao_is_aligned_as_it_is(raw_data: Path) -> None:
     ciao = prepare(CIAO, raw_data / "ciao")
     assert min(times_as_alike(ciao)) > 1.9
     assert not_none(ciao.report).notes == ()
-    with pytest.raises(UsageError, match="aligned: users of ciao have the same ids in both files; leave it out"):
+    with refused(UsageError, place="aligned", value=True):
         prepare(CIAO, raw_data / "ciao", aligned=True)
 
 
@@ -153,11 +154,11 @@ def test_categories_are_those_of_the_files(raw_data: Path) -> None:
 
 
 def test_unknown_category_names_the_nearest(raw_data: Path) -> None:
-    with pytest.raises(UsageError, match=r"unknown category of ciao 'Beuty'; did you mean 'Beauty'\?"):
+    with refused(UsageError, value="Beuty"):
         prepare(CIAO, raw_data / "ciao", behaviors=["Beuty"])
-    with pytest.raises(UsageError, match="unknown category of ciao '29'"):
+    with refused(UsageError, value="29"):
         prepare(CIAO, raw_data / "ciao", behaviors=["29"])
-    with pytest.raises(UsageError, match="named twice"):
+    with refused(UsageError, place="behaviors", about="named"):
         prepare(CIAO, raw_data / "ciao", behaviors=["Beauty", "3"])
 
 
@@ -175,7 +176,7 @@ def test_a_changed_file_is_refused_unless_asked_for(raw_data: Path, tmp_path: Pa
     header = bytearray((tmp_path / "rating.mat").read_bytes())
     header[20] ^= 1  # in the free text of the header: another file, the same matrix
     (tmp_path / "rating.mat").write_bytes(header)
-    with pytest.raises(DataError, match=r"rating\.mat: sha256 .* is not that of the known copy.*--unverified"):
+    with refused(DataError, place="rating.mat", about="known"):
         prepare(CIAO, tmp_path)
     assert counts(prepare(CIAO, tmp_path, unverified=True)) == TABLE_1["ciao"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.errors import refused
 
 from mcne.data.ids import Ids
 from mcne.embeddings import BehaviorSpace, ConditionalEmbeddings
@@ -96,7 +97,7 @@ def with_users(embeddings: ConditionalEmbeddings, *ids: str) -> ConditionalEmbed
 
 @pytest.mark.parametrize("bad", ["a b", "a\tb", "a\nb", "a\u00a0b", 'a"b', ""])
 def test_ids_that_word2vec_cannot_hold_are_refused(tiny: ConditionalEmbeddings, bad: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"(?s)is empty or holds a space, .*\(1 such ids\); export to parquet or npz"):
+    with refused(DataError, value=bad, about="1 such ids"):
         with_users(tiny, bad, "é", "y", "z").export(tmp_path / "out", "word2vec")
     assert list(tmp_path.iterdir()) == []
     for file_format in ("parquet", "npz"):
@@ -121,7 +122,7 @@ def test_bias_alone_goes_where_there_is_room_for_it(bias_alone: ConditionalEmbed
     bias_alone.export(tmp_path / "n", "npz")
     with np.load(tmp_path / "n" / "embeddings.npz", allow_pickle=False) as arrays:
         assert (arrays["user_vectors"].shape, arrays["item_bias_0"].tolist()) == ((4, 0), [2, 1, 2])
-    with pytest.raises(UsageError, match="'popularity' has no vectors, only item bias; export to parquet or npz"):
+    with refused(UsageError, value="popularity"):
         bias_alone.export(tmp_path / "w", "word2vec")
     assert not (tmp_path / "w").exists()
 
@@ -129,12 +130,10 @@ def test_bias_alone_goes_where_there_is_room_for_it(bias_alone: ConditionalEmbed
 def test_nothing_is_overwritten(tiny: ConditionalEmbeddings, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious").write_text("mine")
-    with pytest.raises(UsageError, match="already exists; nothing is ever replaced"):
+    with refused(UsageError, place="out", about="replaced"):
         tiny.export(tmp_path / "out", "npz")
     assert (tmp_path / "out" / "precious").read_text() == "mine"
-    with pytest.raises(
-        UsageError, match=r"unknown format 'word2vek'; did you mean 'word2vec'\? \(parquet, npz, word2vec"
-    ):
+    with pytest.raises(UsageError, match=r"unknown format 'word2vek'; did you mean 'word2vec'"):
         tiny.export(tmp_path / "other", "word2vek")
     assert names(list(tmp_path.iterdir())) == ["out"]
 

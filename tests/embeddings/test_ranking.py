@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.errors import refused
 
 from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings, Ranking
@@ -74,9 +75,9 @@ def test_bias_alone_ranks_by_bias(bias_alone: ConditionalEmbeddings) -> None:
     assert pairs(bias_alone.recommend(40, "Books")) == [("a", 2), ("c", 2), ("b", 1)]
     assert pairs(bias_alone.recommend(10, "Books")) == [("c", 2), ("b", 1)]
     assert bias_alone.user_vectors("Books").shape == (4, 0)
-    with pytest.raises(UsageError, match="'popularity' has no vectors, so nothing is similar to anything"):
+    with refused(UsageError, value="popularity"):
         bias_alone.similar_users(10)
-    with pytest.raises(UsageError, match="'popularity' has no vectors"):
+    with refused(UsageError, value="popularity"):
         bias_alone.similar_items("a", "Books")
 
 
@@ -179,20 +180,20 @@ def test_tiny_and_zero_vectors_have_a_cosine() -> None:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda e: e.recommend(100, "Books"), r"unknown user 100; did you mean 10\? \(4 known, from 10 to 40\)"),
+        (lambda e: e.recommend(100, "Books"), "unknown user 100; did you mean 10.* from 10 to 40"),
         (lambda e: e.recommend([10, "11"], "Books"), "unknown user '11'"),
-        (lambda e: e.recommend(1.5, "Books"), r"one raw id or a sequence of them expected, got 1\.5"),
+        (lambda e: e.recommend(1.5, "Books"), r"^1\.5 "),
         (lambda e: e.recommend([1.5], "Books"), r"unknown user 1\.5"),
-        (lambda e: e.recommend(None, "Books"), "one raw id or a sequence of them expected, got None"),
-        (lambda e: e.recommend(10, "Book"), r"unknown behavior 'Book'; did you mean 'Books'\? \(Books, Travel\)"),
-        (lambda e: e.similar_users(10, "Sports"), r"unknown behavior 'Sports' \(Books, Travel\)"),
-        (lambda e: e.similar_items("d", "Books"), r"unknown item of Books 'd' \(3 known, from 'a' to 'c'\)"),
+        (lambda e: e.recommend(None, "Books"), "^None "),
+        (lambda e: e.recommend(10, "Book"), "unknown behavior 'Book'; did you mean 'Books'"),
+        (lambda e: e.similar_users(10, "Sports"), "unknown behavior 'Sports'; .* Books, Travel"),
+        (lambda e: e.similar_items("d", "Books"), "unknown item of Books 'd'; .* from 'a' to 'c'"),
         (lambda e: e.similar_items("x", "Books"), "unknown item of Books 'x'"),
         (lambda e: e.user_vectors("books"), "unknown behavior 'books'; did you mean 'Books'"),
         (lambda e: e.vector(50), "unknown user 50"),
-        (lambda e: e.recommend(10, "Books", k=0), "k must be at least 1, got 0"),
-        (lambda e: e.similar_users(10, k=-3), "k must be at least 1, got -3"),
-        (lambda e: e.similar_items("a", "Books", k=0), "k must be at least 1, got 0"),
+        (lambda e: e.recommend(10, "Books", k=0), "k: 0 "),
+        (lambda e: e.similar_users(10, k=-3), "k: -3 "),
+        (lambda e: e.similar_items("a", "Books", k=0), "k: 0 "),
     ],
 )
 def test_mistakes_are_named(tiny: ConditionalEmbeddings, ask: Any, message: str) -> None:
@@ -204,5 +205,5 @@ def test_text_ids_are_found(tiny: ConditionalEmbeddings) -> None:
     named = dataclasses.replace(tiny, users=Ids(["ann", "bob", "cid", "dee"]))
     assert pairs(named.similar_users("ann", "Books", k=1)) == [("bob", 4)]
     assert [answer.ids for answer in named.similar_users(["ann", "bob"], k=1)] == [("bob",), ("ann",)]
-    with pytest.raises(UsageError, match="unknown user 'anne'; did you mean ann"):
+    with refused(UsageError, value="anne"):
         named.recommend("anne", "Books")

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.errors import refused
 
 from mcne.data.behavior import Behavior
 from mcne.data.dataset import SocialDataset
@@ -447,7 +448,7 @@ def test_the_scorers_array_is_left_alone(toy: Any) -> None:
         ({"part": "train"}, "unknown part 'train'"),
         ({"protocol": "popularity"}, "unknown protocol 'popularity'; did you mean 'popular'"),
         ({"cutoffs": ()}, "cutoffs"),
-        ({"cutoffs": (5, 0)}, r"cutoffs \(5, 0\): whole numbers of 1 or more"),
+        ({"cutoffs": (5, 0)}, r"cutoffs: \(5, 0\) "),
     ],
 )
 def test_wrong_settings_are_refused(toy: Any, wrong: dict[str, Any], message: str) -> None:
@@ -459,16 +460,16 @@ def test_wrong_settings_are_refused(toy: Any, wrong: dict[str, Any], message: st
 def test_a_split_of_other_data_is_refused(toy: Any) -> None:
     dataset, _ = toy
     other, _ = make([(0, 0, TRAIN)])
-    with pytest.raises(UsageError, match="evaluate with a split of this dataset"):
+    with refused(UsageError, place="split", about="dataset"):
         evaluate(Table(np.zeros((1, 1))), dataset, random_split(other, seed=0))
 
 
 def test_unknown_names_are_refused_with_the_nearest(toy: Any) -> None:
     dataset, split = toy
     got = evaluate(Table(*tables(dataset, 0, None)), dataset, split)
-    with pytest.raises(UsageError, match="unknown behavior 'Boks'; did you mean 'Books'"):
+    with refused(UsageError, value="Boks"):
         got.mean("Boks", "ndcg@5")
-    with pytest.raises(UsageError, match="unknown metric 'ndgc@5'; did you mean 'ndcg@5'"):
+    with refused(UsageError, value="ndgc@5"):
         got.overall("ndgc@5")
 
 
@@ -558,9 +559,9 @@ def test_coverage_of_users_with_nothing_left_and_infinite_scores() -> None:
 def test_coverage_refuses_wrong_settings(busy: Any) -> None:
     dataset, split = busy
     scorer = Table(*tables(dataset, 0, None))
-    with pytest.raises(UsageError, match="unknown part 'train'"):
+    with refused(UsageError, value="train"):
         coverage(scorer, dataset, split, part="train")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"cutoffs \(0,\)"):
+    with refused(UsageError, place="cutoffs", value=(0,)):
         coverage(scorer, dataset, split, cutoffs=(0,))
     with pytest.raises(UsageError, match="evaluate with a split of this dataset"):
         coverage(scorer, dataset, make([(0, 0, TRAIN)])[1])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.errors import refused
 from tests.evaluation.test_protocol import EVERY, Table, make, random_triples, tables
 
 from mcne.data.dataset import SocialDataset
@@ -153,5 +154,5 @@ def test_all_and_nothing(toy: Any) -> None:
 def test_another_split_is_refused(toy: Any) -> None:
     dataset, split = toy
     whole = evaluate(Table(*tables(dataset, 4, 3)), dataset, split)
-    with pytest.raises(UsageError, match="behavior 'Books': an evaluation on another split; slice it with its own"):
+    with refused(UsageError, place="behavior 'Books'", value="Books"):
         sliced(whole, dataset, random_split(dataset, seed=1))

@@ -70,7 +70,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(
     base: ConditionalEmbeddings, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resources, "available_memory", lambda: 3 << 20)
-    match = r"mcne-transfer needs about .* of memory and may use 3\.0 MiB .*set smaller batch_size or neighbor_samples,"
+    match = r"mcne-transfer needs about .* 3\.0 MiB .*reduce batch_size or neighbor_samples,"
     with pytest.raises(UsageError, match=match):
         bring(base, whole, tmp_path / "deep" / "run", Reporter())
     assert not (tmp_path / "deep").exists()

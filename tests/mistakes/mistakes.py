@@ -31,12 +31,17 @@ FILES: Mapping[str, str] = {
     "negative.csv": "source_id,target_id,weight\nann,bob,-1\n",
     "users-twice.csv": "user_id,age\nann,30\nann,31\n",
     "notes.pdf": "%PDF",
-    "history.csv": "user_id,item_id,behavior\nnew,999,read\n",
-    "new-links.csv": "source_id,target_id\nnew,999\n",
+    "text-ids.csv": "source_id,target_id\nnew,3\n",
+    "history.csv": "user_id,item_id,behavior\n1000,999,read\n",
+    "history-behavior.csv": "user_id,item_id,behavior\n1000,3,raed\n",
+    "strange-links.csv": "source_id,target_id\n1000,999\n",
+    "known-links.csv": "source_id,target_id\n3,4\n",
     "bad.toml": "epochs = \n",
     "misspelled.toml": "lerning_rate = 0.1\n",
-    "plan.toml": "repetitions = 2\n[methods.bpr]\n[methods.bpr.search]\nlr = [0.1, 0.2]\n",
-    "no-methods.toml": "title = 'a'\ncommand = 'b'\nreference = 'bpr'\n",
+    "setting.toml": "reference = 'bpr'\n[methods.bpr]\n[methods.bpr.search]\nlr = [0.1, 0.2]\n",
+    "reference.toml": "[methods.bpr]\n",
+    "key.toml": "repetition = 2\nreference = 'bpr'\n[methods.bpr]\n",
+    "no-methods.toml": "reference = 'bpr'\n",
 }
 
 COMMANDS: Mapping[str, str] = {
@@ -58,7 +63,8 @@ COMMANDS: Mapping[str, str] = {
     "a misspelled setting in a file": "mcne train bpr --data mydata --out run --config misspelled.toml",
     "a dataset that does not exist": "mcne train bpr --data nowhere --out run",
     "a CSV file in place of a dataset": "mcne train bpr --data good.csv --out run",
-    "a run in place of a dataset": "mcne describe-nothing",
+    "a run in place of a dataset": "mcne data describe runs/bpr",
+    "embeddings in place of a dataset": "mcne data describe runs/bpr/embeddings",
     "a directory of something else in place of a dataset": "mcne data describe runs",
     "a split that does not exist": "mcne train bpr --data mydata --out run --split rnadom-0",
     "a run that exists": "mcne train bpr --data mydata --out runs/bpr",
@@ -67,6 +73,8 @@ COMMANDS: Mapping[str, str] = {
     "a negative seed": "mcne train bpr --data mydata --out run --seed -1",
     "a run that does not exist": "mcne recommend nowhere --user 3 --behavior read",
     "a dataset in place of a run": "mcne recommend mydata --user 3 --behavior read",
+    "a dataset in place of a finished run": "mcne evaluate mydata",
+    "a file in place of a run": "mcne similar good.csv --user 3",
     "an unknown user": "mcne recommend runs/bpr --user 33x --behavior read",
     "an unknown user with a near one": "mcne similar runs/bpr --user 599",
     "an unknown behavior": "mcne recommend runs/bpr --user 3 --behavior raed",
@@ -79,16 +87,27 @@ COMMANDS: Mapping[str, str] = {
     "a report that exists": "mcne report runs/bpr --out good.csv",
     "a transfer to a method without masks": "mcne transfer runs/bpr --data mydata --behavior read --out run",
     "a transfer of a known behavior": "mcne transfer runs/mcne --data mydata --behavior read --out run",
-    "new users for a method that takes none": "mcne embed-users runs/bpr --links new-links.csv --out run",
+    "new users for a method that takes none": "mcne embed-users runs/bpr --links strange-links.csv --out run",
     "an unknown item in a history": "mcne embed-users runs/mcne --history history.csv --out run",
-    "an unknown friend of a new user": "mcne embed-users runs/mcne --links new-links.csv --out run",
+    "an unknown behavior in a history": "mcne embed-users runs/mcne --history history-behavior.csv --out run",
+    "an unknown friend of a new user": "mcne embed-users runs/mcne --links strange-links.csv --out run",
+    "a new user who is known": "mcne embed-users runs/mcne --links known-links.csv --out run",
+    "text ids where the network has integers": "mcne embed-users runs/mcne --links text-ids.csv --out run",
     "new users of whom nothing is known": "mcne embed-users runs/mcne --out run",
     "a plan that does not exist": "mcne compare nowhere.toml --data mydata --out comparison",
-    "a plan with an unknown setting": "mcne compare plan.toml --data mydata --out comparison",
+    "a plan with an unknown setting": "mcne compare setting.toml --data mydata --out comparison",
+    "a plan with an unknown reference": "mcne compare reference.toml --data mydata --out comparison",
+    "a plan with an unknown key": "mcne compare key.toml --data mydata --out comparison",
     "a plan without methods": "mcne compare no-methods.toml --data mydata --out comparison",
     "neither a plan nor methods": "mcne compare --data mydata --out comparison",
     "a directory of something else for a comparison": "mcne compare --methods bpr --data mydata --out runs",
     "an unknown setting to sweep": "mcne sweep --data mydata --set final_dims=8,16 --out sweep",
+    "nothing to sweep": "mcne sweep --data mydata --set final_width=8 --out sweep",
+    "links of a method without vectors": "mcne structure --data mydata --methods ease --out structure",
+    "a sweep to draw that does not exist": "mcne plot sweep nowhere --out sweep.png",
+    "masks of a method without any": "mcne plot masks runs/bpr --out masks.png",
+    "a figure of an unknown format": "mcne plot masks runs/mcne --out masks.gif",
+    "a report of a directory of something else": "mcne report runs --out page.html",
     "a file that does not exist": "mcne data prepare files --interactions nowhere.csv --out new",
     "a directory in place of a file": "mcne data prepare files --interactions runs --out new",
     "a file of an unknown type": "mcne data prepare files --interactions notes.pdf --out new",
@@ -134,6 +153,10 @@ PYTHON: Mapping[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
         lambda known: mcne.BPR(epochs="many").fit(known["data"]),  # type: ignore[arg-type] # wrong on purpose
     ),
     "an unknown name of a method": ('mcne.fit("bprr", data)', lambda known: mcne.fit("bprr", known["data"])),
+    "an unknown name in a list of methods": (
+        'mcne.compare(data, ["popularity", "bprr"])',
+        lambda known: mcne.compare(known["data"], ["popularity", "bprr"]),
+    ),
     "a question before training": ('mcne.BPR().recommend(3, "read")', lambda _: mcne.BPR().recommend(3, "read")),
     "a frame in place of a dataset": (
         "mcne.BPR().fit(frame)",
@@ -146,6 +169,10 @@ PYTHON: Mapping[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "an unknown user in Python": (
         'model.recommend("ann", "read")',
         lambda known: known["model"].recommend("ann", "read"),
+    ),
+    "a misspelled user": (
+        'named_model.recommend("user-o7", "Books")',
+        lambda known: known["named_model"].recommend("user-o7", "Books"),
     ),
     "no behavior where there are several": ("model.recommend(3)", lambda known: known["model"].recommend(3)),
     "an unknown item to leave out": (
@@ -172,5 +199,8 @@ def prepare(place: Path) -> dict[str, Any]:
         train_small(method, data, place / "runs" / method, split=split, dataset_path="../../mydata")
     other = mcne.split(mcne.datasets.synthetic(users=500))
     frame = pa.table({"user_id": [1, 2], "item_id": [1, 1]})
+    named_users = pa.table({"user_id": [f"user-{number:02}" for number in range(20)], "item_id": ["dune"] * 20})
+    named = mcne.datasets.from_frames(named_users, single_behavior="Books")
+    named_model = mcne.Popularity().fit(named, progress=False)
     model = mcne.load(place / "runs" / "bpr")
-    return {"data": data, "frame": frame, "other_split": other, "model": model}
+    return {"data": data, "frame": frame, "other_split": other, "model": model, "named_model": named_model}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.errors import refused
 from tests.models.communities import circle_auc, train, training_data
 from tests.values import not_none
 from torch.nn import functional
@@ -104,5 +105,5 @@ def test_circles_of_friends_are_found(weighted: bool) -> None:
 
 
 def test_widths_and_samples_must_fit() -> None:
-    with pytest.raises(UsageError, match=r"settings widths \[8, 6\] and neighbor_samples \[5, 4\]: a width is needed"):
+    with refused(UsageError, place="setting widths", value=[8, 6]):
         GraphSageConfig(widths=(8, 6), neighbor_samples=(5, 4))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.errors import refused
 from tests.models.mcne_parts import enlarge
 from tests.small_training import small_network
 from tests.values import instances_of
@@ -281,23 +282,23 @@ def test_densities_for_other_levels_than_there_are(density: list[float]) -> None
     with pytest.raises(UsageError) as caught:
         parse([RandomMasksConfig], {"density": density})
     assert str(caught.value) == (
-        f"setting density: {density} has {len(density)} numbers and widths [256, 128, 100] make 3 levels of masks; "
-        "give one number for all levels or one for each, as in [0.5, 0.5, 0.5]"
+        f"setting density: {density} has {len(density)} numbers, and the widths [256, 128, 100] make 3 levels of "
+        "masks; give one number for all levels, or one for each level, such as [0.5, 0.5, 0.5]"
     )
 
 
 def test_settings_that_mcne_refuses_are_refused() -> None:
-    with pytest.raises(UsageError, match="a width is needed for every sample"):
+    with refused(UsageError, place="setting widths", value=[8, 4]):
         parse([RandomMasksConfig], {"widths": [8, 4]})
 
 
 @pytest.mark.parametrize("density", [-0.1, 1.1, float("nan"), [0.5, 1.1, 0.5]])
 def test_a_density_that_is_no_share(density: float | list[float]) -> None:
-    with pytest.raises(UsageError, match="from 0 to 1"):
+    with refused(UsageError, place="setting density"):
         parse([RandomMasksConfig], {"density": density})
 
 
 @pytest.mark.parametrize("value", [1.01, -2, float("nan")])
 def test_a_value_beyond_where_masks_are_clamped(value: float) -> None:
-    with pytest.raises(UsageError, match="from -1 to 1"):
+    with refused(UsageError, place="setting value"):
         parse([ConstantMasksConfig], {"value": value})

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
+from tests.errors import refused
 from tests.models.small_records import six_users
 from tests.values import not_none
 from torch import Tensor
@@ -217,5 +218,5 @@ def test_both_losses_of_the_same_scores() -> None:
 
 
 def test_a_network_needs_a_layer() -> None:
-    with pytest.raises(UsageError, match=r"widths \[8\]: a width is needed for every layer"):
+    with refused(UsageError, place="setting widths", value=[8]):
         PinSageConfig(widths=(8,))

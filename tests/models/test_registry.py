@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.contract.cases import NEEDS
+from tests.errors import refused
 from tests.models.methods_page import PAGE, page
 from tests.small_training import small_network, train_small
 
 from mcne.data.behavior import Attribute
 from mcne.data.graph import Graph, undirected
 from mcne.errors import UsageError
-from mcne.models.registry import METHODS, refusal
-from mcne.models.settings import to_json
+from mcne.models.registry import METHODS, entry, refusal, setting_names
+from mcne.models.settings import TrainingSettings, to_json
 
 NETWORK = small_network()
 NETWORK = dataclasses.replace(NETWORK, attributes={"age": Attribute(np.arange(500.0))})
@@ -31,25 +32,33 @@ def without_links() -> Graph:
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_names_of_settings_without_importing_the_method(method: str) -> None:
+    kinds = (entry(method).config, TrainingSettings)
+    assert setting_names(method) == [field.name for kind in kinds for field in dataclasses.fields(kind)]
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_who_needs_links_is_refused_without(method: str) -> None:
     assert refusal(method, NETWORK, is_alone=False) is None
-    text = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
-    assert (text is not None) == (method in NEEDS["links"])
-    if text:
-        assert text.startswith(f"{method} learns from links, and {NETWORK.name} has none")
+    refused = refusal(method, dataclasses.replace(NETWORK, graph=without_links()), is_alone=False)
+    assert (refused is not None) == (method in NEEDS["links"])
+    if refused:
+        assert refused.value == method
+        assert "add links" in refused.remedy
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_who_starts_from_attributes_is_refused_without(method: str) -> None:
-    text = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
-    assert (text is not None) == (method in NEEDS["attributes"])
-    if text:
-        assert text.startswith(f"{method} starts from users' attributes, and {NETWORK.name} has none; prepare it with")
+    refused = refusal(method, dataclasses.replace(NETWORK, attributes={}), is_alone=False)
+    assert (refused is not None) == (method in NEEDS["attributes"])
+    if refused:
+        assert refused.value == method
+        assert "--users" in refused.remedy
 
 
 def test_a_refused_training_leaves_nothing(tmp_path: Path) -> None:
     dataset = dataclasses.replace(NETWORK, graph=without_links())
-    with pytest.raises(UsageError, match="line learns from links"):
+    with refused(UsageError, value="line"):
         train_small("line", dataset, tmp_path / "run", settings={})
     assert not list(tmp_path.iterdir())
 
@@ -59,9 +68,10 @@ def test_who_tells_behaviors_apart_is_refused_with_one(method: str) -> None:
     one, alone = refusal(method, NETWORK.only(0), is_alone=False), refusal(method, NETWORK, is_alone=True)
     if method in NEEDS["behaviors"]:
         assert one is not None
-        assert f"fewer than two ({NETWORK.behavior_names[0]})" in one
+        assert one.value == method
+        assert NETWORK.behavior_names[0] in one.problem
         assert alone is not None
-        assert "trained on all of them together" in alone
+        assert "--separate" in alone.remedy
     else:
         assert one is alone is None
 

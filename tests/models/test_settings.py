@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
+from tests.errors import refused
 
 from mcne.errors import UsageError
 from mcne.models.bpr import BPRConfig
@@ -148,21 +149,21 @@ def test_settings_are_frozen() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"count": "1"}, "setting count: '1' is str, int is expected"),
-        ({"count": 1.0}, "setting count: 1.0 is float, int is expected"),
-        ({"count": True}, "setting count: True is bool, int is expected"),
-        ({"count": [1]}, "setting count: [1] is list, int is expected"),
-        ({"rate": True}, "setting rate: True is bool, float is expected"),
-        ({"rate": "fast"}, "setting rate: 'fast' is str, float is expected"),
-        ({"on": 1}, "setting on: 1 is int, bool is expected"),
-        ({"on": "yes"}, "setting on: 'yes' is str, bool is expected"),
-        ({"name": 5}, "setting name: 5 is int, str is expected"),
-        ({"widths": [1, 2.5]}, "setting widths: 2.5 is float, int is expected"),
-        ({"widths": "12"}, "setting widths: '12' is str, a list is expected, as in [64, 32]"),
-        ({"widths": [[1]]}, "setting widths: [1] is list, int is expected"),
-        ({"limit": "none"}, "setting limit: 'none' is str, int is expected"),
-        ({"form": "squared"}, "setting form: unknown value 'squared'; did you mean 'square'? (round, square)"),
-        ({"form": 3}, "setting form: unknown value '3' (round, square)"),
+        ({"count": "1"}, "setting count: '1' is not "),
+        ({"count": 1.0}, "setting count: 1.0 is not "),
+        ({"count": True}, "setting count: True is not "),
+        ({"count": [1]}, "setting count: [1] is not "),
+        ({"rate": True}, "setting rate: True is not "),
+        ({"rate": "fast"}, "setting rate: 'fast' is not "),
+        ({"on": 1}, "setting on: 1 is not "),
+        ({"on": "yes"}, "setting on: 'yes' is not "),
+        ({"name": 5}, "setting name: 5 is not "),
+        ({"widths": [1, 2.5]}, "setting widths: 2.5 is not "),
+        ({"widths": "12"}, "setting widths: '12' is not "),
+        ({"widths": [[1]]}, "setting widths: [1] is not "),
+        ({"limit": "none"}, "setting limit: 'none' is not "),
+        ({"form": "squared"}, "setting form: unknown value 'squared'; did you mean 'square'?"),
+        ({"form": 3}, "setting form: unknown value '3'; choose one of round, square"),
         ({"form": ["square"]}, "setting form: unknown value"),
     ],
     ids=str,
@@ -176,11 +177,11 @@ def test_wrong_types_and_values(given: dict[str, Any], message: str) -> None:
 
 def test_unknown_keys_name_the_nearest(toml: Path) -> None:
     toml.write_text("learning_rat = 0.1\n")
-    with pytest.raises(UsageError, match=r"unknown setting 'learning_rat'; did you mean 'learning_rate'\? \(width, "):
+    with refused(UsageError, value="learning_rat"):
         parse([BPRConfig, TrainingSettings], read_toml(toml))
     with pytest.raises(UsageError, match=r"unknown setting 'epoch'; did you mean 'epochs'\?"):
         parse([BPRConfig, TrainingSettings], {"epoch": 3})
-    with pytest.raises(UsageError, match=r"unknown setting 'zzz' \(width, .*deterministic\)"):
+    with pytest.raises(UsageError, match=r"unknown setting 'zzz'; choose one of width, .*deterministic$"):
         parse([BPRConfig, TrainingSettings], {"zzz": 3})
 
 
@@ -192,18 +193,18 @@ def test_short_keys_name_the_nearest_too(key: str, meant: str) -> None:
 
 @pytest.mark.parametrize("key", ["dt", "e", "xy"])
 def test_short_keys_that_are_like_nothing_name_nothing(key: str) -> None:
-    with pytest.raises(UsageError, match=rf"unknown setting '{key}' \(width, "):
+    with pytest.raises(UsageError, match=f"unknown setting '{key}'; choose one of width, "):
         parse([BPRConfig, TrainingSettings], {key: 3})
 
 
 def test_settings_of_another_method_are_unknown() -> None:
-    with pytest.raises(UsageError, match="unknown setting 'neighbor_samples'"):
+    with refused(UsageError, value="neighbor_samples"):
         parse([BPRConfig, TrainingSettings], {"neighbor_samples": [5, 5]})
 
 
 def test_tables_are_unknown_settings(toml: Path) -> None:
     toml.write_text("[training]\nepochs = 3\n")
-    with pytest.raises(UsageError, match="unknown setting 'training'"):
+    with refused(UsageError, value="training"):
         parse([TrainingSettings], read_toml(toml))
 
 
@@ -229,27 +230,27 @@ def test_numbers_in_their_ranges(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"count": 0}, "setting count: 0 is out of range; a whole number of 1 or more is needed"),
-        ({"count": -3}, "setting count: -3 is out of range; a whole number of 1 or more is needed"),
-        ({"whole": -1}, "setting whole: -1 is out of range; a whole number of 0 or more is needed"),
-        ({"amount": -1e-9}, "setting amount: -1e-09 is out of range; a number of 0 or more, at most 1e36, is needed"),
-        ({"amount": math.inf}, "setting amount: inf is out of range; a number of 0 or more"),
-        ({"amount": math.nan}, "setting amount: nan is out of range; a number of 0 or more"),
-        ({"amount": -(10**400)}, "setting amount: -inf is out of range; a number of 0 or more"),
-        ({"rate": 0}, "setting rate: 0.0 is out of range; a number above 0, at most 1e36, is needed"),
-        ({"rate": -0.0}, "setting rate: -0.0 is out of range; a number above 0"),
-        ({"rate": 1e300}, "setting rate: 1e+300 is out of range; a number above 0, at most 1e36, is needed"),
-        ({"rate": math.nan}, "setting rate: nan is out of range; a number above 0"),
-        ({"share": 1}, "setting share: 1.0 is out of range; a number of 0 or more, below 1, is needed"),
-        ({"share": -0.1}, "setting share: -0.1 is out of range; a number of 0 or more, below 1, is needed"),
-        ({"share": math.nan}, "setting share: nan is out of range; a number of 0 or more, below 1, is needed"),
-        ({"widths": [8, -1, 8]}, "setting widths: -1 is out of range; a whole number of 1 or more is needed"),
-        ({"widths": 0}, "setting widths: 0 is out of range; a whole number of 1 or more is needed"),
-        ({"limit": 0}, "setting limit: 0 is out of range; a whole number of 1 or more is needed"),
-        ({"half": 0.25}, "setting half: 0.25 is out of range; 0.5 is needed"),
-        ({"count": True}, "setting count: True is bool, int is expected"),
-        ({"rate": "fast"}, "setting rate: 'fast' is str, float is expected"),
-        ({"limit": 1.5}, "setting limit: 1.5 is float, int is expected"),
+        ({"count": 0}, "setting count: 0 is out of range"),
+        ({"count": -3}, "setting count: -3 is out of range"),
+        ({"whole": -1}, "setting whole: -1 is out of range"),
+        ({"amount": -1e-9}, "setting amount: -1e-09 is out of range"),
+        ({"amount": math.inf}, "setting amount: inf is out of range"),
+        ({"amount": math.nan}, "setting amount: nan is out of range"),
+        ({"amount": -(10**400)}, "setting amount: -inf is out of range"),
+        ({"rate": 0}, "setting rate: 0.0 is out of range"),
+        ({"rate": -0.0}, "setting rate: -0.0 is out of range"),
+        ({"rate": 1e300}, "setting rate: 1e+300 is out of range"),
+        ({"rate": math.nan}, "setting rate: nan is out of range"),
+        ({"share": 1}, "setting share: 1.0 is out of range"),
+        ({"share": -0.1}, "setting share: -0.1 is out of range"),
+        ({"share": math.nan}, "setting share: nan is out of range"),
+        ({"widths": [8, -1, 8]}, "setting widths: -1 is out of range"),
+        ({"widths": 0}, "setting widths: 0 is out of range"),
+        ({"limit": 0}, "setting limit: 0 is out of range"),
+        ({"half": 0.25}, "setting half: 0.25 is out of range"),
+        ({"count": True}, "setting count: True is not "),
+        ({"rate": "fast"}, "setting rate: 'fast' is not "),
+        ({"limit": 1.5}, "setting limit: 1.5 is not "),
     ],
     ids=str,
 )
@@ -270,28 +271,28 @@ def test_every_number_that_can_be_set_has_a_range() -> None:
 @pytest.mark.parametrize("samples", [[], [5], [5, 5, 5]], ids=str)
 def test_widths_and_samples_belong_together(samples: list[int]) -> None:
     given = {"widths": [8, 8, 8], "neighbor_samples": samples}
-    with pytest.raises(UsageError, match=r"settings widths \[8, 8, 8\] and neighbor_samples .*: a width is needed"):
+    with refused(UsageError, place="setting widths", value=[8, 8, 8]):
         parse([MCNEConfig], given)
-    with pytest.raises(UsageError, match="a width is needed for every sample"):
+    with pytest.raises(UsageError, match="setting widths: "):
         MCNEConfig(widths=(8, 8, 8), neighbor_samples=tuple(samples))
     fitting = given | {"widths": [8] * (len(samples) + 1)}
     if samples:
         assert parse([MCNEConfig], fitting)[0].neighbor_samples == tuple(samples)
     else:
-        with pytest.raises(UsageError, match=r"for every sample \(1 or more\)"):
+        with pytest.raises(UsageError, match=r"setting widths: "):
             parse([MCNEConfig], fitting)
 
 
 @pytest.mark.parametrize("pair", ["epochs", "=3", "", " = 3"], ids=repr)
 def test_pairs_that_are_none(pair: str) -> None:
-    with pytest.raises(UsageError, match=r"a setting like learning_rate=0\.003 is needed"):
+    with refused(UsageError, place=f"--set {pair}", value=pair):
         read_pairs([pair])
 
 
 @pytest.mark.parametrize("content", [b"epochs 3", b"epochs = ", b"\xff\xfe", b"a = 1\na = 2"], ids=repr)
 def test_files_that_are_not_toml(content: bytes, toml: Path) -> None:
     toml.write_bytes(content)
-    with pytest.raises(UsageError, match=r"settings\.toml: .*; a TOML file of settings is expected"):
+    with refused(UsageError, place="settings.toml"):
         read_toml(toml)
 
 
@@ -300,13 +301,13 @@ def test_values_that_python_will_not_read_are_text(toml: Path) -> None:
     for value in ("1" * 5000, "[" * 5000):
         assert read_pairs([f"a={value}"]) == {"a": value}
         toml.write_text(f"a = {value}\n")
-        with pytest.raises(UsageError, match="a TOML file of settings is expected"):
+        with refused(UsageError, place="settings.toml"):
             read_toml(toml)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere.toml", tmp_path):
-        with pytest.raises(UsageError, match=r"(No such file or directory|Is a directory); a TOML file"):
+        with refused(UsageError, place=str(path)):
             read_toml(path)
 
 

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from tests.analysis.trunks import NAMES, random_embeddings, random_graph
+from tests.errors import refused
 from tests.plots.figure_parts import bars_of
 from tests.plots.figure_texts import LONG, assert_legible
 
@@ -208,7 +209,7 @@ def test_a_structure_figure_says_if_repetitions_are_not_finished() -> None:
 
 
 def test_reading_what_is_not_there_or_damaged(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no structure\.json, so nothing is finished there; run mcne structure"):
+    with refused(DataError, about="structure"):
         read(tmp_path)
     for text in ("{", "[]", '{"rows": [{}]}', '{"rows": []}'):
         (tmp_path / "structure.json").write_text(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from tests.errors import refused
 
 from mcne.errors import UsageError
 from mcne.plots import style
@@ -57,7 +58,11 @@ def test_an_svg_element_for_a_page() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("figure.jpeg", "a figure is written as"), ("there.png", "ever replaced"), ("no/figure.png", "is not there")],
+    [
+        ("figure.jpeg", "figure.jpeg: '.jpeg' "),
+        ("there.png", "there.png: already exists"),
+        ("no/figure.png", "no/figure.png: its directory does not exist"),
+    ],
 )
 def test_where_a_figure_cannot_go(name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "there.png").write_bytes(b"before")
@@ -68,7 +73,7 @@ def test_where_a_figure_cannot_go(name: str, message: str, tmp_path: Path) -> No
 
 def test_a_link_to_nowhere_is_a_taken_place(tmp_path: Path) -> None:
     (tmp_path / "link.png").symlink_to("nowhere")
-    with styled("light"), pytest.raises(UsageError, match="ever replaced"):
+    with styled("light"), refused(UsageError, place="link.png", about="replaced"):
         save(drawn("light"), tmp_path / "link.png")
     assert (tmp_path / "link.png").is_symlink()
 
@@ -123,7 +128,7 @@ def test_no_color_and_marker_come_together_twice() -> None:
 
 
 def test_an_unknown_theme() -> None:
-    with pytest.raises(UsageError, match="choose light or dark"), styled("sepia"):  # type: ignore[arg-type]
+    with refused(UsageError, value="sepia"), styled("sepia"):  # type: ignore[arg-type]
         pass
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from tests.errors import refused
 from tests.plots.figure_parts import data_line_of, error_bars_of, x_of, y_of
 from tests.plots.figure_texts import assert_legible
 
@@ -174,7 +175,7 @@ def test_the_same_sweep_has_the_same_bytes(theme: Theme, tmp_path: Path) -> None
 
 
 def test_only_a_sweep_is_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no sweep.json, so this is no finished sweep; make one with: mcne sweep"):
+    with refused(DataError, about="finished"):
         sweep.read(tmp_path)
     for text in ("{", "[]", '{"curves": [{}]}'):
         (tmp_path / "sweep.json").write_text(text)

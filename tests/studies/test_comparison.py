@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import refused
 from tests.studies.small_plan import PLAN, opened, run
 
 from mcne import __version__, training
@@ -173,7 +174,9 @@ def test_a_comparison_of_which_nothing_is_finished_says_what_failed(
         raise DataError("no memory")
 
     monkeypatch.setattr(module, "run_cell", failing)
-    with pytest.raises(DataError, match=r"cells failed, the first: no memory; see .*failed\.json; the same command"):
+    with pytest.raises(
+        DataError, match=r"cells failed, the first: no memory; see .*failed\.json; run the same command"
+    ):
         compare(plan=plan, data=data, out=tmp_path / "out", jobs=1)
     assert not (tmp_path / "out" / "table.md").exists()
 
@@ -336,7 +339,7 @@ def test_what_a_directory_was_begun_on_is_written_again(copied: Comparison, plan
 
 def test_data_that_changes_under_way_is_refused_with_both_hashes(copied: Comparison) -> None:
     cell = Cell(copied.final_cells()[0].candidate, 0, True, copied.dataset.fingerprint, "0" * 64, ())
-    with pytest.raises(ArtifactError, match=f"split random-0 was 0+, now {copied.splits[0][:12]}"):
+    with refused(ArtifactError, place="data", about="random"):
         copied.task(cell).run("cpu", threads=1)
     assert not copied.directory(cell).exists()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tests.errors import refused
 from tests.studies.small_plan import PLAN, opened
 
 from mcne.data.dataset import SocialDataset
@@ -30,19 +31,19 @@ PAPER = "[paper.bpr]\nBooks = [10.0, 12.5]"
         ("[methods.popularity]", "[methods.popularty]", "unknown method 'popularty'; did you mean 'popularity'?"),
         (L2, "l2s = [0.02, 0.1]", "methods.bpr: unknown setting 'l2s'; did you mean 'l2'?"),
         (L2, "l2 = [0.02, -1.0]", "setting l2: -1.0 is out of range"),
-        (L2, "l2 = [0.02, 2020-01-01]", "setting l2: datetime.date(2020, 1, 1) is date, float is expected"),
-        (L2, "l2 = 0.1", "methods.bpr.search.l2: 0.1 is float, a list is expected, as in [64, 32]"),
-        (L2, "l2 = []", "methods.bpr.search.l2: () is out of range; a list with one value at least is needed"),
-        (L2, "l2 = [1, 1.0]", "methods.bpr.search: a value is there twice"),
+        (L2, "l2 = [0.02, 2020-01-01]", "setting l2: datetime.date(2020, 1, 1) is not a number"),
+        (L2, "l2 = 0.1", "methods.bpr.search.l2: 0.1 is not "),
+        (L2, "l2 = []", "methods.bpr.search.l2: () is out of range"),
+        (L2, "l2 = [1, 1.0]", "methods.bpr.search: the same value"),
         (
             f"[methods.bpr.search]\n{L2}",
             "search = 3",
-            "methods.bpr.search: 3 is int, a table is expected, as in [methods.bpr",
+            "methods.bpr.search: 3 is not ",
         ),
-        ("search = 4", "search = 3", "methods.bpr: 4 candidates, but every method has a budget of 3"),
-        ("search = 4", "search = 0", "search: 0 is out of range; a whole number of 1 or more is needed"),
-        ("search = 4", "search = true", "search: True is bool, int is expected, as in 64"),
-        ("repetitions = 2", 'repetitions = "2"', "repetitions: '2' is str, int is expected, as in 64"),
+        ("search = 4", "search = 3", "methods.bpr: 4 candidates"),
+        ("search = 4", "search = 0", "search: 0 is out of range"),
+        ("search = 4", "search = true", "search: True is not "),
+        ("repetitions = 2", 'repetitions = "2"', "repetitions: '2' is not "),
         (
             '"joint", "separate"',
             '"joint", "separated"',
@@ -51,30 +52,30 @@ PAPER = "[paper.bpr]\nBooks = [10.0, 12.5]"
         (
             '"joint", "separate"',
             '"joint", "joint"',
-            "methods.bpr.modes: ('joint', 'joint') is out of range; a list of one name at least, every",
+            "methods.bpr.modes: ('joint', 'joint') is out of range",
         ),
-        ('modes = ["joint", "separate"]', 'modes = "joint"', "methods.bpr.modes: 'joint' is str, a list is expected"),
+        ('modes = ["joint", "separate"]', 'modes = "joint"', "methods.bpr.modes: 'joint' is not "),
         ('"joint", "separate"', "[1]", "methods.bpr.modes: unknown value '[1]'"),
         ('"full"', '"ful"', "protocols: unknown value 'ful'; did you mean 'full'?"),
-        (PROTOCOLS, 'protocols = "full"', "protocols: 'full' is str, a list is expected, as in"),
+        (PROTOCOLS, 'protocols = "full"', "protocols: 'full' is not "),
         (
             PROTOCOLS,
             "protocols = []",
-            "protocols: () is out of range; a list of one name at least, every name once, is needed",
+            "protocols: () is out of range",
         ),
         ("repetitions", "repetition", "unknown key 'repetition'; did you mean 'repetitions'?"),
         ("settings =", "setting =", "unknown key of methods.bpr 'setting'; did you mean 'settings'?"),
-        (SETTINGS, "settings = 3", "methods.bpr.settings: 3 is int, a table is expected, as in [methods.bpr.settings]"),
-        (SETTINGS, "method = 3", "methods.bpr.method: 3 is int, str is expected, as in"),
-        ('title = "Two methods"', "title = 2", "title: 2 is int, str is expected, as in"),
-        ('reference = "bpr"', "reference = 2", "reference: 2 is int, str is expected, as in"),
-        ('reference = "bpr"', "", "unknown row of reference 'mcne' (popularity, bpr)"),
-        ("search = 4", "split = 1", "split: 1 is int, str is expected, as in"),
-        (PAPER, "[paper]\nbpr = 3", "paper.bpr: 3 is int, a table is expected, as in [paper.bpr]"),
+        (SETTINGS, "settings = 3", "methods.bpr.settings: 3 is not "),
+        (SETTINGS, "method = 3", "methods.bpr.method: 3 is not "),
+        ('title = "Two methods"', "title = 2", "title: 2 is not "),
+        ('reference = "bpr"', "reference = 2", "reference: 2 is not "),
+        ('reference = "bpr"', "", "unknown row of reference 'mcne'"),
+        ("search = 4", "split = 1", "split: 1 is not "),
+        (PAPER, "[paper]\nbpr = 3", "paper.bpr: 3 is not "),
         (PAPER, "[paper.bprr]", "unknown row of paper 'bprr'; did you mean 'bpr'?"),
-        ("[10.0, 12.5]", "[10.0]", "paper.bpr.Books: (10.0,) is out of range; a list of two numbers is needed"),
-        ("[10.0, 12.5]", '["10", true]', "paper.bpr.Books: '10' is str, float is expected"),
-        ("[10.0, 12.5]", "10.0", "paper.bpr.Books: 10.0 is float, a list is expected"),
+        ("[10.0, 12.5]", "[10.0]", "paper.bpr.Books: (10.0,) is out of range"),
+        ("[10.0, 12.5]", '["10", true]', "paper.bpr.Books: '10' is not "),
+        ("[10.0, 12.5]", "10.0", "paper.bpr.Books: 10.0 is not "),
     ],
 )
 def test_a_wrong_plan_is_refused_before_anything_is_trained(old: str, new: str, says: str, plan: Path) -> None:
@@ -88,10 +89,10 @@ def test_a_wrong_plan_is_refused_before_anything_is_trained(old: str, new: str, 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("methods = 3", "methods: 3 is int, a table is expected, as in [methods]"),
-        ("methods.popularity = 3", "methods.popularity: 3 is int, a table is expected, as in [methods.popularity]"),
-        ("training = 3\n[methods.mcne]", "training: 3 is int, a table is expected, as in [training]"),
-        ("paper = 3\n[methods.mcne]", "paper: 3 is int, a table is expected, as in [paper]"),
+        ("methods = 3", "methods: 3 is not "),
+        ("methods.popularity = 3", "methods.popularity: 3 is not "),
+        ("training = 3\n[methods.mcne]", "training: 3 is not "),
+        ("paper = 3\n[methods.mcne]", "paper: 3 is not "),
     ],
 )
 def test_a_value_in_place_of_a_table_is_refused(text: str, says: str, plan: Path) -> None:
@@ -102,7 +103,7 @@ def test_a_value_in_place_of_a_table_is_refused(text: str, says: str, plan: Path
 
 def test_a_plan_without_methods_is_refused(plan: Path) -> None:
     plan.write_text("repetitions = 1")
-    with pytest.raises(UsageError, match="no methods; add a table such as"):
+    with refused(UsageError, place="plan.toml: methods"):
         Plan.read(plan)
     plan.write_text(PLAN)
     with pytest.raises(UsageError, match="unknown method 'mcn'"):
@@ -130,16 +131,16 @@ def test_a_plan_extends_another(plan: Path) -> None:
     assert made.title == base.title
     third = plan.with_name("third.toml")
     third.write_text('extends = "other.toml"\n')
-    with pytest.raises(UsageError, match=r"other\.toml itself extends another plan"):
+    with refused(UsageError, place="third.toml: extends", value="other.toml"):
         Plan.read(third)
     other.write_text('extends = "nowhere.toml"\n')
-    with pytest.raises(UsageError, match=r"nowhere\.toml: No such file"):
+    with refused(UsageError, place="nowhere.toml", about="such"):
         Plan.read(other)
 
 
 def test_expected_figures_need_a_row(plan: Path) -> None:
     plan.write_text(PLAN.replace("bpr = [9.0, 7.0]", "bbr = [9.0, 7.0]"))
-    with pytest.raises(UsageError, match=r"unknown row of expected 'bbr'; did you mean 'bpr'\?"):
+    with refused(UsageError, place="plan.toml", value="bbr"):
         Plan.read(plan)
 
 
@@ -162,14 +163,14 @@ def test_the_plans_of_the_project_are_sound() -> None:
 
 def test_numbers_of_the_paper_need_a_behavior_of_the_data(plan: Path, data: Path, tmp_path: Path) -> None:
     plan.write_text(PLAN.replace("Books =", "Book ="))
-    with pytest.raises(UsageError, match=r"paper\.bpr: unknown behavior 'Book'; did you mean 'Books'\?"):
+    with refused(UsageError, place="paper.bpr", value="Book"):
         opened(plan, data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_method_must_be_able_to_use_the_data(plan: Path, data: Path, tmp_path: Path) -> None:
     plan.write_text(PLAN + '[methods.mcne]\nmodes = ["joint", "separate"]\n')
-    with pytest.raises(UsageError, match=r"methods\.mcne: mcne tells behaviors apart, .*leave out separate"):
+    with refused(UsageError, place="methods.mcne", value="mcne"):
         opened(plan, data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     opened(plan, data, tmp_path / "out", "bpr")
@@ -179,9 +180,7 @@ def test_a_search_needs_a_validation_part(plan: Path, data: Path, tmp_path: Path
     dataset = SocialDataset.load(data)
     random_split(dataset, seed=0, ratios=(80, 0, 20)).save(data / "splits" / "whole")
     plan.write_text(PLAN.replace("search = 4", 'search = 4\nsplit = "whole"'))
-    with pytest.raises(
-        UsageError, match=r"split whole has no interactions to validate on, so nothing .* for bpr; make"
-    ):
+    with refused(UsageError, place="split whole", value="whole"):
         opened(plan, data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     plan.write_text(

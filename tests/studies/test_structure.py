@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.errors import refused
 from tests.small_training import small_network
 
 from mcne.analysis.links import HeldOut
@@ -221,20 +222,20 @@ def test_links_are_learned_where_there_is_something_to_learn(data: SocialDataset
 
 def test_mistakes_are_told_before_anything_is_made(data: SocialDataset, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(UsageError, match="did you mean 'node2vec'"):
+    with refused(UsageError, value="nod2vec"):
         settings_by_method(["nod2vec"], [])
-    with pytest.raises(UsageError, match="there twice"):
+    with refused(UsageError, place="--methods line,line", value=["line", "line"]):
         settings_by_method(["line", "line"], [])
     for method in ("nfm", "popularity", "ease"):
-        with pytest.raises(UsageError, match=f"{method} has no vectors of users.*choose .*node2vec"):
+        with pytest.raises(UsageError, match=f"{method} has no user vectors.*choose .*node2vec"):
             StructureStudy(data, out, 0.1, 1, {method: {}})
-    with pytest.raises(UsageError, match="share 1 is out of range"):
+    with pytest.raises(UsageError, match="share: 1 is out of range"):
         study(data, out, "line", share=1.0)
-    with pytest.raises(UsageError, match="0 repetitions"):
+    with pytest.raises(UsageError, match="repetitions: 0 "):
         study(data, out, "line", repetitions=0)
     with pytest.raises(UsageError, match="no methods"):
         StructureStudy(data, out, 0.1, 1, {})
-    with pytest.raises(UsageError, match="mcne tells behaviors apart"):
+    with pytest.raises(UsageError, match="mcne needs two or more behaviors"):
         study(data.only(0), out, "mcne")
     nothing = np.zeros(data.n_users + 1, np.int32), np.zeros(0, np.int32)
     lonely = dataclasses.replace(data, graph=type(data.graph)(*nothing))
@@ -242,7 +243,7 @@ def test_mistakes_are_told_before_anything_is_made(data: SocialDataset, tmp_path
         study(lonely, out, "bpr")
     pairs = np.arange(0, data.n_users, 2, dtype=np.int32)
     coupled = dataclasses.replace(data, graph=undirected(data.n_users, pairs, pairs + 1)[0])
-    with pytest.raises(DataError, match="every link is the last of one of its users"):
+    with pytest.raises(DataError, match="every link is the last one"):
         study(coupled, out, "bpr")
     assert not out.exists()
 
@@ -272,15 +273,15 @@ def test_a_death_before_the_study_was_written_leaves_a_free_place(data: SocialDa
 
 def test_a_place_of_something_else_is_left_alone(data: SocialDataset, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear")
-    with pytest.raises(UsageError, match="is not a structure study"):
+    with refused(UsageError, about="structure"):
         study(data, tmp_path, "line").open()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["letter"]
-    with pytest.raises(UsageError, match="letter: is a file, and a structure study needs a directory"):
+    with refused(UsageError, place="letter", about="structure"):
         study(data, tmp_path / "letter", "line").open()
     out = tmp_path / "out"
     study(data, out, "line").open()
     kept = (out / STUDY).read_bytes()
-    with pytest.raises(UsageError, match=r"another share \(0\.1, this one is 0\.3\)"):
+    with refused(UsageError, place="out", value=0.3):
         study(data, out, "line", share=0.3).open()
     with pytest.raises(UsageError, match="another dataset"):
         study(data.only(0), out, "line").open()
@@ -288,22 +289,22 @@ def test_a_place_of_something_else_is_left_alone(data: SocialDataset, tmp_path: 
         StructureStudy(data, out, 0.1, 1, {"line": {"width": 9}}).open()
     assert (out / STUDY).read_bytes() == kept
     (out / STUDY).write_text("{}")
-    with pytest.raises(ArtifactError, match=r"study\.json: damaged"):
+    with pytest.raises(ArtifactError, match=r"study\.json: is damaged"):
         study(data, out, "line").open()
 
 
 def test_settings_reach_the_methods_that_have_them() -> None:
     given = settings_by_method(["mcne", "line"], ["epochs=4", "widths=[8,8,8]", "line.epochs=9", "line.width=3"])
     assert given == {"mcne": {"epochs": 4, "widths": [8, 8, 8]}, "line": {"epochs": 9, "width": 3}}
-    with pytest.raises(UsageError, match="unknown setting 'epoch'; did you mean 'epochs'"):
+    with refused(UsageError, place="--set epoch", value="epoch"):
         settings_by_method(["mcne"], ["epoch=4"])
-    with pytest.raises(UsageError, match=r"--set bpr\.epochs: unknown method 'bpr'"):
+    with refused(UsageError, place="--set bpr.epochs", value="bpr"):
         settings_by_method(["mcne"], ["bpr.epochs=4"])
 
 
 def test_a_damaged_cell(tmp_path: Path) -> None:
     (tmp_path / "cell.json").write_text("[1]")
-    with pytest.raises(ArtifactError, match=r"cell\.json: damaged.*remove"):
+    with refused(ArtifactError, place="cell.json", about="damaged"):
         result_of(tmp_path, needs=NEEDED)
 
 

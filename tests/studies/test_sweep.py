@@ -76,7 +76,7 @@ def test_the_papers_width_is_the_last_and_its_sample_that_of_every_layer() -> No
 @pytest.mark.parametrize(
     ("pairs", "method", "message"),
     [
-        (["l2=0.1"], "mcne", r"nothing to sweep in l2: two values or more .* as in --set final_width"),
+        (["l2=0.1"], "mcne", "--set: .* sweep in l2; .*--set final_width"),
         ([], "mcne", "nothing to sweep in no settings"),
         (["final_with=50,100"], "mcne", r"unknown setting of mcne 'final_with'; did you mean 'final_width'\?"),
         (["final_width=50,100"], "bpr", "unknown setting of bpr 'final_width'"),
@@ -84,18 +84,18 @@ def test_the_papers_width_is_the_last_and_its_sample_that_of_every_layer() -> No
         (
             ["final_width=50,0"],
             "mcne",
-            r"final_width=0: setting widths: 0 is out of range; a whole number of 1 or more",
+            r"final_width=0: setting widths: 0 is out of range",
         ),
-        (["l2=0.1,-1"], "bpr", r"l2=-1: setting l2: -1.0 is out of range; a number of 0 or more"),
-        (["l2=0.1,high"], "bpr", r"l2=high: setting l2: 'high' is str, float is expected, as in 0.005"),
-        (["neighbor_sample=[1,2],[3,4]"], "mcne", r"setting neighbor_samples: \[1, 2\] is list, int is expected"),
-        (["neighbor_samples=[5],[20,20]"], "mcne", r"neighbor_samples=\[5\]: .* a width is needed for every sample"),
-        (["l2=0.1,0.2,0.1"], "bpr", "l2=0.1: is there twice; give every value once"),
-        (["l2=1,1.0"], "bpr", "l2=1.0: is there twice"),
-        (["l2=0.1,0.2", "l2=0.3"], "bpr", "l2=0.3: l2 is there twice; give all its values at once"),
-        (["workers=1,2"], "bpr", "setting workers decides nothing about a result"),
-        (["l2"], "bpr", "--set l2: a setting with its values is needed"),
-        (["l2="], "bpr", "--set l2=: a setting with its values is needed"),
+        (["l2=0.1,-1"], "bpr", r"l2=-1: setting l2: -1.0 is out of range"),
+        (["l2=0.1,high"], "bpr", r"l2=high: setting l2: 'high' is not "),
+        (["neighbor_sample=[1,2],[3,4]"], "mcne", r"setting neighbor_samples: \[1, 2\] is not "),
+        (["neighbor_samples=[5],[20,20]"], "mcne", r"neighbor_samples=\[5\]: setting widths: .*neighbor_samples \[5\]"),
+        (["l2=0.1,0.2,0.1"], "bpr", "l2=0.1: .*twice"),
+        (["l2=1,1.0"], "bpr", "l2=1.0: .*twice"),
+        (["l2=0.1,0.2", "l2=0.3"], "bpr", "--set l2=0.3: l2 .*twice"),
+        (["workers=1,2"], "bpr", "setting workers: "),
+        (["l2"], "bpr", "--set l2: "),
+        (["l2="], "bpr", "--set l2=: "),
     ],
 )
 def test_refused_before_anything_is_trained(pairs: list[str], method: str, message: str) -> None:
@@ -120,10 +120,10 @@ def test_a_file_tells_everything_and_the_command_line_replaces(tmp_path: Path) -
     ("text", "message"),
     [
         ('method = "bpr"\nvalue = 1', r"unknown key 'value'; did you mean 'values'\?"),
-        ('method = "bpr"\n[values]\nl2 = 0.1', "values.l2: 0.1 is float, a list is expected"),
-        ('method = "bpr"\n[values]\nl2 = [0.1]', r"values of l2: \[0.1\]; two or more are needed"),
+        ('method = "bpr"\n[values]\nl2 = 0.1', "values.l2: 0.1 is not "),
+        ('method = "bpr"\n[values]\nl2 = [0.1]', r"values.l2: \[0.1\] "),
         ('method = "bpr"\n[settings]\nl2 = 0.1', "nothing to sweep in l2"),
-        ('method = "bpr"\nrepetitions = 0\n[values]\nl2 = [0.1, 0.2]', "a whole number of 1 or more is needed"),
+        ('method = "bpr"\nrepetitions = 0\n[values]\nl2 = [0.1, 0.2]', "repetitions: 0 is out of range"),
     ],
 )
 def test_a_file_that_is_wrong(text: str, message: str, tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_file_that_is_wrong(text: str, message: str, tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ('"l2=0.1"', '"l2=0.10"', r"unknown row of expected 'l2=0.10'; did you mean 'l2=0.1'\?"),
-        ("[9.0, 7.5]", "[9.0]", r"expected.l2=0.1: \(9.0,\) is out of range; a list of two numbers is needed"),
-        ("[8, 6]", "8", "expected.width=8: 8 is int, a list is expected"),
+        ("[9.0, 7.5]", "[9.0]", r"expected.l2=0.1: \(9.0,\) is out of range"),
+        ("[8, 6]", "8", "expected.width=8: 8 is not "),
     ],
 )
 def test_expected_figures_need_a_row_and_two_numbers(old: str, new: str, message: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.errors import refused
 from tests.extend.later_behavior import NEW, Whole, three_behaviors
 
 from mcne.data.dataset import SocialDataset
@@ -230,7 +231,7 @@ def test_data_may_not_change_beneath_it(plan: Path, data: Path, tmp_path: Path, 
     TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
     other = SocialDataset("other", whole[0].users, whole[0].graph, whole[0].behaviors[1:])
     other.save(tmp_path / "other")
-    with pytest.raises(ArtifactError, match="was started on other data"):
+    with refused(ArtifactError, place="out", about="started"):
         TransferStudy.open(TransferPlan.read(plan), tmp_path / "other", tmp_path / "out")
 
 
@@ -238,29 +239,29 @@ def test_another_behavior_is_another_comparison(plan: Path, data: Path, tmp_path
     TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
     other = next(name for name in whole[0].behavior_names if name != NEW)
     plan.write_text(PLAN.replace('"Travel"', f'"{other}"'))
-    with pytest.raises(ArtifactError, match=f"behavior there {NEW}, here {other}"):
+    with refused(ArtifactError, place="out", about="behavior"):
         TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('behavior = "Travel"', "", "the name of the behavior that comes is needed, as in behavior = "),
+        ('behavior = "Travel"', "", "behavior: is missing"),
         ("[rows.random]", "[rows.random]\ncontrl = 1", r"unknown key of rows.random 'contrl'; did you mean 'control'"),
         ('"random-masks"', '"random"', r"rows.random.control: unknown value 'random'; did you mean 'random-masks'"),
         ('"popularity"', '"populrity"', r"rows.popularity: unknown method 'populrity'; did you mean"),
         ('on = "all"', 'on = "old"', r"rows.together.on: unknown value 'old'"),
-        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "rows.together.control: only a transfer has one"),
+        ('method = "bpr"', 'method = "bpr"\ncontrol = "none"', "rows.together.control: only a transfer"),
         (
             "transfer = [31.2, 27.5]",
             "trnsfer = [31.2, 27.5]",
             "unknown row of paper 'trnsfer'; did you mean 'transfer'",
         ),
         ("together = [80, 70]", "togethr = [80, 70]", "unknown row of expected 'togethr'; did you mean 'together'"),
-        ("[80, 70]", "[80]", r"expected.together: \(80.0,\) is out of range; a list of two numbers is needed"),
-        ("[80, 70]", "80", "expected.together: 80 is int, a list is expected"),
+        ("[80, 70]", "[80]", r"expected.together: \(80.0,\) is out of range"),
+        ("[80, 70]", "80", "expected.together: 80 is not "),
         ("l2 = [0.001, 0.1]", "widths = [[2]]", "rows.transfer: unknown setting 'widths'"),
-        ("repetitions = 2", "repetitions = 2\nsearch = 1", "2 candidates, but every row has a budget of 1"),
+        ("repetitions = 2", "repetitions = 2\nsearch = 1", "2 candidates"),
     ],
 )
 def test_mistakes_in_a_plan(old: str, new: str, message: str, plan: Path) -> None:
@@ -272,7 +273,7 @@ def test_mistakes_in_a_plan(old: str, new: str, message: str, plan: Path) -> Non
 
 def test_a_behavior_that_the_data_lacks(plan: Path, data: Path, tmp_path: Path) -> None:
     plan.write_text(PLAN.replace('"Travel"', '"Travle"'))
-    with pytest.raises(UsageError, match="unknown behavior 'Travle'; did you mean 'Travel'"):
+    with refused(UsageError, value="Travle"):
         TransferStudy.open(TransferPlan.read(plan), data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

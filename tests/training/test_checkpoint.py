@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.disks import full_at, tree
+from tests.errors import refused
 
 from mcne import files
 from mcne.errors import ArtifactError, DiskError
@@ -262,7 +263,7 @@ def test_files_that_changed_places_are_found(tmp_path: Path) -> None:
 
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    with pytest.raises(ArtifactError, match=r"step-0*1-0*: belongs to another run \(abababababab, this one is cdcdcd"):
+    with refused(ArtifactError, place="step-000000000001-000000", about="abababababab"):
         read_newest(tmp_path, run="cd" * 32)
     assert read_newest(tmp_path) == (1, [])
 
@@ -272,7 +273,7 @@ def test_other_artifacts_are_no_checkpoints(tmp_path: Path) -> None:
     files.write(tmp_path / SECOND, "mcne split", 1, meta={}, provenance={}, arrays={})
     fallback, complaints = read_newest(tmp_path)
     assert fallback == 1
-    assert "holds mcne split; expected: mcne checkpoint" in complaints[0]
+    assert "mcne checkpoint" in complaints[0]
 
 
 @pytest.mark.parametrize(("more", "age"), [(1, "a newer"), (-1, "an older")])
@@ -284,7 +285,7 @@ def test_another_format_is_no_damage(more: int, age: str, tmp_path: Path, monkey
         for step in (1, 2):
             save(tmp_path, step)
     before = tree(tmp_path)
-    message = f": mcne checkpoint format {version} is of {age} mcne .* go on with the mcne that wrote it, or choose"
+    message = f": .*{age} mcne: mcne checkpoint format {version}, .* the mcne that wrote it"
     with pytest.raises(ArtifactError, match=SECOND + message):
         read_newest(tmp_path)
     damage(tmp_path / SECOND)
@@ -306,7 +307,7 @@ def test_a_full_disk_keeps_the_previous_ones_and_names_the_missing_bytes(
     needed = sum(t.numel() * t.element_size() for group in state_of(3).values() for t in group.values())
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=needed - 17))
-    with pytest.raises(DiskError, match=rf"{THIRD}: No space left on device \({needed} bytes needed, .* 17 missing\)"):
+    with refused(DiskError, place="step-000000000003-000000", about="missing"):
         save(tmp_path, 3, keep=1)
     assert tree(tmp_path) == before
     assert read_newest(tmp_path) == (2, [])

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import refused
 from torch import Tensor
 
 from mcne.embeddings.scorer import DotScorer
@@ -597,11 +598,11 @@ def test_missing_records_are_refused(tmp_path: Path) -> None:
     whole = (tmp_path / METRICS).read_bytes()
     for left in (b"", whole.splitlines(keepends=True)[0], whole[:-5]):
         (tmp_path / METRICS).write_bytes(left)
-        with pytest.raises(ArtifactError, match=r"metrics\.jsonl: holds [01] .* 2; restore"):
+        with refused(ArtifactError, place="metrics.jsonl", value=left.count(b"\n")):
             journal_at(tmp_path, chosen).resume(CPU)
         assert (tmp_path / METRICS).read_bytes() == left
     (tmp_path / METRICS).unlink()
-    with pytest.raises(ArtifactError, match=r"metrics\.jsonl: holds 0 "):
+    with pytest.raises(ArtifactError, match=r"metrics\.jsonl: has 0 "):
         journal_at(tmp_path, chosen).resume(CPU)
 
 
@@ -650,7 +651,7 @@ def test_the_silent_reporter_is_silent(tmp_path: Path, capfd: pytest.CaptureFixt
 
 def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(UsageError, match=r"setting tensorboard needs the tensorboard package: pip install"):
+    with refused(UsageError, place="setting tensorboard"):
         journal_at(tmp_path, settings(tensorboard=True)).resume(CPU)
     assert not any(tmp_path.iterdir())
 

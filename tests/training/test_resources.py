@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.errors import refused
 
 from mcne.errors import UsageError
 from mcne.training.resources import choose_device
@@ -21,5 +22,5 @@ def test_a_gpu_has_its_number(is_open: bool, number: int, monkeypatch: pytest.Mo
 def test_without_a_gpu_there_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("auto") == torch.device("cpu")
-    with pytest.raises(UsageError, match="sees no GPU here; use --device cpu"):
+    with refused(UsageError, place="device cuda", value="cuda"):
         choose_device("cuda")

@@ -1,1 +1,1 @@
-"""What trained vectors show: numbers of masks, maps, attention, as plain data. None needs torch."""
+"""Analysis of trained vectors as plain data: masks, maps, attention. Nothing here needs torch."""

@@ -44,15 +44,19 @@ def of_link(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         near = embeddings.graph.symmetric().neighbors(embeddings.users.row(explanation.user_id))
         some = ", ".join(map(str, embeddings.users.take(near[:3]))) + (", …" if len(near) > 3 else "")
         raise UsageError(
-            f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so no message passes between "
-            f"them; user {explanation.user_id!r} is linked to {some or 'nobody'}"
+            f"users {explanation.user_id!r} and {explanation.other_id!r} are not linked, so they exchange no messages",
+            value=explanation.other_id,
+            allowed=embeddings.users.take(near),
+            remedy=f"choose one of the users linked to {explanation.user_id!r}: {some}"
+            if some
+            else "choose another user",
         )
     messages = [message.to_json() for message in explanation.messages]
     return _attention("link", attended(embeddings.behavior_names, trunk)) | {"messages": messages}
 
 
 def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, Any]:
-    """What a user hears from all its neighbors and what these hear from it, and the links that differ most.
+    """The attention of a user's links in both directions, and the links that differ most from the mean.
 
     In a directed network it hears whom it follows, and its ``followers``, counted only there, hear it. ``distance`` of
     such a link is half the sum of the differences from the mean, 0 to 1, averaged over layers.
@@ -64,7 +68,11 @@ def of_user(embeddings: ConditionalEmbeddings, user_id: int | str) -> dict[str, 
     near = graph.neighbors(user).astype(np.int64)
     if not len(near):
         lacks = "follows nobody" if graph.is_directed else "has no links"
-        raise UsageError(f"user {users[user]!r} {lacks}, so it hears nobody; choose another user")
+        raise UsageError(
+            f"user {users[user]!r} {lacks}, so it receives no messages",
+            value=users[user],
+            remedy="choose another user",
+        )
     heard = [trunk.weights(layer, near, np.full(len(near), user)) for layer in range(trunk.n_layers)]
     listeners = graph.followers(user)
     sent = [trunk.weights(layer, np.full(len(listeners), user), listeners) for layer in range(trunk.n_layers)]
@@ -95,7 +103,10 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
     trunk = trunk_of(embeddings)
     graph = embeddings.graph
     if not graph.n_directions:
-        raise DataError("the network has no links, so there are no messages to look at")
+        raise DataError(
+            "the network has no links, so there are no messages to analyze",
+            remedy="use a run that was trained on a dataset with links",
+        )
     names = attended(embeddings.behavior_names, trunk)
     label = communities(graph, seed=seed)
     sizes = np.bincount(label)
@@ -169,7 +180,9 @@ def read_attention(path: Path) -> dict[str, Any]:
         if missing := KEYS[numbers["of"]] - set(numbers):
             raise ValueError(f"damaged (no {', '.join(sorted(missing))})")
     except ValueError as error:
-        raise ArtifactError(f"{path}: {error}; give a run, or the .json beside such a figure") from error
+        raise ArtifactError(
+            str(error), place=path, remedy="give a run, or the .json file beside such a figure"
+        ) from error
     return numbers
 
 
@@ -185,9 +198,13 @@ def _named(embeddings: ConditionalEmbeddings, kind: str, row: int) -> dict[str, 
 
 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
-    """The network behind the vectors, which only some methods have."""
+    """The network behind the vectors; only some methods have one."""
     if embeddings.trunk is None:
-        raise UsageError(f"{embeddings.method!r} passes no messages that weigh behaviors; train mcne for that")
+        raise UsageError(
+            f"{embeddings.method!r} has no attention over behaviors",
+            value=embeddings.method,
+            remedy="train mcne and draw that",
+        )
     return embeddings.trunk
 
 
@@ -197,7 +214,7 @@ def in_deviations(values: NDArray[np.float64], deviation: NDArray[np.float64]) -
 
 
 def _attention(of: str, behaviors: tuple[str, ...]) -> dict[str, Any]:
-    """What the numbers of a link, a user and a network begin with."""
+    """The first fields of the numbers of a link, a user and a network."""
     quantiles = {"at": QUANTILES} if of == "network" else {}
     return {"of": of, "even": 1 / len(behaviors)} | quantiles | {"behaviors": behaviors}
 

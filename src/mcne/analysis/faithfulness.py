@@ -1,23 +1,23 @@
-"""Does what attention points at matter? Leave it out, and look how much more changes than without something random.
+"""Does attention point at what matters? Remove what it points at, and compare with removing something random.
 
-What is looked at: users' vectors, the scores of items, and the items at the top. The network is run anew on the trained
-parameters, and every layer lacks a part of its messages:
+Three things are measured: user vectors, item scores, and the top items. The network is run again with the trained
+parameters, and every layer drops a part of its messages:
 
-- ``behaviors``: of each message the behavior that weighs most. The others are weighed as if it had not been there (a
-  softmax of their scores), so that messages do not merely get shorter, which would prove nothing.
-- ``links``: of every receiver a tenth of its messages, one at least but never all. Attention over behaviors says of no
-  link that it counts more than another; what a link adds is the length of its message, which the weights shape. Those
-  that add most are left out, and the others share what is heard.
+- ``behaviors``: the behavior with the largest weight in each message. The others are weighted as if it did not exist (a
+  softmax of their scores): otherwise messages would only get shorter, which would prove nothing.
+- ``links``: a tenth of every receiver's messages, at least one but never all. Attention over behaviors does not rank
+  links, but the weights shape the length of a link's message, which is what the link contributes. The links that
+  contribute most are dropped, and the others share their part.
 
-Against them stand those that weigh or add least, and two kinds of chance, drawn several times. ``random``: any behavior
-of each message, or as many links of the same receiver. Independent draws average out over a user's links, where leaving
-out one behavior everywhere does not: even attention that points away from what matters can beat them. So ``swapped``
-leaves out what attention points at once the behaviors of each layer have changed places by chance, the same pattern on
-the network of other behaviors; of behaviors, that is the ratio to go by.
+They are compared with the least attended ones, and with two kinds of random removal, drawn several times. ``random``
+drops any behavior of each message, or as many links of the same receiver. Independent draws average out over a user's
+links, and dropping one behavior everywhere does not: even misleading attention can beat them. So ``swapped`` drops what
+attention points at after the behaviors of each layer are permuted at random: the same pattern with other behaviors.
+For behaviors, this is the ratio to trust.
 
-Where all behaviors weigh the same, only links are left out. Told is the ratio of mean changes, with a 95 % interval
-from resampling users and draws. Above 1, attention points at what matters. Users are linked and so not quite
-independent: take the intervals for a bit too narrow.
+Where all behaviors weigh the same, only links are dropped. The result is the ratio of mean changes with a 95 % interval
+from resampling users and draws. Above 1, attention points at what matters. Users are linked, so they are not
+independent and the intervals are slightly too narrow.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Removals = tuple[Without, Without, Mapping[str, Callable[[Stream], Without]]]
 
 
 def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) -> dict[str, Any]:
-    """Leave out behaviors, then links: the most attended, the least, and ``draws`` times what chance says.
+    """Drop behaviors, then links: the most attended, the least attended, and ``draws`` random choices.
 
     A finding is of one part left out, one kind of chance against it, and one thing looked at: mean changes, and the
     ratios of the most and the least attended to chance.
@@ -58,7 +58,12 @@ def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) ->
     trunk = trunk_of(embeddings)
     graph = embeddings.graph
     if draws < 2:
-        raise UsageError(f"{draws} draws: 2 or more are needed, as in 5, or chance has no spread")
+        raise UsageError(
+            "one draw has no spread" if draws == 1 else "no draws",
+            place="draws",
+            value=draws,
+            remedy="use 2 or more, such as 5",
+        )
     observer = _Observer(embeddings, seed)
     parts = {} if trunk.attention is None else {"behaviors": _behaviors(trunk, graph)}
     parts["links"] = _links(trunk, graph)
@@ -105,7 +110,7 @@ def _links(trunk: Trunk, graph: Graph) -> Removals:
 
 
 def _highest(order: NDArray[Any], graph: Graph) -> NDArray[np.bool_]:
-    """Of every receiver a tenth of its links, one at least but never all: those highest in ``order``, [links]."""
+    """A tenth of every receiver's links, at least one but never all: those highest in ``order``, [links]."""
     degrees = graph.degrees.astype(np.int64)
     count = np.minimum(np.maximum(1, np.round(LEFT_OUT * degrees)), np.maximum(degrees - 1, 0))
     receiver = graph.sources()
@@ -117,7 +122,7 @@ def _highest(order: NDArray[Any], graph: Graph) -> NDArray[np.bool_]:
 
 
 class _Observer:
-    """What users have with nothing left out, to compare with."""
+    """The vectors, scores and top items with nothing dropped, to compare with."""
 
     def __init__(self, embeddings: ConditionalEmbeddings, seed: int) -> None:
         self.embeddings = embeddings
@@ -130,7 +135,7 @@ class _Observer:
         self.top = list(map(_top, self.scores))
 
     def changes(self, without: Without) -> Changes:
-        """Of every user with a vector how far it moves, relative to its length; of some how their items change.
+        """How far each user's vector moves, relative to its length; for some users also how their items change.
 
         Scores: the mean difference, in standard deviations of the user's scores. Top items: the share replaced.
         """
@@ -146,7 +151,7 @@ class _Observer:
 
 
 def _scores(embeddings: ConditionalEmbeddings, vectors: Real) -> Iterator[Real]:
-    """The scores of all items, [n, items], for every behavior whose users' vectors the trunk makes."""
+    """The scores of all items, [n, items], for every behavior whose user vectors come from the trunk."""
     for space in embeddings.spaces[: trunk_of(embeddings).n_behaviors]:
         scores = (vectors * space.mask) @ space.item_vectors.T
         yield scores if space.item_bias is None else scores + space.item_bias
@@ -205,7 +210,7 @@ def _times(stream: Stream, n: int, resamples: int) -> Array:
 
 
 def _ratio(means: Array, resampled: Array, column: int) -> dict[str, float | None]:
-    """A change against the change by chance, with its interval; nothing where chance changes nothing."""
+    """The ratio of a change to the random change, with its interval; None where the random change is zero."""
     chance = float(means[2:].mean())
     if not chance > 0 or not np.all(resampled[:, 2] > 0):
         return {"value": None, "low": None, "high": None}

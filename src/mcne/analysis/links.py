@@ -1,8 +1,8 @@
-"""Predicting links: which to hold out, which pairs to set against them, and how well scores tell the two apart.
+"""Link prediction: which links to hold out, which pairs to compare them with, and how well scores separate the two.
 
-Pairs are unordered and of two different users; in a directed graph two users are linked if either follows the other,
-as similarities are the same both ways. Held-out links leave a graph in which nobody has lost the last link, and whoever
-learns from it or scores with it can see no others.
+Pairs are unordered, of two different users; in a directed graph two users are linked if either follows the other, as
+similarities are symmetric. No user loses its last link to the held-out ones, and training and scoring use only the
+remaining graph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What is left to learn from, what was held out, and as many pairs that are no links, of every kind."""
+    """The remaining graph, the held-out links, and as many pairs without a link, of each kind."""
 
     graph: Graph
     links: Pairs
@@ -37,23 +37,32 @@ class HeldOut:
 
 
 def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
-    """Take this share of the links out of the graph, and draw pairs to set against them.
+    """Hold out this share of the links, and draw as many pairs without a link.
 
-    ``uniform`` pairs are any two users: nearly all have few friends, so to know who has many is to know much. Users of
-    ``degree`` pairs are drawn from the ends of held-out links, and so have lost as many friends and have as many left.
+    ``uniform`` pairs are any two users: most have few friends, so the degree alone tells much. Users of
+    ``degree`` pairs are drawn from the ends of held-out links, so their degrees are distributed alike.
     """
     if not 0 < share < 1:
-        raise UsageError(f"share {share:g} is out of range; a number above 0 and below 1 is needed, as in 0.1")
+        raise UsageError(
+            f"{share:g} is out of range",
+            place="share",
+            value=share,
+            remedy="use a number above 0 and below 1, such as 0.1",
+        )
     pairs = graph.symmetric()
     sources = pairs.sources()
     once = sources < pairs.indices  # of the two directions of every link
     low, high = sources[once], pairs.indices[once]
     if not len(low):
-        raise DataError("the network has no links between users, so none can be held out")
+        raise DataError(
+            "the network has no links between users, so none can be held out", remedy="use a dataset with links"
+        )
     order = Stream(seed, "structure", "links").permutation(len(low))
     out = _removable(low, high, order, wanted=max(1, round(share * len(low))), n_users=graph.n_users)
     if not out.any():
-        raise DataError("every link is the last of one of its users, so none can be held out")
+        raise DataError(
+            "every link is the last one of a user, so none can be held out", remedy="use a dataset with more links"
+        )
     links = np.stack([low[out], high[out]], axis=1)
     ends: dict[str, NDArray[Any]] = {"uniform": np.arange(graph.n_users), "degree": links.ravel()}
     drawn = {kind: _unlinked(pairs, len(links), of, Stream(seed, "structure", kind)) for kind, of in ends.items()}
@@ -100,7 +109,7 @@ counting 1 / log of how many friends it has (Adamic and Adar, 2003). All are of 
 def _removable(
     low: NDArray[np.int32], high: NDArray[np.int32], order: NDArray[np.int64], *, wanted: int, n_users: int
 ) -> NDArray[np.bool_]:
-    """The first ``wanted`` links in this order whose users both keep another, [links]."""
+    """The first ``wanted`` links in this order whose users both keep another link, [links]."""
     left = (np.bincount(low, minlength=n_users) + np.bincount(high, minlength=n_users)).tolist()
     ends = list(zip(low.tolist(), high.tolist(), strict=True))
     out = np.zeros(len(ends), dtype=bool)
@@ -140,8 +149,10 @@ def _unlinked(graph: Graph, count: int, ends: NDArray[Any], stream: Stream) -> P
         if len(chosen) == count:
             return np.stack([chosen // n, chosen % n], axis=1).astype(np.int32)
     raise DataError(
-        f"only {len(chosen):,} pairs without a link were found to set against {count:,} held-out links: the network is "
-        "too small or too dense; hold out another share"
+        f"found only {len(chosen):,} pairs without a link to compare with {count:,} held-out links: the network is too "
+        "small or too dense",
+        value=count,
+        remedy="hold out a smaller share",
     )
 
 

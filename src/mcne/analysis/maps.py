@@ -1,6 +1,6 @@
 """Maps of users by t-SNE: all their conditional vectors in one map, or one map per behavior, aligned.
 
-What is drawn is kept as plain data with the seed, so that a figure can be drawn again without computing it again.
+The result is plain data with its seed, so a figure can be redrawn without computing the map again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class ConditionalMap:
-    """Maps of the same users, and what was measured in the vectors themselves."""
+    """Maps of the same users, and measures of the vectors themselves."""
 
     layout: Layout
     method: str
@@ -107,17 +107,20 @@ class ConditionalMap:
             draws = tuple(Separation(**draw) for draw in content.get("random_masks", ()))
             return cls(**same, panels=panels, separation=whole, random_masks=draws)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            step = "give the .json that mcne plot map kept, or make it again"
-            raise ArtifactError(f"{path}: no map that this version can read ({error!r}); {step}") from error
+            raise ArtifactError(
+                f"is not a map that this version can read ({error!r})",
+                place=path,
+                remedy="give the .json file that mcne plot map wrote, or draw the map again",
+            ) from error
 
 
 def conditional_map(
     embeddings: ConditionalEmbeddings, *, n_users: int | None = None, seed: int = 0, layout: Layout = "together"
 ) -> ConditionalMap:
-    """Random users on a map; by default :data:`USERS` of them, or all where there are fewer.
+    """A map of random users; by default :data:`USERS` of them, or all if there are fewer.
 
     ``together`` draws all conditional vectors in one map (the paper's figure), and beside it those of random masks with
-    as many ones in use, for what any masks would show. ``aligned`` draws a map of the same users per behavior.
+    as many ones in use, to show what any masks would give. ``aligned`` draws one map per behavior of the same users.
     """
     _check(embeddings, n_users)
     users = np.sort(Stream(seed, "map", "users").permutation(embeddings.n_users)[: n_users or USERS])
@@ -139,7 +142,7 @@ def conditional_map(
 def random_masks(masks: NDArray[np.bool_], used: NDArray[np.bool_], *, seed: int, draw: int) -> NDArray[np.bool_]:
     """Masks that have as many ones each as ``masks`` where ``used``, both [masks, width], and nothing else decided.
 
-    What a mask says of a dimension that is zero for every user shows nowhere: ones that are moved there would be lost.
+    A mask has no effect on a dimension that is zero for every user, so ones moved there would be lost.
     """
     drawn = masks.copy()
     for row, places in enumerate(map(np.flatnonzero, used)):
@@ -153,7 +156,7 @@ def tsne(vectors: NDArray[Any], *, seed: int, start: NDArray[np.float64] | None 
     try:
         from openTSNE import TSNE
     except ImportError as error:
-        raise UsageError("maps need the openTSNE package: pip install 'mcne[maps]'") from error
+        raise UsageError("maps need the openTSNE package", remedy="run pip install 'mcne[maps]'") from error
     first = _components(vectors) if start is None else start
     first = first / max(float(first.std()), 1e-12)
     first += Stream(seed, "map", "jitter").normal(first.shape) / 100  # so that equal vectors can part
@@ -191,7 +194,7 @@ def nearest(points: NDArray[Any], k: int) -> NDArray[np.int64]:
 
 
 def trustworthiness(points: NDArray[Any], places: NDArray[Any]) -> float:
-    """How far the neighbors in a map are neighbors indeed, from 0 to 1 (Venna and Kaski 2001).
+    """The trustworthiness of a map: how far its neighbors are true neighbors, from 0 to 1 (Venna and Kaski 2001).
 
     Legend: r(i, j) the rank of j among those nearest to i in the original; k neighbors in the map.
     ``1 − 2 / (n k (2n − 3k − 1)) · Σ_i Σ_{j near i in the map} max(0, r(i, j) − k)``. Of equal distances none is
@@ -258,25 +261,34 @@ def _components(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _perplexity(n: int) -> float:
-    """The usual one, or what so few points allow."""
+    """The default perplexity, or a smaller one for few points."""
     return min(PERPLEXITY, (n - 1) // 3)
 
 
 def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
-    """There must be enough users, and behaviors that are told apart."""
+    """Refuse too few users, and vectors that do not differ between behaviors."""
     method, spaces = embeddings.method, embeddings.spaces
     if not embeddings.width:
-        raise UsageError(f"{method!r} has no vectors, so there is no map of them; train another method, such as mcne")
+        raise UsageError(
+            f"{method!r} has no vectors to draw", value=method, remedy="train a method with vectors, such as mcne"
+        )
     if all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces):
         raise UsageError(
-            f"{method!r} gives a user the same vector on every behavior, so no map tells behaviors apart; train mcne, "
-            "mcne-a or mcne-f"
+            f"{method!r} has the same user vectors on every behavior, so a map cannot separate the behaviors",
+            value=method,
+            remedy="train mcne, mcne-a or mcne-f",
         )
     wanted = min(USERS, embeddings.n_users) if n_users is None else n_users
     if not FEWEST <= wanted <= embeddings.n_users:
         raise UsageError(
-            f"{wanted:,} users on a map: the network has {embeddings.n_users:,}, and a map needs {FEWEST} or more; "
-            "choose another number with --users"
+            f"{wanted:,} is out of range: the network has {embeddings.n_users:,} users, and a map needs at least "
+            f"{FEWEST}",
+            place="users",
+            value=wanted,
+            allowed=(FEWEST, embeddings.n_users),
+            remedy=f"use {FEWEST:,} to {embeddings.n_users:,}"
+            if embeddings.n_users >= FEWEST
+            else "use a larger network",
         )
 
 

@@ -1,8 +1,8 @@
-"""Masks in numbers: density, overlap against chance, and how often entries turned over while they were learned.
+"""Mask statistics: density, overlap against chance, and how often entries flipped during training.
 
 Chance is two masks drawn independently, each uniformly among those with as many ones: how many dimensions they share
-is hypergeometric, so expectation and p-value are exact. A ReLU may leave a dimension zero for every user: what a mask
-says of it has no effect and is never learned, so overlap is also told of the dimensions in use alone.
+is hypergeometric, so expectation and p-value are exact. A ReLU may leave a dimension zero for every user: its mask
+entries have no effect and are never learned, so overlap is also given for the dimensions in use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcne.evaluation.significance import holm
 
 @dataclass(frozen=True)
 class Overlap:
-    """What two masks share, beside what random masks with as many ones share."""
+    """The overlap of two masks, and of random masks with as many ones."""
 
     first: str
     second: str
@@ -82,7 +82,7 @@ class MaskLevel:
 
 @dataclass(frozen=True)
 class MaskEpoch:
-    """The masks after an epoch: how often entries have turned over since the start, and the density of each level."""
+    """The masks after an epoch: how often entries have flipped since the start, and the density of each level."""
 
     epoch: int
     flips: int
@@ -121,13 +121,17 @@ class MaskNumbers:
 def mask_numbers(
     embeddings: ConditionalEmbeddings, records: Sequence[Mapping[str, Any]] = (), *, best_epoch: int | None = None
 ) -> MaskNumbers:
-    """The masks of trained vectors, and from the ``records`` of their training how they came about.
+    """The masks of trained vectors, and their history from the ``records`` of the training.
 
     Behaviors that were added later have a mask at every level too, unless they took the last vectors as they were.
-    Below the last level it is told in the provenance. The records of such a training are of the new masks alone.
+    Below the last level it is in the provenance. The records of such a training cover only the new masks.
     """
     if embeddings.trunk is None:
-        raise UsageError(f"{embeddings.method!r} has no masks; train mcne, mcne-a or mcne-f and draw those")
+        raise UsageError(
+            f"{embeddings.method!r} has no masks",
+            value=embeddings.method,
+            remedy="train mcne, mcne-a or mcne-f, and draw that",
+        )
     *lower, last = embeddings.trunk.masks
     names = embeddings.behavior_names
     first = names[: embeddings.trunk.n_behaviors]
@@ -153,7 +157,7 @@ def mask_numbers(
 
 
 def mask_epochs(records: Sequence[Mapping[str, Any]]) -> tuple[MaskEpoch, ...]:
-    """What the records of a training tell of masks."""
+    """The history of the masks in the records of a training."""
     return tuple(
         MaskEpoch(
             int(record["epoch"]),

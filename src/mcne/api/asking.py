@@ -75,5 +75,5 @@ def evaluate(
     else:
         scorer = model
     if data is None or split is None:
-        raise UsageError("data and split are needed", remedy="make a split with mcne.split(data)")
+        raise UsageError("data and split are missing", place="evaluate", remedy="make a split with mcne.split(data)")
     return protocols.evaluate(scorer, data, split, part=part, protocol=protocol)

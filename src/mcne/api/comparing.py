@@ -24,7 +24,7 @@ METRICS = ("recall", "ndcg", "hit_rate", "mrr")
 
 
 class ComparisonTable(Frame):
-    """The result of a comparison; prints as the tables of ``mcne compare``, and is a data frame of all its figures."""
+    """The result of a comparison: prints as the tables of ``mcne compare``, and converts to a data frame."""
 
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
@@ -66,9 +66,9 @@ def compare(
 ) -> ComparisonTable:
     """Train and evaluate methods on ``seeds`` random splits of the data; print the table and return it.
 
-    Methods are names, models with settings of their own (``mcne.BPR(l2=0.1)``), or a mapping from row names to these.
+    Methods are names, models with their own settings (``mcne.BPR(l2=0.1)``), or a mapping from row names to these.
     Differences are tested against ``mcne`` if it is a row, otherwise against the first row. With a directory ``out``
-    everything is kept there, and the same call continues an interrupted comparison. ``progress`` reports every
+    all results are kept there, and the same call continues an interrupted comparison. ``progress`` reports every
     training on stderr.
 
     >>> import mcne
@@ -97,10 +97,13 @@ def compare(
 
 
 def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[str, ComparedTable]:
-    """The rows of a plan by name; a method that comes again gets a number."""
+    """The rows of a plan by name; repeated methods are numbered."""
     if isinstance(methods, str) or not methods:
         raise UsageError(
-            f"methods: {methods!r}; a list of names or models is needed", remedy='for example ["popularity", "bpr"]'
+            f"{methods!r} is not a list of names or models",
+            place="methods",
+            value=methods,
+            remedy='for example, use ["popularity", "bpr"]',
         )
     if isinstance(methods, Mapping):
         return {name: _row(method) for name, method in methods.items()}

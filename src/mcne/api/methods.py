@@ -15,8 +15,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 from mcne.deprecated import DataclassFields
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.errors import MissingError, UnknownError, UsageError
-from mcne.files import MANIFEST
+from mcne.errors import UnknownError, UsageError
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
 from mcne.training.run import SPEC, TRANSFER, Run, open_embeddings
@@ -25,7 +24,7 @@ Initial = Literal["free", "attributes", "both"]
 
 
 class _MCNE(Model):
-    """What ``mcne.MCNE`` can do beside all others: start users from attributes, which is the method mcne-attributes."""
+    """What only ``mcne.MCNE`` can do: start users from attributes, which is the method mcne-attributes."""
 
     extra: ClassVar[Mapping[str, Any]] = {"initial": "free"}
     __dataclass_fields__ = DataclassFields(lambda kind: kind._defaults())
@@ -43,7 +42,7 @@ class _MCNE(Model):
 
 
 class Extended(Model):
-    """A trained network that a behavior was added to: it can be asked and extended, but not trained from data."""
+    """A trained network with an added behavior: it can be queried and extended, but not trained from data."""
 
     method = TRANSFER
 
@@ -67,7 +66,7 @@ def model_class(method: str) -> type[Model]:
 
 
 def documented(kind: type[Model]) -> type[Model]:
-    """The class with the settings of its method in its docstring, signature and attributes, which imports torch."""
+    """The class with the settings of its method in its docstring, signature and attributes; this imports torch."""
     defaults = kind._defaults()
     kind.__doc__ = documentation(entry(kind.method), defaults)
     parameters = [
@@ -117,12 +116,6 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
         run = Run.open(path)
         kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
         return kind.opened(run)
-    if path.exists() and not (path / MANIFEST).is_file():
-        raise MissingError(
-            f"neither {SPEC} nor {MANIFEST}, so this is no run and no saved embeddings, or not all of it was copied",
-            place=path,
-            remedy="make a run with mcne train",
-        )
     return open_embeddings(path)
 
 

@@ -1,4 +1,4 @@
-"""What the class of every method shares: train it, ask it, save it.
+"""What the classes of all methods share: train, query, save.
 
 Nothing here needs torch until a model is made with settings or trained.
 """
@@ -41,7 +41,7 @@ GENERAL = {"seed": 0, "device": "auto", "separate": False}
 
 
 class Model(Queries):
-    """A method with its settings; after :meth:`fit`, or from :func:`mcne.load`, a trained model that can be asked.
+    """A method with its settings; after :meth:`fit`, or from :func:`mcne.load`, a trained model.
 
     Settings are keyword arguments; ``get_params`` and ``set_params`` work as in scikit-learn, so ``clone`` does too.
     ``separate=True`` trains a model for each behavior instead of one for all. A model with vectors also has the
@@ -88,7 +88,7 @@ class Model(Queries):
         return {**GENERAL, **asdict(TrainingSettings()), **own, **cls.extra}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name; ``deep`` is there for scikit-learn and changes nothing."""
+        """Every setting by name; ``deep`` exists for scikit-learn and has no effect."""
         return {name: self.__dict__.get(name, default) for name, default in self._defaults().items()}
 
     def set_params(self, **settings: Any) -> Self:
@@ -125,21 +125,26 @@ class Model(Queries):
     ) -> Self:
         """Train on the training part of ``split`` and keep the best epoch on its validation part.
 
-        Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run stays
+        Without a split, a random one of 70, 10 and 20 % is made with the model's seed. With ``out`` the run is kept
         there, with its checkpoints, metrics and data, and ``resume`` continues an interrupted one. ``progress`` shows
-        how it goes on stderr.
+        the progress on stderr.
         """
         if not isinstance(data, SocialDataset):
             raise UsageError(
                 f"fit takes a SocialDataset, not {type(data).__name__}",
+                place="data",
                 value=type(data).__name__,
                 remedy="make one with mcne.datasets.from_frames",
             )
         parts = random_split(data, seed=whole(self.seed)) if split is None else split
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
-                f"the split is of dataset {parts.dataset_fingerprint[:12]}, but this is {data.fingerprint[:12]}",
-                remedy="make one of this dataset with mcne.split",
+                f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
+                f"({data.fingerprint[:12]})",
+                place="split",
+                value=parts.dataset_fingerprint,
+                allowed=[data.fingerprint],
+                remedy="split this dataset with mcne.split(data)",
             )
         method, settings = self._method_settings()
         with run_directory(out) as path:
@@ -159,7 +164,7 @@ class Model(Queries):
         progress: bool = True,
         skip_unknown: bool = False,
     ) -> Self:
-        """Add a behavior of the same users: its masks and items learn, and all earlier answers stay the same.
+        """Add a behavior of the same users: only its masks and items are trained; earlier answers stay the same.
 
         ``interactions`` are as in :func:`mcne.datasets.from_frames`, with the columns ``user_id`` and ``item_id``, and
         are split as :meth:`fit` does without a split. ``out``, ``resume`` and ``progress`` are as there. Records of
@@ -175,7 +180,7 @@ class Model(Queries):
         from mcne.extend.transfer import beside, transfer
 
         if not isinstance(name, str) or not name:
-            raise UsageError(f"{name!r} is no name; a text such as 'Sports' is needed", place="the new behavior")
+            raise UsageError(f"{name!r} is not a name", place="name", value=name, remedy="use a text such as 'Sports'")
         known, split = self._trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
@@ -195,7 +200,7 @@ class Model(Queries):
         names: Any = None,
         skip_unknown: bool = False,
     ) -> ConditionalEmbeddings:
-        """The embeddings with additional users who were unknown in training, from whatever is known of each.
+        """The embeddings with additional users who were not in the training data, from whatever is known of each.
 
         ``links`` (``source_id, target_id``: a new user and a known one), ``history`` (``user_id, item_id, behavior``)
         and, where users start from them, ``attributes`` (``user_id, …``) are frames or files; a new user must be in one
@@ -224,7 +229,7 @@ class Model(Queries):
 
     @property
     def embeddings(self) -> ConditionalEmbeddings:
-        """What was learned: save it, export it, or take its vectors."""
+        """The learned embeddings: save them, export them, or use their vectors."""
         return self._embeddings()
 
     @property
@@ -245,12 +250,12 @@ class Model(Queries):
         return self._trained.scorer
 
     def evaluate(self, protocol: ProtocolName = "sampled") -> Evaluation:
-        """Rank the test part: against ``sampled`` or ``popular`` items that the user has not, or in ``full``."""
+        """Rank the test part: against ``sampled`` or ``popular`` items that the user does not have, or in ``full``."""
         data, split = self._trained.data
         return evaluate(self._trained.scorer, data, split, part="test", protocol=protocol)
 
     def save(self, path: str | Path) -> str:
-        """Keep the trained model with its data in a new directory, for :func:`mcne.load` and for the commands.
+        """Save the trained model with its data in a new directory, for :func:`mcne.load` and the command line.
 
         Returns the fingerprint of what was learned.
 
@@ -264,7 +269,12 @@ class Model(Queries):
         trained = self._trained
         path = files.place(Path(path))
         if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError("already exists, and nothing is ever replaced", place=path, remedy="choose another place")
+            raise UsageError(
+                "already exists, and existing files are never replaced",
+                place=path,
+                value=str(path),
+                remedy="choose another path",
+            )
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
         with files.written_aside(path) as aside:
             shutil.copytree(trained.run.path, aside, ignore=left_out, dirs_exist_ok=True)
@@ -276,7 +286,7 @@ class Model(Queries):
         return trained.run.fingerprint
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of what answers: of the embeddings, if there are any."""
+        """An attribute of the embeddings, if there are any."""
         own = getattr(type(self), name, None)
         if isinstance(own, property) and own.fget is not None:
             return own.fget(self)  # it raised UnavailableError, and says so again
@@ -343,5 +353,6 @@ def whole(seed: object) -> int:
     try:
         return int(operator.index(seed))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
-        kind = type(seed).__name__
-        raise UsageError(f"{seed!r} is {kind}; a whole number is needed", place="seed", value=seed) from error
+        raise UsageError(
+            f"{seed!r} is not a whole number", place="seed", value=seed, remedy="use a whole number, such as 0"
+        ) from error

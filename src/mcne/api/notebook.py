@@ -17,7 +17,7 @@ def is_notebook() -> bool:
 
 
 class NotebookReporter(PlainReporter):
-    """A progress bar, and below it the latest line of what a terminal would show."""
+    """A progress bar with the latest line of terminal output below it."""
 
     def __init__(self, title: str, *, epochs: int) -> None:
         from IPython.display import display

@@ -23,14 +23,14 @@ app.add_typer(prepare, name="prepare")
 
 Data = Annotated[Path, Argument(help="A prepared dataset.", metavar="DATA")]
 Raw = Annotated[Path, Option(help="Directory of rating.mat and trustnetwork.mat.")]
-Out = Annotated[Path, Option(help="Where to write; nothing there is ever replaced.")]
-Behaviors = Annotated[str | None, Option(help="Names or numbers, comma-separated; quote a comma.")]
+Out = Annotated[Path, Option(help="A new directory; existing files are never replaced.")]
+Behaviors = Annotated[str | None, Option(help="Names or numbers, comma-separated; quote names with commas.")]
 Extra = Annotated[str, Option(help="Additional behaviors; they do not affect which users are kept.")]
 Format = Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")]
 Timestamps = Annotated[bool, Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
-Unverified = Annotated[bool, Option("--unverified", help="Read files whose sha256 is not the known one.")]
+Unverified = Annotated[bool, Option("--unverified", help="Read the files even if their sha256 is unknown.")]
 PositiveFrom = Annotated[float | None, Option(help="Lower ratings are no records; their pairs are kept as known.")]
-Aligned = Annotated[bool, Option("--aligned", help="Correct ids of trustnetwork.mat that rating.mat has one higher.")]
+Aligned = Annotated[bool, Option("--aligned", help="Correct the ids of trustnetwork.mat that are one too low.")]
 
 
 @prepare.command("ciao")
@@ -43,7 +43,7 @@ def prepare_ciao(
     unverified: Unverified = False,
     positive_from: PositiveFrom = None,
 ) -> None:
-    """Ciao as the paper prepared it: Beauty, Books, Travel unless other categories are named."""
+    """Prepare Ciao as in the paper: Beauty, Books and Travel unless --behaviors names others."""
     flags = {"timestamps": timestamps, "unverified": unverified, "positive_from": positive_from}
     _prepare("ciao", raw, out, behaviors, extra_behaviors, **flags)
 
@@ -59,7 +59,7 @@ def prepare_epinions(
     aligned: Aligned = False,
     positive_from: PositiveFrom = None,
 ) -> None:
-    """Epinions as the paper prepared it: Games, Electronics, Hotels & Travel unless others are named."""
+    """Prepare Epinions as in the paper: Games, Electronics, Hotels & Travel unless --behaviors names others."""
     flags = {"timestamps": timestamps, "unverified": unverified, "aligned": aligned, "positive_from": positive_from}
     _prepare("epinions", raw, out, behaviors, extra_behaviors, **flags)
 
@@ -81,19 +81,19 @@ def prepare_files(
     sep: Annotated[str | None, Option(help="Between columns of text files; found in the header if not given.")] = None,
     behaviors: Behaviors = None,
     extra_behaviors: Extra = "",
-    single_behavior: Annotated[str | None, Option(help="Name of the one behavior, without a column.")] = None,
+    single_behavior: Annotated[str | None, Option(help="Name of the only behavior, without a behavior column.")] = None,
     min_links: Annotated[int, Option(min=0, help="Drop users with fewer links.")] = 0,
-    min_records: Annotated[int, Option(min=0, help="Drop users with fewer records in all behaviors together.")] = 0,
-    drop_isolated: Annotated[bool, Option("--drop-isolated", help="Then drop users left without a link.")] = False,
+    min_records: Annotated[int, Option(min=0, help="Drop users with fewer interactions in total.")] = 0,
+    drop_isolated: Annotated[bool, Option("--drop-isolated", help="Finally drop users left without links.")] = False,
     keep_self_links: Annotated[bool, Option("--keep-self-links", help="Keep links to oneself.")] = False,
     directed: Annotated[
         bool, Option("--directed", help="Keep the direction of links: a source follows its target.")
     ] = False,
     strict: Annotated[bool, Option("--strict", help="Refuse links to oneself or to unknown users.")] = False,
     id_type: Annotated[Literal["auto", "integer", "text"], Option(help="How ids of text files are read.")] = "auto",
-    name: Annotated[str | None, Option(help="The dataset's name; that of the directory if not given.")] = None,
+    name: Annotated[str | None, Option(help="The dataset's name; default: the name of the directory.")] = None,
 ) -> None:
-    """Your own tables: CSV, TSV, parquet or RecBole's atomic files."""
+    """Prepare your own tables: CSV, TSV, parquet or RecBole's atomic files."""
     from mcne.data.assemble import UserFilter
 
     dataset = mcne.SocialDataset.from_frames(
@@ -122,14 +122,14 @@ def prepare_files(
 def synthetic(
     out: Out,
     users: Annotated[int, Option(help="From 500 to 10,000,000.")] = 2000,
-    behaviors: Annotated[int, Option(help="From 2 to 16; every two are planted alike.")] = 4,
+    behaviors: Annotated[int, Option(help="From 2 to 16; each pair shares its tastes.")] = 4,
     seed: Annotated[int, Option(help="The same seed gives the same bytes.")] = 0,
-    items_per_behavior: Annotated[int | None, Option(help="Half the users, at least 300, if not given.")] = None,
+    items_per_behavior: Annotated[int | None, Option(help="Default: half the users, at least 300.")] = None,
     links_per_user: Annotated[float, Option(help="Links per user, each counted once.")] = 10.0,
-    records_per_user: Annotated[float, Option(help="Records of a user active in a behavior.")] = 7.0,
-    attributes: Annotated[int, Option(help="Numbers that tell of a user's tastes, from 0 to 100.")] = 0,
+    records_per_user: Annotated[float, Option(help="Interactions per user in each of the user's behaviors.")] = 7.0,
+    attributes: Annotated[int, Option(help="Number of user attributes that reflect tastes, from 0 to 100.")] = 0,
 ) -> None:
-    """A social network with planted tastes; what was planted is kept beside it, in DATA/planted."""
+    """Make a social network with planted tastes, which are saved in DATA/planted."""
     from mcne.data.synthetic import SyntheticConfig, generate
 
     config = SyntheticConfig(
@@ -149,24 +149,29 @@ def synthetic(
 @app.command("split")
 def split(
     data: Data,
-    name: Annotated[str | None, Option(help="Kept under DATA/splits/NAME; random-SEED if not given.")] = None,
-    seed: Annotated[int, Option(help="Seeds the parts and the negatives.")] = 0,
-    ratios: Annotated[str | None, Option(help="Training, validation, test; 70,10,20 if not given.")] = None,
-    temporal: Annotated[bool, Option("--temporal", help="Earliest interactions train, latest test.")] = False,
+    name: Annotated[str | None, Option(help="Saved as DATA/splits/NAME; default: random-SEED.")] = None,
+    seed: Annotated[int, Option(help="Seed of the parts and the negatives.")] = 0,
+    ratios: Annotated[str | None, Option(help="Training, validation, test; default: 70,10,20.")] = None,
+    temporal: Annotated[bool, Option("--temporal", help="Train on the earliest, test on the latest.")] = False,
     last: Annotated[bool, Option("--last", help="Each user's last record tests, the one before validates.")] = False,
-    source: Annotated[Path | None, Option("--from", help="Your own: train, validation, test files.")] = None,
+    source: Annotated[Path | None, Option("--from", help="Your own train, validation and test files.")] = None,
 ) -> None:
-    """Cut a dataset into training, validation and test, and draw the negatives to rank against."""
+    """Split a dataset into training, validation and test parts, and sample the negatives to rank against."""
     from mcne.data import split as splits
 
     asked = {"--from": source, "--last": last, "--temporal": temporal, "--ratios": ratios is not None}
     given = [option for option, is_given in asked.items() if is_given]
     if len(given) > 1 and given != ["--temporal", "--ratios"]:
-        raise UsageError(f"{given[0]} and {given[1]} exclude each other; choose one")
+        raise UsageError(f"it excludes {given[1]}", place=given[0], remedy="omit one of them")
     kind = "supplied" if source else "last" if last else "temporal" if temporal else "random"
     name = name if name is not None else f"{kind}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
-        raise UsageError(f"split name {name!r}: a plain name is needed, without a slash or a leading dot")
+        raise UsageError(
+            f"{name!r} is not a plain name",
+            place="--name",
+            value=name,
+            remedy="use a name without a slash or a leading dot",
+        )
     dataset = mcne.SocialDataset.load(data)
     if source:
         cut = splits.supplied_split(dataset, splits.read_parts(dataset, source), seed=seed)
@@ -177,7 +182,12 @@ def split(
         try:
             shares = [float(part) for part in ("70,10,20" if ratios is None else ratios).split(",")]
         except ValueError as error:
-            raise UsageError(f"--ratios {ratios}: three numbers are needed, as in 70,10,20") from error
+            raise UsageError(
+                "are not three numbers",
+                place=f"--ratios {ratios}",
+                value=ratios,
+                remedy="use three numbers, such as 70,10,20",
+            ) from error
         cut = make(dataset, seed=seed, ratios=shares)
     fingerprint = cut.save(data / splits.DIRECTORY / name)
     for k, behavior in enumerate(dataset.behaviors):
@@ -190,7 +200,7 @@ def split(
 
 @app.command("describe")
 def describe(data: Data, as_json: AsJson = False) -> None:
-    """Counts, distributions, overlap of users between behaviors, how alike friends are, and what is cold."""
+    """Show counts, distributions, shared users of behaviors, similarity of friends, and cold users and items."""
     from mcne.data import describe as descriptions
     from mcne.data.split import DIRECTORY, Split, split_names
 
@@ -231,11 +241,18 @@ def _mapping(columns: list[str]) -> dict[str, str]:
     pairs = [column.partition("=") for column in columns]
     for standard, sign, own in pairs:
         if not (standard and sign and own):
-            raise UsageError(f"--column {standard}{sign}{own}: a mapping like user_id=NAME is needed")
+            raise UsageError(
+                "is not a mapping",
+                place=f"--column {standard}{sign}{own}",
+                value=standard + sign + own,
+                remedy="write STANDARD=NAME, such as user_id=NAME",
+            )
     names = [standard for standard, _, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"--column {twice}=…: given more than once; map it to one column")
+        raise UsageError(
+            "is given more than once", place=f"--column {twice}=…", value=twice, remedy="map it to one column"
+        )
     return {standard: own for standard, _, own in pairs}
 
 

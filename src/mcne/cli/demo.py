@@ -1,4 +1,4 @@
-"""``mcne demo``: from nothing to answers in two minutes, on a network whose tastes are known."""
+"""``mcne demo``: from data to answers in two minutes, on a network with known tastes."""
 
 from __future__ import annotations
 
@@ -39,13 +39,18 @@ SHOWN = 5
 
 
 def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = Path("demo")) -> None:
-    """Make a synthetic social network, train three methods on it, compare them, and ask MCNE."""
+    """Make a synthetic social network, train and compare three methods on it, and query MCNE."""
     from mcne.data.split import DIRECTORY, random_split
     from mcne.data.synthetic import SyntheticConfig, generate
     from mcne.evaluation.protocol import evaluate
 
     if out.exists():
-        raise UsageError(f"{out}: already exists; nothing is ever replaced: choose another --out, or remove it")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=out,
+            value=str(out),
+            remedy="choose another --out, or remove it",
+        )
     network = out / "network"
     _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")
     dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))
@@ -60,8 +65,9 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
         runs = {method: _train(method, dataset, split, out) for method in SETTINGS}
     except Interrupted as error:  # which advises --resume
         name = signal.Signals(error.signal_number).name
-        advice = f"stopped by {name}; the demo cannot be resumed: remove {out}, then start again"
-        raise Interrupted(advice, signal_number=error.signal_number) from error
+        problem = f"stopped by {name}; the demo cannot be resumed"
+        remedy = f"remove {out}, then start again"
+        raise Interrupted(problem, remedy=remedy, signal_number=error.signal_number) from error
     _heading("On the test part: each user's items ranked with 100 random others, in percent")
     evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
     for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):

@@ -26,7 +26,7 @@ from mcne.text import NO_VALUE, human_bytes
 
 Figures = Annotated[
     list[str] | None,
-    Argument(help="Take these alone, as --list names them: step, step.plain, ranking. All without.", metavar="FIGURE"),
+    Argument(help="Run only these names of --list: step, step.plain, ranking. Default: all.", metavar="FIGURE"),
 ]
 OnlyList = Annotated[bool, Option("--list", help="List the benchmarks and exit.")]
 
@@ -43,7 +43,7 @@ DRIVER = Path("/proc/driver/nvidia")
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Versions, cores, memory, GPU, optional packages, disk: what to include when you report a problem."""
+    """Show versions, cores, memory, GPU, optional packages and disk space, to include in a bug report."""
     facts: dict[str, Any] = {
         "mcne": __version__,
         "python": platform.python_version(),
@@ -66,9 +66,9 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def bench(figures: Figures = None, only_list: OnlyList = False, as_json: AsJson = False) -> None:
-    """Measure MCNE's training step and ranking, each against a slower form or a floor in the same run.
+    """Benchmark MCNE's training step and ranking against slower implementations or lower bounds.
 
-    On a synthetic network of Ciao's size, in about two minutes. Other work on the machine shows in the figures.
+    Uses a synthetic network of Ciao's size and takes two minutes. Other work on the machine affects the figures.
     """
     from mcne_bench.figures import choose, for_users, machine
 

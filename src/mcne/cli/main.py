@@ -66,7 +66,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Multiple conditional network embedding: who is similar to whom, on what."""
+    """Multiple conditional network embedding: who is similar to whom, and on which behavior."""
 
 
 def main() -> None:

@@ -16,9 +16,21 @@ METHODS_EPILOG = "\n\n".join(["Methods:", *(f"{name}: {method.summary}" for name
 set_option = partial(Option, "--set", metavar="K=V")
 """Settings as pairs; the help says which."""
 
-RunPath = Annotated[Path, Argument(help="A finished run, or saved embeddings.", metavar="RUN")]
+
+def existing_run(path: Path) -> Path:
+    """Refuse a run that does not exist, before a command imports what it needs."""
+    from mcne.files import missing
+
+    if not path.exists():
+        raise missing(path, "mcne embeddings")
+    return path
+
+
+RunPath = Annotated[
+    Path, Argument(help="A finished run, or saved embeddings.", metavar="RUN", is_eager=True, callback=existing_run)
+]
 DataOption = Annotated[Path, Option("--data", help="A prepared dataset.")]
 ConfigFile = Annotated[Path | None, Option("--config", help="A TOML file of settings.")]
 Settings = Annotated[list[str] | None, set_option(help="One setting: learning_rate=0.01 (repeatable).")]
-Device = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="auto: the GPU if there is one.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="auto uses the GPU if there is one.")]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from mcne.cli.options import AsJson, RunPath
+from mcne.cli.options import AsJson, RunPath, existing_run
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
 from mcne.text import NO_VALUE
@@ -42,19 +42,24 @@ def _checked_figure(path: Path) -> Path:
 
 
 RunOrNumbers = Annotated[
-    Path, Argument(help="A finished run, saved embeddings, or the .json beside such a figure to draw it again.")
+    Path,
+    Argument(
+        help="A finished run, saved embeddings, or the .json file of such a figure, to redraw it.",
+        is_eager=True,
+        callback=existing_run,
+    ),
 ]
 Runs = Annotated[list[Path], Argument(help="Finished runs.", metavar="RUN…")]
 SweepPath = Annotated[Path, Argument(help="The directory of a sweep.", metavar="DIR")]
 StructurePath = Annotated[Path, Argument(help="The directory of mcne structure.", metavar="DIR")]
 Beside = Annotated[Path | None, Option(help="Another run, such as one of mcne-f, to draw on the left.")]
 FigureOut = Annotated[Path, Option("--out", help="A new file: .png, .svg or .pdf.", callback=_checked_figure)]
-Theme = Annotated[ThemeName, Option("--theme", help="The background that the figure is drawn for.")]
+Theme = Annotated[ThemeName, Option("--theme", help="The background to draw for.")]
 
 
 @app.command()
 def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "light", as_json: AsJson = False) -> None:
-    """The masks: the last level per behavior, density, overlap against chance, and how they were learned."""
+    """Draw the masks: the last level per behavior, density, overlap against chance, and changes during training."""
     from mcne.plots.masks import draw_masks
 
     numbers = _mask_numbers(run)
@@ -68,16 +73,16 @@ def map_users(
     run: RunOrNumbers,
     out: FigureOut,
     users: Annotated[
-        int | None, Option(help="How many random users; default 1,000, or all if fewer.", show_default=False)
+        int | None, Option(help="Number of random users; default: 1,000, or all if fewer.", show_default=False)
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seeds the users and the map.", show_default="0")] = None,
-    aligned: Annotated[bool, Option("--aligned", help="A map per behavior of the same users.")] = False,
+    seed: Annotated[int | None, Option(min=0, help="Seed of the sampled users and the map.", show_default="0")] = None,
+    aligned: Annotated[bool, Option("--aligned", help="Draw one map per behavior, of the same users.")] = False,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
-    """Users on a map by t-SNE: all their conditional vectors, or with --aligned a map per behavior.
+    """Draw users on a t-SNE map: all conditional vectors together, or with --aligned one map per behavior.
 
-    The numbers are kept beside the figure as .json: give that in place of RUN to draw it again.
+    The numbers are saved beside the figure as .json; give that file in place of RUN to redraw it.
     """
     from mcne.analysis.maps import ConditionalMap, conditional_map
     from mcne.api.methods import load_embeddings as load
@@ -86,7 +91,11 @@ def map_users(
     kept = None
     if run.is_file():
         if users is not None or seed is not None or aligned:
-            raise UsageError(f"{run}: is a computed map, and --users, --seed and --aligned need a run; leave them out")
+            raise UsageError(
+                "is a computed map, and --users, --seed and --aligned need a run",
+                place=run,
+                remedy="omit these options, or give a run",
+            )
         users_map = ConditionalMap.read(run)
     else:
         _check_beside(out)
@@ -99,7 +108,7 @@ def map_users(
 
 @app.command()
 def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
-    """Learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch."""
+    """Draw learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch marked."""
     from mcne.plots.curves import Curves, draw_curves
     from mcne.training import Run
 
@@ -108,7 +117,7 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
     for run in opened:
         if run.spec.mode == "separate":
             raise UsageError(
-                f"{run.path}: each behavior has a run of its own there; draw {run.path}/behaviors/0 and on"
+                "has one run per behavior", place=run.path, remedy=f"draw {run.path}/behaviors/0 and so on"
             )
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
@@ -118,7 +127,7 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
 
 @app.command("sweep")
 def plot_sweep(directory: SweepPath, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
-    """Quality on every behavior and seconds per epoch, over the values of a sweep."""
+    """Draw quality on every behavior and seconds per epoch over the values of a sweep."""
     from mcne.plots import sweep as figure
 
     results = figure.read(directory)
@@ -130,13 +139,11 @@ def plot_ablation(
     comparisons: Annotated[list[Path], Argument(help="Finished comparisons.", metavar="DIR…")],
     out: FigureOut,
     rows: Annotated[str, Option(help="Rows of the plans, separated by commas without spaces.")] = "mcne-f,mcne-a,mcne",
-    reference: Annotated[
-        str | None, Option(help="The row that the others are tested against; default: the last.")
-    ] = None,
+    reference: Annotated[str | None, Option(help="The row to test the others against; default: the last one.")] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
-    """Variants of a method side by side, and how far each is from the whole, with its chance."""
+    """Draw variants of a method side by side, with each difference from the full method and its p-value."""
     from mcne.plots import ablation as figure
 
     names = re.split(r",(?! )", rows)  # a row's own name may have a comma with a space
@@ -151,7 +158,7 @@ def plot_ablation(
 
 @app.command("structure")
 def plot_structure(directory: StructurePath, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
-    """How well held-out links are told from other pairs, by method and behavior."""
+    """Draw how well held-out links are predicted, by method and behavior."""
     from mcne.plots.structure import draw_structure, read
 
     results = read(directory)
@@ -162,21 +169,21 @@ def plot_structure(directory: StructurePath, out: FigureOut, theme: Theme = "lig
 def attention(
     run: RunOrNumbers,
     out: FigureOut,
-    user: Annotated[str | None, Option(help="A user's id: draw its links. Without it: the network.")] = None,
-    other: Annotated[str | None, Option(help="Another user's id: draw the link of both.")] = None,
+    user: Annotated[str | None, Option(help="A user's id: draw this user's links. Default: the whole network.")] = None,
+    other: Annotated[str | None, Option(help="Another user's id: draw the link between the two.")] = None,
     draws: Annotated[
         int | None,
         Option(
             min=2,
-            help="For a network: how often random parts of messages are left out, for comparison.",
+            help="For the whole network: how many random ablations to compare with.",
             show_default="20",
         ),
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seeds communities and draws.", show_default="0")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of communities and draws.", show_default="0")] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
-    """How the behaviors are weighed: along a link, along a user's links, or over the network.
+    """Draw the attention over behaviors: of a link, of a user's links, or of the whole network.
 
     For a network, also which behaviors hold its communities together, and how far the weights can be trusted: what
     changes without the most attended behaviors or links. The numbers are kept beside the figure as .json: give that in
@@ -189,7 +196,9 @@ def attention(
     if run.is_file():
         if (user, other, draws, seed) != (None,) * 4:
             raise UsageError(
-                f"{run}: holds computed numbers; --user, --other, --draws and --seed need a run: leave them out"
+                "contains computed numbers, and --user, --other, --draws and --seed need a run",
+                place=run,
+                remedy="omit these options, or give a run",
             )
         numbers = read_attention(run)
     else:
@@ -241,7 +250,7 @@ def _distinct_names(paths: Sequence[Path]) -> list[str]:
     resolved = [path.resolve() for path in paths]
     for at, path in enumerate(resolved):
         if path in resolved[:at]:
-            raise UsageError(f"{paths[at]}: is there twice, and would be drawn on itself; give it once")
+            raise UsageError("is given twice", place=paths[at], value=str(paths[at]), remedy="name each directory once")
     short = [path.name for path in resolved]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
@@ -267,9 +276,16 @@ def _attention_numbers(
     from mcne.api.methods import load_embeddings as load
 
     if user is None and other is not None:
-        raise UsageError(f"--other {other}: --user is needed too, for the other end of the link")
+        raise UsageError(
+            "needs --user, the other end of the link", place=f"--other {other}", value=other, remedy="add --user"
+        )
     if user is not None and (draws is not None or seed is not None):
-        raise UsageError("--draws and --seed are for a network: leave them out, or leave out --user")
+        raise UsageError(
+            "--draws and --seed are for the network, not for one user",
+            place=f"--user {user}",
+            value=user,
+            remedy="omit them, or omit --user",
+        )
     embeddings = load(run)
     if user is not None:
         return of_user(embeddings, user) if other is None else of_link(embeddings, user, other)

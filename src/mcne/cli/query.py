@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 import mcne
-from mcne.cli.options import AsJson, RunPath
+from mcne.cli.options import AsJson, RunPath, existing_run
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import UsageError
 from mcne.text import human_bytes, percent, with_name
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.embeddings.explanation import Explanation, Likeness
 
-FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN")]
-Protocol = Annotated[Literal["sampled", "full", "popular"], Option(help="What test items are ranked against.")]
+FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN", callback=existing_run)]
+Protocol = Annotated[Literal["sampled", "full", "popular"], Option(help="Items to rank test items against.")]
 User = Annotated[str, Option(help="A user's id.")]
 Other = Annotated[str, Option(help="Another user's id.")]
 BehaviorName = Annotated[str, Option(help="A behavior's name.")]
-OnBehavior = Annotated[str | None, Option(help="Without: in the whole vector.")]
-K = Annotated[int, Option("-k", help="How many.")]
+OnBehavior = Annotated[str | None, Option(help="Default: the whole vector.")]
+K = Annotated[int, Option("-k", help="Number of results.")]
 NewDirectory = Annotated[Path, Option(help="A new directory.")]
 Format = Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", help="What to write.")]
-Map = Annotated[Path | None, Option("--map", help="The .json that mcne plot map kept; without, a smaller map is made.")]
-ItsDataset = Annotated[Path | None, Option(help="Its dataset: of a comparison, or of a run whose dataset was moved.")]
+Map = Annotated[Path | None, Option("--map", help="The .json file of mcne plot map; default: compute a smaller map.")]
+ItsDataset = Annotated[Path | None, Option(help="The dataset of a comparison, or of a run whose dataset was moved.")]
 
 METRICS = {
     "Recall": "recall",
@@ -43,7 +43,7 @@ METRICS = {
 
 
 def evaluate(run: FinishedRun, protocol: Protocol = "sampled", as_json: AsJson = False) -> None:
-    """How well a run ranks the test part of its split."""
+    """Evaluate how well a run ranks the test items of its split."""
     from mcne.data.negatives import COUNT
     from mcne.evaluation.protocol import evaluate as measure
     from mcne.training import Run
@@ -69,7 +69,7 @@ def evaluate(run: FinishedRun, protocol: Protocol = "sampled", as_json: AsJson =
 
 
 def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_json: AsJson = False) -> None:
-    """The items of a behavior that suit a user best, without those the user has."""
+    """Recommend items of a behavior to a user, without those the user already has."""
     embeddings = mcne.load(run)
     ranking = embeddings.recommend(user, behavior, k=k)
     row = embeddings.users.row(user, what="user")
@@ -82,7 +82,7 @@ def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_js
 
 
 def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as_json: AsJson = False) -> None:
-    """The users most similar to a user on a behavior, by the inner product that training works on."""
+    """List the users most similar to a user on a behavior, by the inner product that training optimizes."""
     embeddings = mcne.load(run)
     ranking = embeddings.similar_users(user, behavior, k=k)
     label, asked = _asked(embeddings, embeddings.users.row(user, what="user"))
@@ -93,7 +93,7 @@ def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as
 
 
 def explain(run: RunPath, user: User, other: Other, as_json: AsJson = False) -> None:
-    """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
+    """Explain why two users are linked or similar: attention, similarity, dimensions, common friends and items."""
     explanation = mcne.load(run).explain(user, other)
     if as_json:
         print_json(explanation.to_json())
@@ -110,18 +110,20 @@ def export(run: RunPath, out: NewDirectory, file_format: Format) -> None:
 
 
 def report(
-    path: Annotated[Path, Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR")],
+    path: Annotated[
+        Path, Argument(help="A finished run, or a comparison with tables.", metavar="RUN|DIR", callback=existing_run)
+    ],
     out: Annotated[Path, Option(help="A new HTML file.")],
     data: ItsDataset = None,
-    sweep: Annotated[list[Path] | None, Option(help="Show this sweep on the same dataset, too (repeatable).")] = None,
+    sweep: Annotated[list[Path] | None, Option(help="Also show this sweep on the same dataset (repeatable).")] = None,
     figures: Annotated[Path | None, Option(help="A new directory for each figure as PNG and SVG.")] = None,
     kept_map: Map = None,
-    no_map: Annotated[bool, Option("--no-map", help="Leave out the map of users, the slowest part.")] = False,
+    no_map: Annotated[bool, Option("--no-map", help="Omit the map of users, the slowest part.")] = False,
 ) -> None:
     """Write one HTML file: data, learning curves, quality with intervals beside other runs, masks, a map, example
     answers, settings and a model card.
 
-    It needs no network, is light or dark, and never replaces anything. Finished runs beside RUN that have the same
+    The page works offline, in light or dark mode, and never replaces a file. Finished runs beside RUN with the same
     split are evaluated, too.
     """
     from mcne.files import check_new
@@ -129,7 +131,9 @@ def report(
     from mcne.report.writing import report_of, write_page
 
     if no_map and kept_map is not None:
-        raise UsageError("--no-map and --map: choose one of them")
+        raise UsageError(
+            "--map and --no-map exclude each other", place="--map", value=str(kept_map), remedy="omit one of them"
+        )
     check_new(out)
     if figures is not None:
         check_new(figures, option="--figures")

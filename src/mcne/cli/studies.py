@@ -17,17 +17,17 @@ from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
 
 Methods = Annotated[str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")]
-PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, what to search, repetitions.", metavar="PLAN")]
-Seeds = Annotated[int | None, Option(min=1, help="With --methods: random splits, each with its own seed; default 3.")]
-WaysFile = Annotated[Path, Argument(help="A TOML file: the behavior, ways to bring it, rivals.", metavar="PLAN")]
+PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, searches, repetitions.", metavar="PLAN")]
+Seeds = Annotated[int | None, Option(min=1, help="With --methods: number of random splits and seeds; default: 3.")]
+WaysFile = Annotated[Path, Argument(help="A TOML file: the behavior, ways to add it, and rivals.", metavar="PLAN")]
 NewData = Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")]
 SettingsOfMethods = Annotated[
     list[str] | None,
-    set_option(help="epochs=20 for all methods that have it, mcne.epochs=20 for one of them (repeatable)."),
+    set_option(help="epochs=20 for every method that has it, mcne.epochs=20 for one (repeatable)."),
 ]
 Jobs = Annotated[int | None, Option(min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")]
-TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the table of what is finished so far.")]
-Out = Annotated[Path, Option(help="The study's directory; what is finished there is kept.")]
+TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the tables of the finished cells.")]
+Out = Annotated[Path, Option(help="The study's directory; finished results in it are kept.")]
 
 NEW_USER_METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
 
@@ -44,9 +44,9 @@ def compare(
     device: Device = "auto",
     table_only: TableOnly = False,
 ) -> None:
-    """Train and evaluate every method of a plan or of --methods, and write table.md, table.html and table.json.
+    """Train and compare the methods of a plan or of --methods; writes table.md, table.html and table.json.
 
-    Run the same command again after an interruption: it continues, and finished cells are not trained again.
+    To continue after an interruption, run the same command again; finished cells are kept.
     """
     from mcne.studies import engine
     from mcne.studies.comparison import Comparison, Plan
@@ -55,14 +55,25 @@ def compare(
 
     if plan is not None:
         if (methods, seeds) != (None, None):
-            raise UsageError(f"{plan}: a plan says its methods and repetitions itself; leave out --methods and --seeds")
+            raise UsageError(
+                "a plan names its own methods and repetitions", place=plan, remedy="omit --methods and --seeds"
+            )
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
     elif methods is None:
-        raise UsageError("neither a plan nor --methods; give one of them, as in --methods popularity,bpr,mcne")
+        raise UsageError(
+            "nothing to compare: there is neither a plan nor --methods",
+            remedy="add methods, such as --methods popularity,bpr,mcne",
+        )
     elif only:
-        raise UsageError("--only limits a plan; name in --methods what is to be trained")
+        raise UsageError(
+            "selects rows of a plan, and there is no plan",
+            place="--only",
+            value=only,
+            remedy="name the methods to train in --methods",
+        )
     else:
         chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
+    mcne.SocialDataset.load(data, verify=False)  # refuses what is no dataset before torch is imported
     chosen = choose_device(device).type
     comparison = Comparison.open(chosen_plan, data, out)
     for other in merge or []:
@@ -87,15 +98,15 @@ def sweep(
         set_option(
             help="A setting with its values: l2=0.01,0.02, neighbor_samples=[10,5],[20,20], final_width=50,100 (the "
             "last of widths), neighbor_sample=10,20 (of every layer). A single value is fixed. Repeatable: with "
-            "several settings, one is changed at a time.",
+            "several settings, one changes at a time.",
             metavar="NAME=V1,V2,…",
         ),
     ] = None,
     repetitions: Annotated[
-        int | None, Option(min=1, help="Splits and seeds for every value; default 3, or what the file says.")
+        int | None, Option(min=1, help="Splits and seeds for every value; default: 3, or that of the file.")
     ] = None,
     split: Annotated[
-        str | None, Option(help="random (default): repetition r uses random-r. Any other: r seeds only the models.")
+        str | None, Option(help="random (default): repetition r uses random-r. Otherwise, r seeds only the model.")
     ] = None,
     jobs: Annotated[
         int, Option(min=1, help="Number of parallel trainings; if several, short ones afterwards time the epochs.")
@@ -103,9 +114,9 @@ def sweep(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Train a method with every value of its settings on the same splits, and write sweep.md and sweep.json.
+    """Train a method with several values of a setting on the same splits; writes sweep.md and sweep.json.
 
-    Run the same command again after an interruption: it continues, and finished trainings are not repeated. Draw the
+    To continue after an interruption, run the same command again; finished trainings are kept. Draw the
     result with mcne plot sweep.
     """
     from mcne.studies.comparison import Comparison
@@ -137,25 +148,25 @@ def sweep(
 def structure(
     data: DataOption,
     out: Out,
-    methods: Annotated[str, Option(help="Methods that give users vectors, comma-separated.")] = "mcne,node2vec,line",
-    repetitions: Annotated[int, Option(min=1, help="How often to hold out links, each time others.")] = 3,
+    methods: Annotated[str, Option(help="Methods with user vectors, comma-separated.")] = "mcne,node2vec,line",
+    repetitions: Annotated[int, Option(min=1, help="How many times to hold out links, each time different ones.")] = 3,
     share: Annotated[float, Option(help="The share of links to hold out.")] = 0.1,
     setting: SettingsOfMethods = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Hold out links, train methods on the others, and measure how well vectors tell the links from other pairs.
+    """Hold out links, train on the rest, and measure how well user vectors predict the held-out links.
 
-    Whole and conditional vectors, beside degrees and common friends; structure.md and structure.json. Every method
-    has its own settings (equal budgets are yours to --set), and keeps the epoch that ranks validation items best.
-    Run the same command again to continue after an interruption. Draw the result with mcne plot structure.
+    Compares whole and conditional vectors with degrees and common friends; writes structure.md and structure.json.
+    Each method uses its own settings (--set gives all the same) and keeps the epoch with the best validation metric.
+    To continue after an interruption, run the same command again. Draw the result with mcne plot structure.
     """
     from mcne.studies.structure import StructureStudy, collect, lines, settings_by_method, write
     from mcne.training import choose_device
 
     settings = settings_by_method([name.strip() for name in methods.split(",") if name.strip()], setting or [])
-    chosen = choose_device(device).type
     dataset = mcne.SocialDataset.load(data)
+    chosen = choose_device(device).type
     study = StructureStudy(dataset, out, share, repetitions, settings)
     study.open()
     failed = study.run(device=chosen, say=partial(typer.echo, err=as_json))
@@ -177,10 +188,10 @@ def structure(
 def compare_transfer(
     plan: WaysFile, data: NewData, out: Out, jobs: Jobs = None, device: Device = "auto", table_only: TableOnly = False
 ) -> None:
-    """Bring a behavior to models trained without it, beside controls and methods trained from scratch.
+    """Add a behavior to models trained without it, and compare with controls and training from scratch.
 
-    Writes table.md, table.html and table.json. Run the same command again after an interruption: it continues, and
-    what is finished is not trained again.
+    Writes table.md, table.html and table.json. To continue after an interruption, run the same command again;
+    finished results are kept.
     """
     from mcne.studies.transfer import TransferPlan, TransferStudy, finished_rows, write
     from mcne.training import choose_device
@@ -197,28 +208,30 @@ def compare_new_users(
     out: Out,
     method: Annotated[str, Option(help="A method that can embed new users, such as mcne.")] = "mcne",
     share: Annotated[float, Option(help="The share of users to hold out.")] = 0.1,
-    seeds: Annotated[int, Option(min=1, help="How often to hold out users, each time others.")] = 3,
-    in_training: Annotated[bool, Option("--in-training", help="Also train with these users, for comparison.")] = False,
+    seeds: Annotated[int, Option(min=1, help="How many times to hold out users.")] = 3,
+    in_training: Annotated[bool, Option("--in-training", help="Also train with them, for comparison.")] = False,
     config: ConfigFile = None,
     setting: Settings = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Hold users out, train without them, then embed them from friends, from history and from both.
+    """Hold out users, train without them, then embed them from their friends, their history, and both.
 
-    Their test items are ranked against 100 random ones, beside popularity. Run the same command again after an
-    interruption: it continues, and finished seeds are not trained again.
+    Ranks their test items against 100 random ones, with popularity as the baseline. To continue after an
+    interruption, run the same command again; finished seeds are kept.
     """
     from mcne import training
-    from mcne.cli.progress import training_progress
     from mcne.cli.train import given_settings
+
+    given = given_settings(method, config, setting or [])
+    dataset = mcne.SocialDataset.load(data)
+
+    from mcne.cli.progress import training_progress  # imports torch, so mistakes above are reported first
     from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial
 
-    given = given_settings(config, setting or [])
     _, settings = training.settings_of(method, given)
     trial = Trial(method, given, share, in_training)
-    dataset = mcne.SocialDataset.load(data)
     chosen = training.choose_device(device).type
     say = partial(typer.echo, err=True)
     reporting = partial(training_progress, epochs=settings.epochs, on_stderr=True)
@@ -253,6 +266,10 @@ def _finish(
     if failed:
         first = next(iter(failed.values()))
         kind = type(first) if isinstance(first, MCNEError) else DataError  # which decides the exit code
-        raise kind(f"{len(failed)} {what} failed, the first: {first}{log}; the same command tries them again")
+        raise kind(
+            f"{len(failed)} {what} failed, the first: {first}{log}",
+            place=out,
+            remedy="run the same command again to retry them",
+        )
     if not paths:
-        raise DataError(f"{out}: nothing is finished yet; run without --table")
+        raise DataError("nothing is finished yet", place=out, remedy="run without --table")

@@ -13,8 +13,8 @@ import mcne
 from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings, set_option
 
 Method = Annotated[str, Argument(help=METHODS_HELP, metavar="METHOD")]
-SplitName = Annotated[str, Option(help="A split of the dataset; random-N is made with seed N if it does not exist.")]
-Changes = Annotated[list[str] | None, set_option(help="One setting: l2=0.01 (repeatable). The others are the run's.")]
+SplitName = Annotated[str, Option(help="A split of the dataset; random-N is created with seed N if it does not exist.")]
+Changes = Annotated[list[str] | None, set_option(help="One setting: l2=0.01 (repeatable). The rest come from the run.")]
 Seed = Annotated[int, Option(min=0, help="Seed of the model; the split has its own.")]
 Separate = Annotated[bool, Option("--separate", help="Train a model for each behavior instead of one for all.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run in --out from its newest checkpoint.")]
@@ -36,18 +36,22 @@ def train(
     separate: Separate = False,
     resume: Resume = False,
 ) -> None:
-    """Train a method; the best epoch on the validation part is kept.
+    """Train a method, keeping the epoch with the best validation metric.
 
-    Ctrl-C and SIGTERM save a checkpoint. --resume continues from it and gives the same bytes as a run without a stop.
+    Ctrl-C and SIGTERM save a checkpoint. --resume continues from it; the result is the same as without an interruption.
     """
     from mcne import training
-    from mcne.cli.progress import outcome, training_progress
     from mcne.data.split import split_of
 
-    given = (training.begun_with(out, method) if resume else {}) | given_settings(config, setting or [])
+    given = given_settings(method, config, setting or [])
+    dataset = mcne.SocialDataset.load(data)
+    if resume:
+        given = training.begun_with(out, method) | given
+
+    from mcne.cli.progress import outcome, training_progress  # imports torch, so mistakes above are reported first
+
     _, settings = training.settings_of(method, given)
     chosen = training.choose_device(device)
-    dataset = mcne.SocialDataset.load(data)
     parts = split_of(data, dataset, split)
     places = {"dataset": str(data.absolute()), "split": split}
     mode: Literal["separate", "joint"] = "separate" if separate else "joint"
@@ -64,7 +68,7 @@ def train(
 def transfer(
     run: RunPath,
     data: Annotated[Path, Option(help="A prepared dataset that has the new behavior.")],
-    behavior: Annotated[str, Option(help="The new behavior's name there.")],
+    behavior: Annotated[str, Option(help="The new behavior's name in that dataset.")],
     out: RunOut,
     split: SplitName = "random-0",
     setting: Changes = None,
@@ -74,32 +78,34 @@ def transfer(
     control: Annotated[
         Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"],
         Option(
-            help="For comparison: masks alone learn, after the items; or items alone, under random masks, without "
-            "masks, or against the whole vectors of the run."
+            help="For comparison: train masks alone, after the items; or items alone, with random masks, without "
+            "masks, or with the whole vectors of the run."
         ),
     ] = "none",
     skip_unknown: SkipUnknown = False,
 ) -> None:
-    """Bring a new behavior to a trained MCNE: one mask row per level and the new items learn, and nothing else.
+    """Add a new behavior to a trained MCNE: only one mask row per level and the new items are trained.
 
-    Users are matched by their ids. The new run answers for old and new behaviors, for the old ones byte for byte as
+    Users are matched by id. The new run answers for all behaviors, and for the old ones exactly as
     before; mcne evaluate measures the new one.
     """
     from mcne import training
     from mcne.api.methods import load_embeddings
-    from mcne.cli.progress import outcome, training_progress
     from mcne.data.split import split_of
-    from mcne.extend import transfer as transfers
     from mcne.models.settings import read_pairs
     from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
     base = load_embeddings(run)
+    dataset = mcne.SocialDataset.load(data)
+    dataset.behavior(behavior)
+
+    from mcne.cli.progress import outcome, training_progress  # imports torch, so mistakes above are reported first
+    from mcne.extend import transfer as transfers
+
     config, settings = transfers.settings_of(base, given)
     transfers.trunk_of(base, config)
     chosen = training.choose_device(device)
-    dataset = mcne.SocialDataset.load(data)
-    dataset.behavior(behavior)
     parts = split_of(data, dataset, split)
     added = training.Training(
         TRANSFER, dataset, parts, settings=given, seed=seed, device=chosen, places={"split": split}, reports_memory=True
@@ -115,22 +121,24 @@ def transfer(
 
 def embed_users(
     run: RunPath,
-    out: Annotated[Path, Option(help="A new directory for the embeddings of old and new users.")],
-    links: Annotated[Path | None, Option(help="A table: source_id (new), target_id (known).")] = None,
+    out: Annotated[Path, Option(help="A new directory for the embeddings of existing and new users.")],
+    links: Annotated[Path | None, Option(help="A table: source_id (new user), target_id (existing user).")] = None,
     history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior.")] = None,
-    attributes: Annotated[Path | None, Option(help="A table: user_id and the attributes of training.")] = None,
+    attributes: Annotated[Path | None, Option(help="A table: user_id and the attributes used in training.")] = None,
     names: Annotated[Path | None, Option(help="A table: user_id, name.")] = None,
     skip_unknown: SkipUnknown = False,
 ) -> None:
-    """Embed users who were unknown in training, without training again.
+    """Embed users who were not in the training data, without training again.
 
-    The result can be queried like a run. The vectors of known users stay the same.
+    The result can be queried like a run. The vectors of existing users stay the same.
     """
     from mcne.api.methods import load_embeddings
-    from mcne.extend import embed_users as embed
-    from mcne.extend.tables import text_of_skipped
 
     known = load_embeddings(run)
+
+    from mcne.extend import embed_users as embed  # which imports torch
+    from mcne.extend.tables import text_of_skipped
+
     embeddings = embed(
         known, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown
     )
@@ -141,8 +149,15 @@ def embed_users(
     typer.echo(f"saved {out} {fingerprint}")
 
 
-def given_settings(config: Path | None, settings: list[str]) -> dict[str, Any]:
-    """The settings of a file, overridden by those of the command line, where the last one counts."""
+def given_settings(method: str, config: Path | None, settings: list[str]) -> dict[str, Any]:
+    """The settings of a method in a file, overridden by those of the command line, where the last one counts."""
+    from mcne.models.registry import setting_names
     from mcne.models.settings import read_pairs, read_toml
+    from mcne.studies.plans import check_names
 
-    return (read_toml(config) if config else {}) | read_pairs(settings)
+    known = setting_names(method)
+    from_file = read_toml(config) if config else {}
+    from_options = read_pairs(settings)
+    check_names("setting", from_file, known, place=config)
+    check_names("setting", from_options, known, place="--set")
+    return from_file | from_options

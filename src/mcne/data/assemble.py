@@ -20,7 +20,7 @@ from mcne.data.graph import Graph, directed, undirected
 from mcne.data.ids import Ids, Names, encode
 from mcne.data.raw import Locate, Raw, RawInteractions, RawItems, refuse_rows
 from mcne.data.records import REPEATED, distinct, divide, known_rows, with_known
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError
 from mcne.text import with_spread
 
 SelfLinks = Literal["drop", "keep"]
@@ -91,7 +91,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.self_links not in get_args(SelfLinks):
-            raise UsageError(unknown("self_links", self.self_links, get_args(SelfLinks)))
+            raise UnknownError.of("self_links", self.self_links, get_args(SelfLinks))
 
 
 def assemble(
@@ -122,7 +122,9 @@ def assemble(
     known[np.concatenate([source, target, *listed])] = True
     kept, friends, dropped = _filter(graph, records, known, rules.user_filter)
     if not kept.any():
-        raise DataError(f"{name}: no user is left of {len(ids):,} {rules.user_filter.text()}; lower the filter")
+        raise DataError(
+            f"no user is left of {len(ids):,} {rules.user_filter.text()}", place=name, remedy="lower the filter"
+        )
 
     built = {code: _restrict(merged_rows[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
@@ -234,7 +236,12 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
         return behavior
     mine = kept[behavior.user]
     if not mine.any():
-        raise DataError(f"behavior {behavior.name!r}: none of its users is left {wanted.text()}; lower the filter")
+        raise DataError(
+            f"none of its users is left {wanted.text()}",
+            place=f"behavior {behavior.name!r}",
+            value=behavior.name,
+            remedy="lower the filter",
+        )
     touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
     return behavior.restrict(kept, touched, mine)
 

@@ -18,7 +18,7 @@ from mcne.data.behavior import Attribute, Behavior
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names
 from mcne.data.raw import Raw
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError
 
 if TYPE_CHECKING:
     from mcne.data.tables import IdType
@@ -145,7 +145,7 @@ class SocialDataset:
     def behavior(self, name: str) -> Behavior:
         """The behavior of that name."""
         if name not in self.behavior_names:
-            raise UsageError(unknown("behavior", name, self.behavior_names))
+            raise UnknownError.of("behavior", name, self.behavior_names)
         return self.behaviors[self.behavior_names.index(name)]
 
     @property

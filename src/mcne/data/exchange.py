@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
@@ -30,9 +30,14 @@ ATOMIC = {"interactions": "inter", "links": "net", "users": "user", "items": "it
 def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list[Path]:
     """Write the dataset's files into a new directory and return them."""
     if file_format not in FORMATS:
-        raise UsageError(unknown("format", file_format, FORMATS))
+        raise UnknownError.of("format", file_format, FORMATS)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=directory,
+            value=str(directory),
+            remedy="choose another --out",
+        )
     tables = {
         "interactions": interactions(dataset),
         "links": links(dataset),
@@ -150,8 +155,11 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
     for column in table.column_names:
         if any(mark in column for mark in '\t\n\r":'):
             raise DataError(
-                f"{what}: the column name {column!r} holds a tab, a quote, a line break or a colon, which RecBole's "
-                "files cannot; export to parquet or csv instead"
+                f"the column name {column!r} contains a tab, a quote, a line break or a colon, which RecBole files "
+                "cannot store",
+                place=what,
+                value=column,
+                remedy="export to parquet or csv instead",
             )
     numbers = {field.name for field in table.schema if pa.types.is_primitive(field.type)}
     tokens = {name for name in table.column_names if name.endswith("_id") or name not in numbers - {"behavior"}}
@@ -163,7 +171,8 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
             pa_csv.write_csv(table, file, options)
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"{what}: an id or name holds a tab, a quote or a line break, which RecBole's files cannot ({error}); "
-            "export to parquet or csv instead"
+            f"an id or name contains a tab, a quote or a line break, which RecBole files cannot store ({error})",
+            place=what,
+            remedy="export to parquet or csv instead",
         ) from error
     return path

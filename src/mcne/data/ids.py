@@ -7,6 +7,7 @@ offsets: two plain arrays that memory-map, that Arrow reads without a copy and N
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -119,17 +120,17 @@ class Ids(Sequence[int | str]):
         """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
         known: int | str = raw
         if self.kind == "integer" and isinstance(raw, str):
-            is_integer = pc.match_substring_regex(pa.array([raw]), CANONICAL_INTEGER)[0].as_py()
+            is_integer = re.fullmatch(CANONICAL_INTEGER, raw)  # by Arrow, it would import pandas
             known = int(raw) if is_integer else raw
         row = int(self.rows([known])[0])
         if row >= 0:
             return row
         if not len(self):
-            raise UnknownError(f"unknown {what} {raw!r}: there are none", value=raw)
+            raise UnknownError(f"unknown {what} {raw!r}: there are none", value=raw, remedy="use other data")
         near = difflib.get_close_matches(str(raw), map(str, self[:20_000]), n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        known_range = f"{len(self):,} known, from {self[0]!r} to {self[-1]!r}"
-        raise UnknownError(f"unknown {what} {raw!r}{hint} ({known_range})", value=raw, allowed=near)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        remedy = f"{hint}{len(self):,} are known, from {self[0]!r} to {self[-1]!r}"
+        raise UnknownError(f"unknown {what} {raw!r}", value=raw, allowed=near, remedy=remedy)
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """The ids of these rows, which must be increasing."""

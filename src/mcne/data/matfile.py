@@ -47,17 +47,33 @@ def read_matrix(path: Path, key: str) -> NDArray[Any]:
     try:
         size = path.stat().st_size
         if size > MAX_FILE:
-            raise DataError(f"{path}: {human_bytes(size)}; MATLAB files up to {human_bytes(MAX_FILE)} are read")
+            raise DataError(
+                f"has {human_bytes(size)}, and MATLAB files of up to {human_bytes(MAX_FILE)} can be read",
+                place=path,
+                value=size,
+                allowed=[MAX_FILE],
+                remedy="save a smaller file",
+            )
         data = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}; the raw files must be in this directory") from error
+        raise DataError(
+            str(error.strerror), place=path, value=str(path), remedy="put the raw files into this directory"
+        ) from error
     try:
         variables = _variables(path, data)
         if key not in variables:
-            raise DataError(f"{path}: no matrix {key!r} in it; found {', '.join(variables) or 'none'}")
+            raise DataError(
+                f"has no matrix {key!r}; it has {', '.join(variables) or 'none'}",
+                place=path,
+                value=key,
+                allowed=variables,
+                remedy="save the matrix under this name",
+            )
         return _values(path, key, variables[key])
     except (struct.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: damaged, a matrix cannot be read ({error}); download it again") from error
+        raise DataError(
+            f"is damaged: a matrix cannot be read ({error})", place=path, remedy="download it again"
+        ) from error
 
 
 def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
@@ -65,17 +81,25 @@ def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
     order = VERSIONS.get(data[124:HEADER])
     if order is None:
         raise DataError(
-            f"{path}: not a MATLAB 5 file (a 7.3 or 4 file, another format, or cut short); save it with -v7"
+            "is not a MATLAB 5 file (a 7.3 or 4 file, another format, or truncated)",
+            place=path,
+            remedy="save it with -v7",
         )
     budget = min(MAX_EXPANDED, ALWAYS_ALLOWED + MAX_RATIO * len(data))
     variables: dict[str, _Variable] = {}
     at = HEADER
     while at < len(data):
         if at + 8 > len(data):
-            raise DataError(f"{path}: cut short at byte {len(data):,}, inside an element's tag; download it again")
+            raise DataError(
+                f"is truncated at byte {len(data):,}, inside the tag of an element",
+                place=path,
+                remedy="download it again",
+            )
         kind, size = struct.unpack_from(order + "II", data, at)
         if at + 8 + size > len(data):
-            raise DataError(f"{path}: cut short at byte {len(data):,} of {at + 8 + size:,}; download it again")
+            raise DataError(
+                f"is truncated at byte {len(data):,} of {at + 8 + size:,}", place=path, remedy="download it again"
+            )
         element = data[at : at + 8 + size]
         if kind == MI_COMPRESSED:
             element = _expand(path, element[8:], budget)
@@ -90,14 +114,18 @@ def _expand(path: Path, body: bytes, budget: int) -> bytes:
     try:
         element = decompress.decompress(body, budget + 1)
     except zlib.error as error:
-        raise DataError(f"{path}: damaged, its compressed data cannot be read ({error}); download it again") from error
+        raise DataError(
+            f"is damaged: its compressed data cannot be read ({error})", place=path, remedy="download it again"
+        ) from error
     if len(element) > budget:
         raise DataError(
-            f"{path}: expands to more than {human_bytes(budget)} from {human_bytes(len(body))}, over {MAX_RATIO}×; "
-            "refused, since no table of ratings or links does"
+            f"expands to more than {human_bytes(budget)} from {human_bytes(len(body))}, over {MAX_RATIO}×, as no "
+            "table of ratings or links does",
+            place=path,
+            remedy="download it again",
         )
     if not decompress.eof:
-        raise DataError(f"{path}: its compressed data ends too early; download it again")
+        raise DataError("is truncated: its compressed data ends too early", place=path, remedy="download it again")
     return element
 
 
@@ -138,9 +166,16 @@ def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
     is_complex = variable.flags & IS_COMPLEX
     if its_class not in NUMERIC_CLASSES or is_complex:
         what = f"{'complex, ' if is_complex else ''}class {its_class}"
-        raise DataError(f"{path}: {name!r} is not a plain numeric matrix ({what}); ids must be numbers")
+        raise DataError(
+            f"{name!r} is not a plain numeric matrix ({what})", place=path, value=name, remedy="save ids as numbers"
+        )
     if len(variable.dims) != 2:
-        raise DataError(f"{path}: {name!r} has {len(variable.dims)} dimensions; rows and columns are expected")
+        raise DataError(
+            f"{name!r} has {len(variable.dims)} dimensions, not 2",
+            place=path,
+            value=name,
+            remedy="save it as a matrix of rows and columns",
+        )
     kind, data, _ = _part(variable.element, variable.at, variable.order)
     if kind not in STORED:
         raise struct.error(f"values of unknown type {kind}")
@@ -149,7 +184,10 @@ def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
         shape = "×".join(map(str, variable.dims))
         size = human_bytes(len(data))
         raise DataError(
-            f"{path}: {name!r} announces {shape} values of {stored.itemsize} bytes in {size}; download it again"
+            f"{name!r} claims {shape} values of {stored.itemsize} bytes in {size}",
+            place=path,
+            value=name,
+            remedy="download it again",
         )
     table = np.frombuffer(data, stored).reshape(variable.dims, order="F")
     return table.astype(stored.newbyteorder("="), copy=False)

@@ -31,7 +31,9 @@ def times_of(table: RawTable) -> NDArray[Any] | None:
         try:
             return _seconds(_numbers(table, "timestamp", pc.cast(data, options=as_micro).cast(pa.int64())))
         except pa.ArrowInvalid as error:
-            raise DataError(f"{table.label}, column 'timestamp': {error}; correct these dates") from error
+            raise DataError(
+                str(error), place=f"{table.label}, column 'timestamp'", remedy="correct these dates"
+            ) from error
     times = None
     if is_text(data) and not data.null_count:
         times = _as_numbers(data) if table.is_text else None
@@ -130,7 +132,12 @@ def _numbers(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any
     elif table.is_text:
         numbers = _parse(table, column, data)
     else:
-        raise DataError(f"{table.label}, column {column!r}: {data.type} values; numbers are expected, so convert it")
+        raise DataError(
+            f"{data.type} values, but numbers are expected",
+            place=f"{table.label}, column {column!r}",
+            value=str(data.type),
+            remedy="convert the column",
+        )
     return _finite(table, column, numbers)
 
 
@@ -153,7 +160,9 @@ def _parse(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     if numbers is not None:
         return numbers
     row = next(row for row, value in enumerate(data) if not _is_number(value))
-    raise DataError(f"{table.locate(row, column)}: not a decimal number; correct it")
+    raise DataError(
+        "not a decimal number", place=table.locate(row, column), value=data[row].as_py(), remedy="correct it"
+    )
 
 
 def _is_number(text: pa.Scalar) -> bool:
@@ -178,7 +187,9 @@ def int64_of(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[np.
     try:
         return np.asarray(data.cast(pa.int64()))
     except pa.ArrowInvalid as error:
-        raise DataError(f"{table.label}, column {column!r}: {error}; make them smaller, or ask for text ids") from error
+        raise DataError(
+            str(error), place=f"{table.label}, column {column!r}", remedy="make them smaller, or ask for text ids"
+        ) from error
 
 
 def refuse_missing(table: RawTable, column: str) -> None:

@@ -21,7 +21,7 @@ Locate = Callable[[int, str], str]
 def refuse_rows(rows: NDArray[Any], locate: Locate, column: str, problem: str, advice: str) -> None:
     """Refuse the bad ``rows`` of a source, if there are any: name the place of the first and count them."""
     if len(rows):
-        raise DataError(f"{locate(int(rows[0]), column)}: {problem} ({len(rows):,} in all); {advice}")
+        raise DataError(f"{problem} ({len(rows):,} in all)", place=locate(int(rows[0]), column), remedy=advice)
 
 
 def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:

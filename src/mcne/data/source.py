@@ -25,14 +25,15 @@ import pyarrow.csv as pa_csv
 
 from mcne.data.ids import coded
 from mcne.data.raw import Locate
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, MissingError, UnknownError, UsageError
 
 ATOMIC_SUFFIXES = (".inter", ".net", ".user", ".item")
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".dat": "\t"} | dict.fromkeys(ATOMIC_SUFFIXES, "\t")
 SEPARATORS = (",", ";", "\t", "::", "|")  # that are recognized in a header without the usual one
 UNIT = "\x1f"  # what ASCII has between fields; it takes the place of separators that are more than a byte
 BLOCK = 1 << 24
-NO_ROWS = "no rows below the header; at least one is needed"
+NO_ROWS = "no rows below the header"
+AGAIN = "get or write the file again"
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -75,16 +76,23 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
     try:
         frame = source if isinstance(source, pa.Table) else pa.table(source)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{label}: {type(source).__name__} is not a frame that Arrow can read ({error})") from error
+        raise DataError(
+            f"{type(source).__name__} is not a frame that Arrow can read ({error})",
+            place=label,
+            value=type(source).__name__,
+            remedy="give a pandas, polars or Arrow frame, or the path of a file",
+        ) from error
     return _typed(frame, label, wanted, columns)
 
 
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str | None) -> RawTable:
     suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
-        raise UsageError(unknown("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES]))
+        raise UnknownError.of("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES])
     if not path.is_file():
-        raise DataError(f"{path}: {'a directory' if path.is_dir() else 'no such file'}; give the path of a file")
+        kind = DataError if path.is_dir() else MissingError
+        problem = "is a directory" if path.is_dir() else "no such file"
+        raise kind(problem, place=path, value=str(path), remedy="give the path of a file")
     if suffix in PARQUET_SUFFIXES:
         import pyarrow.parquet as pq  # takes longer to import than the rest of this module
 
@@ -94,7 +102,7 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str 
             frame.validate(full=True)  # a damaged file may hold text that is none
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
-            raise DataError(f"{path}: not a readable parquet file ({reason}); write it again") from error
+            raise DataError(f"not a readable parquet file ({reason})", place=path, remedy="write it again") from error
         return _typed(frame, str(path), wanted, columns)
     text = TextFile(path, suffix, sep)
     text.check_header([columns.get(name, name) for name in wanted.required])
@@ -127,7 +135,7 @@ def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, st
     names = _resolve(label, frame.column_names, wanted, columns)
     data = _code_text(frame.select(list(names.values())).rename_columns(list(names)))
     if not len(data):
-        raise DataError(f"{label}: no rows; at least one is needed")
+        raise DataError("no rows", place=label, remedy="at least one is needed")
 
     def locate(row: int, column: str) -> str:
         value = data[column][row].as_py() if column in data.column_names else None
@@ -162,10 +170,15 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
         own = columns.get(name, name)
         own = name if name in wanted.shared and own not in existing else own
         if existing.count(own) > 1:
-            raise DataError(f"{label}: there are two columns {own!r}; rename one")
+            raise DataError(f"there are two columns {own!r}", place=label, value=own, remedy="rename one")
         if own in names.values():
             other = next(standard for standard, taken in names.items() if taken == own)
-            raise UsageError(f"{label}: column {own!r} cannot be both {other!r} and {name!r}; map them to two columns")
+            raise UsageError(
+                f"column {own!r} cannot be both {other!r} and {name!r}",
+                place=label,
+                value=own,
+                remedy="map them to two columns",
+            )
         if own in existing:
             names[name] = own
         elif name in wanted.required or (name in columns and name not in wanted.shared):
@@ -175,10 +188,21 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
             hint += f"; {wanted.advice[name]}" if name in wanted.advice else ""
             shown = ", ".join(column if column.isprintable() else repr(column) for column in existing[:30])
             more = f", … {len(existing) - 30} more" if len(existing) > 30 else ""
-            raise DataError(f"{label}: column {own!r} is missing; the columns are {shown}{more}; {hint}")
+            raise DataError(
+                f"column {own!r} is missing; the columns are {shown}{more}",
+                place=label,
+                value=own,
+                allowed=existing,
+                remedy=hint,
+            )
     for own in existing if wanted.others else []:
         if own in names and names[own] != own:
-            raise DataError(f"{label}: column {own!r} exists beside {names[own]!r}, which is mapped to it; rename one")
+            raise DataError(
+                f"column {own!r} exists beside {names[own]!r}, which is mapped to it",
+                place=label,
+                value=own,
+                remedy="rename one",
+            )
         if own not in names.values():
             names[own] = own
     return names
@@ -197,13 +221,15 @@ class TextFile:
             self.is_quoted = not is_atomic and self.sep == self.delimiter
             _, self._header_end, header = next(self._rows(), (0, 0, []))
         except (OSError, EOFError, zlib.error, csv.Error) as error:
-            reason = f"{path}: {getattr(error, 'strerror', None) or error}"
-            raise DataError(f"{reason}; a text file, or one packed by gzip and named .gz, is expected") from error
+            reason = str(getattr(error, "strerror", None) or error)
+            raise DataError(
+                reason, place=path, remedy="give a text file, or one packed by gzip and named .gz"
+            ) from error
         self.header = [name.strip() for name in header]  # as written in the file
         self.names = [name.partition(":")[0] if is_atomic else name for name in self.header]  # not RecBole's types
         _refuse_undecoded(self.sep.join(self.header), f"{path}, line {self._header_end}")
         if not any(self.header):
-            raise DataError(f"{path}: empty; a header line with the column names is expected")
+            raise DataError("empty", place=path, remedy="a header line with the column names is expected")
 
     def check_header(self, required: Collection[str]) -> None:
         """Refuse a first line that does not name columns, or cannot be taken apart, or names one twice."""
@@ -221,7 +247,7 @@ class TextFile:
                 raise DataError(problem, place=place, value=line, allowed=SEPARATORS, remedy=remedy)
         twice = sorted({name for name in self.header if self.header.count(name) > 1})
         if twice:
-            raise DataError(f"{place}: there are two columns {twice[0]!r}; rename one")
+            raise DataError(f"there are two columns {twice[0]!r}", place=place, value=twice[0], remedy="rename one")
 
     def read(self, names: Mapping[str, str]) -> pa.Table:
         """Columns under their standard names, which map to the file's. Empty fields are empty text, not missing."""
@@ -241,7 +267,7 @@ class TextFile:
         except (pa.ArrowInvalid, OSError) as error:
             self._explain(written, error)
         if not len(table):
-            raise DataError(f"{self.path}: {NO_ROWS}")
+            raise DataError(NO_ROWS, place=self.path, remedy="add at least one")
         return table.rename_columns(list(names))
 
     def locate(self, row: int, column: str) -> str:
@@ -299,15 +325,19 @@ class TextFile:
             for line, _, fields in islice(self._rows(), 1, None):
                 if len(fields) != len(self.header):
                     raise DataError(
-                        f"{self.path}, line {line}: {len(fields)} fields where the header has {len(self.header)} "
-                        f"({self.sep.join(fields)[:80]!r}); fill or quote the fields"
+                        f"{len(fields)} fields where the header has {len(self.header)} "
+                        f"({self.sep.join(fields)[:80]!r})",
+                        place=f"{self.path}, line {line}",
+                        value=self.sep.join(fields),
+                        remedy="fill or quote the fields",
                     ) from error
                 for name, value in zip(self.header, fields, strict=True):
                     if name in columns:
                         _refuse_undecoded(value, f"{self.path}, line {line}, column {name!r}")
         except (OSError, EOFError, zlib.error, csv.Error) as broken:
-            raise DataError(f"{self.path}, after line {line}: {broken}; get or write the file again") from broken
-        raise DataError(f"{self.path}: {f'{error}; get or write the file again' if line else NO_ROWS}") from error
+            raise DataError(str(broken), place=f"{self.path}, after line {line}", remedy=AGAIN) from broken
+        problem, remedy = (str(error), AGAIN) if line else (NO_ROWS, "add at least one")
+        raise DataError(problem, place=self.path, remedy=remedy) from error
 
 
 def _replacing(old: bytes, new: bytes) -> Callable[[pa.Buffer], bytes]:
@@ -331,4 +361,6 @@ def _refuse_undecoded(text: str, place: str) -> None:
     try:
         raw.decode()
     except UnicodeDecodeError as error:
-        raise DataError(f"{place}, value {raw[:80]!r}: not UTF-8 text; save the file as UTF-8") from error
+        raise DataError(
+            "not UTF-8 text", place=f"{place}, value {raw[:80]!r}", value=raw, remedy="save the file as UTF-8"
+        ) from error

@@ -25,7 +25,7 @@ from mcne.data.graph import run_starts
 from mcne.data.ids import Ids
 from mcne.data.negatives import COUNT, Negatives, draw_negatives
 from mcne.data.raw import refuse_rows
-from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.errors import ArtifactError, DataError, MissingError, UnknownError, UsageError
 from mcne.files import Json
 from mcne.randomness import Stream
 
@@ -86,8 +86,11 @@ class Split:
         saved = files.read(Path(path), KIND, VERSION, verify=verify)
         if saved.meta["dataset"] != dataset.fingerprint:
             raise ArtifactError(
-                f"{path}: a split of dataset {saved.meta['dataset'][:12]}, but this is {dataset.fingerprint[:12]}; "
-                "make the split again from this dataset"
+                f"belongs to dataset {saved.meta['dataset'][:12]}, not to this one ({dataset.fingerprint[:12]})",
+                place=path,
+                value=saved.meta["dataset"],
+                allowed=[dataset.fingerprint],
+                remedy="make the split again from this dataset",
             )
         arrays = saved.arrays
         numbers = range(len(dataset.behaviors))
@@ -156,7 +159,10 @@ def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *
     for behavior, part in zip(dataset.behaviors, parts, strict=True):
         if part.shape != (len(behavior),) or not np.all(np.isin(part, (TRAIN, VALIDATION, TEST))):
             raise DataError(
-                f"behavior {behavior.name!r}: a part 0, 1 or 2 is needed for each of {len(behavior):,} interactions"
+                f"not every one of its {len(behavior):,} interactions has a part 0, 1 or 2",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="give one part for each interaction",
             )
     return _finish(dataset, [np.asarray(part, np.uint8) for part in parts], seed, {"kind": "supplied"})
 
@@ -174,8 +180,8 @@ def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     if name not in names:
         kind, _, number = name.rpartition("-")
         if kind != "random" or not number.isdecimal():
-            known = unknown("split", name, [*names, "random-N"])
-            raise UsageError(f"{known}; make others with: mcne data split {data} --name NAME …")
+            remedy = f"or make one with: mcne data split {data} --name NAME"
+            raise UnknownError.of("split", name, [*names, "random-N"], remedy=remedy)
         split = random_split(dataset, seed=int(number))
         while name not in split_names(data):  # another process that needs it too may finish first
             with suppress(files.BeingWrittenError, files.AppearedError):
@@ -189,8 +195,10 @@ def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArra
     """The part of each interaction when those of a behavior stand in this order."""
     if len(ratios) != 3 or not (min(ratios) >= 0 and ratios[0] > 0 and np.isfinite(sum(ratios))):
         raise UsageError(
-            f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}: three numbers of 0 or more are needed, "
-            "the first above 0, as in 70,10,20"
+            "are not three numbers of 0 or more, the first above 0",
+            place=f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}",
+            value=tuple(ratios),
+            remedy="use ratios such as 70,10,20",
         )
     parts = []
     for order in orders:
@@ -207,7 +215,10 @@ def _by_time(behavior: Behavior, seed: int, what: str) -> tuple[NDArray[np.uint6
     """What the interactions of a behavior are sorted by: chance where they are of one moment, and before that time."""
     if behavior.timestamp is None:
         raise DataError(
-            f"behavior {behavior.name!r} has no timestamps, which {what} needs; prepare the data again with them"
+            f"has no timestamps, which {what} needs",
+            place=f"behavior {behavior.name!r}",
+            value=behavior.name,
+            remedy="prepare the data again with a timestamp column",
         )
     return Stream(seed, "split", behavior.name).bits(len(behavior)), behavior.timestamp
 
@@ -288,7 +299,12 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
     from mcne.data.source import Wanted, read_table  # few programs read a split from tables
 
     if not directory.is_dir():
-        raise DataError(f"{directory}: no such directory; expected {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}")
+        raise MissingError(
+            "no such directory",
+            place=directory,
+            value=str(directory),
+            remedy=f"make one with {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}",
+        )
     parts = [np.full(len(behavior), UNASSIGNED, dtype=np.uint8) for behavior in dataset.behaviors]
     paths = _part_files(directory)
     for number, name in enumerate(PARTS):
@@ -301,8 +317,11 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
             user = dataset.users[int(behavior.user[missing[0]])]
             item = behavior.items[int(behavior.item[missing[0]])]
             raise DataError(
-                f"{directory}: {len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the "
-                f"first user {user!r} with item {item!r}; list every interaction of the dataset once"
+                f"{len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the first of user "
+                f"{user!r} with item {item!r}",
+                place=directory,
+                value=(user, item),
+                remedy="list every interaction of the dataset once",
             )
     return parts
 
@@ -315,12 +334,22 @@ def _part_files(directory: Path) -> dict[str, Path]:
         if f".{suffix}" not in SUFFIXES:
             continue
         if part not in PARTS:  # perhaps a part that would be ignored
-            raise DataError(f"{path}: {unknown('part', part, PARTS)}; rename or remove it")
+            raise DataError(
+                f"unknown part {part!r}",
+                place=path,
+                value=part,
+                allowed=PARTS,
+                remedy=f"rename it to one of {', '.join(PARTS)}",
+            )
         if part in paths:
-            raise DataError(f"{directory}: has both {paths[part].name} and {path.name}; remove one")
+            raise DataError(
+                f"has both {paths[part].name} and {path.name}", place=directory, value=part, remedy="remove one"
+            )
         paths[part] = path
     if PARTS[0] not in paths:
-        raise DataError(f"{directory}: no file {PARTS[0]} with {' or '.join(SUFFIXES)}; it is needed")
+        raise MissingError(
+            f"has no file {PARTS[0]} with {' or '.join(SUFFIXES)}", place=directory, value=PARTS[0], remedy="add it"
+        )
     return paths
 
 

@@ -82,7 +82,13 @@ class SyntheticConfig:
             ("attributes", self.attributes, 0, 100),
         ):
             if not low <= value <= high:
-                raise UsageError(f"{name} {value:,} is out of range; choose {low:,} to {high:,}")
+                raise UsageError(
+                    f"{value:,} is out of range",
+                    place=name,
+                    value=value,
+                    allowed=(low, high),
+                    remedy=f"use {low:,} to {high:,}",
+                )
 
     @property
     def n_items(self) -> int:

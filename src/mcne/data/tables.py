@@ -22,7 +22,7 @@ from mcne.data.ids import CANONICAL_INTEGER, WIDE_TEXT, IdColumn, Ids, coded, en
 from mcne.data.numeric import int64_of, ratings_of, refuse_missing, times_of, weights_of
 from mcne.data.raw import Raw, RawInteractions, RawItems, RawLinks, RawUsers, refuse_rows, take
 from mcne.data.source import RawTable, Wanted, is_text, read_table, value_type
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import sha256_of_file
 
 IdType = Literal["auto", "integer", "text"]
@@ -52,10 +52,10 @@ class Reading:
                 f"{self.sep!r} cannot separate columns", place="sep", value=self.sep, remedy="give one, such as ';'"
             )
         if self.id_type not in get_args(IdType):
-            raise UsageError(unknown("id type", self.id_type, get_args(IdType)))
+            raise UnknownError.of("id type", self.id_type, get_args(IdType))
         for name in self.columns:
             if name not in STANDARD_COLUMNS:
-                raise UsageError(unknown("standard column", name, STANDARD_COLUMNS))
+                raise UnknownError.of("standard column", name, STANDARD_COLUMNS)
 
 
 def read(interactions: Any, links: Any, users: Any, reading: Reading, *, items: Any = None, known: Any = None) -> Raw:
@@ -64,7 +64,10 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading, *, items: 
     acts = read_table(interactions, "interactions", wanted, reading.columns, reading.sep)
     if reading.single_behavior and "behavior" in acts:
         raise UsageError(
-            f"{acts.label}: has a behavior column, so it cannot all be {reading.single_behavior!r}; leave one out"
+            f"has a behavior column, so it cannot all be {reading.single_behavior!r}",
+            place=acts.label,
+            value=reading.single_behavior,
+            remedy="omit the single behavior, or the column",
         )
     wanted = Wanted(["source_id", "target_id"], ["weight"])
     ties = None if links is None else read_table(links, "links", wanted, reading.columns, reading.sep)
@@ -137,15 +140,19 @@ def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], lis
     codes = {label: code for code, label in labels.items()}
     for label in [*reading.extra_behaviors, *(reading.behaviors or ())]:
         if label not in codes:
-            raise UsageError(unknown("behavior", label, codes))
+            raise UnknownError.of("behavior", label, codes)
     extra = [codes[label] for label in reading.extra_behaviors]
     main = [codes[label] for label in reading.behaviors or ()] or [code for code in labels if code not in extra]
     if not main:
         raise UsageError(
-            "all behaviors are extra ones; at least one must decide which users are kept, so leave one out"
+            "all behaviors are extra ones, but at least one must decide which users are kept",
+            place="extra_behaviors",
+            value=reading.extra_behaviors,
+            remedy="omit one of them",
         )
     if len({*main, *extra}) < len(main) + len(extra):
-        raise UsageError(f"a behavior is named twice: {', '.join(labels[code] for code in [*main, *extra])}")
+        named = [labels[code] for code in [*main, *extra]]
+        raise UsageError(f"a behavior is named twice: {', '.join(named)}", value=named, remedy="name each one once")
     return main, extra
 
 
@@ -162,7 +169,13 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     if pa.types.is_integer(kind):
         return _as_text(coded(data)) if id_type == "text" else int64_of(table, column, data)
     if not is_text(data):
-        raise DataError(f"{table.label}, column {column!r}: {kind} values; ids must be integers or text, so convert it")
+        raise DataError(
+            f"{kind} values, but ids must be integers or text",
+            place=f"{table.label}, column {column!r}",
+            value=str(kind),
+            allowed=["integers", "text"],
+            remedy="convert the column",
+        )
     ids = in_use(coded(data))
     if id_type == "text" or not (table.is_text or id_type == "integer"):
         return ids
@@ -171,7 +184,8 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
         return pa.DictionaryArray.from_arrays(ids.indices, ids.dictionary.cast(pa.int64()))
     if id_type == "integer":
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
-        raise DataError(f"{place}: not an integer of 64 bits; ids must be integers here: correct it, or allow text ids")
+        remedy = "use integer ids, or prepare the dataset with text ids (--id-type text)"
+        raise DataError("not a 64-bit integer, and the ids here are integers", place=place, remedy=remedy)
     return ids
 
 
@@ -192,8 +206,9 @@ def _agree(columns: list[IdColumn], tables: Sequence[tuple[RawTable, str]]) -> l
             bad = pc.invert(pc.match_substring_regex(columns[text].dictionary, CANONICAL_INTEGER))
             place = other.locate(_first_row(columns[text], bad) if pc.any(bad).as_py() else 0, other_name)
             raise DataError(
-                f"{place}: text, but the ids of {table.label}, column {name!r}, are integers; user ids must be all "
-                "of one kind: convert one of the two, or ask for text ids"
+                f"text, but the ids of {table.label}, column {name!r}, are integers",
+                place=place,
+                remedy="user ids must be all of one kind: convert one of the two, or ask for text ids (--id-type text)",
             )
         agreed.append(_as_text(column))
     return agreed
@@ -228,7 +243,12 @@ def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[An
     refuse_missing(table, "behavior")
     data = table.data["behavior"]
     if not (is_text(data) or pa.types.is_integer(value_type(data))):
-        raise DataError(f"{table.label}, column 'behavior': {data.type} values; names are expected, so convert it")
+        raise DataError(
+            f"{data.type} values, but names are expected",
+            place=f"{table.label}, column 'behavior'",
+            value=str(data.type),
+            remedy="convert the column to text",
+        )
     names, (codes,) = encode(_as_text(coded(data)))
     return codes, {code: str(label) for code, label in enumerate(names)}
 
@@ -239,7 +259,12 @@ def _names_of(table: RawTable) -> pa.LargeStringArray | None:
         return None
     data = table.data["name"]
     if not (is_text(data) or pa.types.is_integer(value_type(data))):
-        raise DataError(f"{table.label}, column 'name': {data.type} values; names are text, so convert it")
+        raise DataError(
+            f"{data.type} values, but names are text",
+            place=f"{table.label}, column 'name'",
+            value=str(data.type),
+            remedy="convert the column to text",
+        )
     return _as_text(coded(data)).dictionary_decode().fill_null("")
 
 
@@ -256,7 +281,12 @@ def attributes_of(table: RawTable, *, besides: Collection[str] = ("user_id", "na
         elif is_text(data):
             attributes[name] = _text_attribute(data, may_be_numbers=table.is_text and name not in table.tokens)
         else:
-            raise DataError(f"{table.label}, column {name!r}: {kind} values; attributes are numbers or text")
+            raise DataError(
+                f"{kind} values, but attributes are numbers or text",
+                place=f"{table.label}, column {name!r}",
+                value=str(kind),
+                remedy="convert the column, or remove it",
+            )
         infinite = np.flatnonzero(np.isinf(attributes[name].values))
         refuse_rows(infinite, table.locate, name, "an infinite value", "leave it empty if unknown")
     return attributes

@@ -18,7 +18,7 @@ from mcne.data.assemble import Rules, UserFilter
 from mcne.data.dataset import SocialDataset
 from mcne.data.matfile import read_matrix
 from mcne.data.raw import Raw, RawInteractions, RawLinks
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, MissingError, UnknownError, UsageError
 from mcne.files import sha256_of_file
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
@@ -94,11 +94,20 @@ def prepare(
     the trust network.
     """
     if aligned and study.listed_twice is None:
-        raise UsageError(f"aligned: users of {study.name} have the same ids in both files; leave it out")
+        raise UsageError(
+            f"users of {study.name} have the same ids in both files, so there is nothing to align",
+            place="aligned",
+            value=aligned,
+            remedy="omit it",
+        )
     main = [_category(study, name) for name in behaviors or study.paper_behaviors]
     extra = [_category(study, name) for name in extra_behaviors]
     if len({*main, *extra}) < len(main) + len(extra):
-        raise UsageError(f"a behavior is named twice: {', '.join([*(behaviors or []), *extra_behaviors])}")
+        raise UsageError(
+            f"a behavior is named twice: {', '.join([*(behaviors or []), *extra_behaviors])}",
+            place="behaviors",
+            remedy="name each behavior once",
+        )
     ratings_file = "rating_with_timestamp.mat" if timestamps else "rating.mat"
     hashes = {file: _checked(study, raw / file, unverified) for file in (ratings_file, "trustnetwork.mat")}
     rating = read_matrix(raw / ratings_file, "rating")
@@ -117,8 +126,10 @@ def prepare(
     twice = _listed_twice(study, rating)
     if aligned and twice is None:
         raise DataError(
-            f"{raw / ratings_file}: user {study.listed_twice} is not listed a second time, which puts later ids of "
-            "the known trustnetwork.mat off; leave --aligned out"
+            f"user {study.listed_twice} is not listed twice, which would put later ids of trustnetwork.mat off by one",
+            place=raw / ratings_file,
+            value=study.listed_twice,
+            remedy="omit --aligned",
         )
     if twice is not None and aligned:
         source, target = (ids + (ids > twice) for ids in (source, target))
@@ -153,19 +164,28 @@ def _category(study: TrustStudy, name: str) -> int:
         return folded.index(name.strip().casefold()) + 1
     if name.strip().isdecimal() and 1 <= int(name) <= len(folded):
         return int(name)
-    raise UsageError(unknown(f"category of {study.name}", name, study.categories))
+    raise UnknownError.of(f"category of {study.name}", name, study.categories)
 
 
 def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
     """The sha256 of a file, which must be the known one unless ``unverified``."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; {study.name} needs {', '.join(study.sha256)} in one directory")
+        raise MissingError(
+            "no such file",
+            place=path,
+            value=str(path),
+            allowed=study.sha256,
+            remedy=f"put {', '.join(study.sha256)} of {study.name} into one directory",
+        )
     actual = sha256_of_file(path)
     known = study.sha256[path.name]
     if actual != known and not unverified:
         raise DataError(
-            f"{path}: sha256 {actual[:16]}… is not that of the known copy, {known[:16]}… (truncated or changed?); "
-            "get it again, or read it as it is with --unverified"
+            f"its sha256 is {actual[:16]}…, and that of the known copy is {known[:16]}… (truncated or changed?)",
+            place=path,
+            value=actual,
+            allowed=[known],
+            remedy="download it again, or read it anyway with --unverified",
         )
     return actual
 
@@ -174,7 +194,12 @@ def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) 
     """Check that every column in use holds whole numbers from 1, of ratings 0, to its highest."""
     n_columns = max(highest) + 1
     if table.shape[1] < n_columns or not len(table):
-        raise DataError(f"{path}: {table.shape[0]} rows of {table.shape[1]} columns; {n_columns} columns are needed")
+        raise DataError(
+            f"has {table.shape[0]} rows of {table.shape[1]} columns, and {n_columns} columns are needed",
+            place=path,
+            value=table.shape,
+            remedy="download it again",
+        )
     for column, limit in highest.items():
         values = table[:, column]
         least = 0 if column == RATING else 1
@@ -184,6 +209,9 @@ def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) 
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
-                f"{path}, row {row + 1}, column {column + 1}: {values[row]!s} ({np.count_nonzero(bad):,} in all); "
-                f"whole numbers from {least}{f' to {limit}' if limit < LARGEST else ''} are expected"
+                f"{values[row]!s} is not a whole number from {least}{f' to {limit}' if limit < LARGEST else ''} "
+                f"({np.count_nonzero(bad):,} in all)",
+                place=f"{path}, row {row + 1}, column {column + 1}",
+                value=values[row].item(),
+                remedy="download the file again",
             )

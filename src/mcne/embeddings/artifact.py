@@ -21,7 +21,7 @@ from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries, SeenItems
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError
 from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
@@ -180,7 +180,7 @@ class ConditionalEmbeddings(Queries):
     def space(self, behavior: str) -> BehaviorSpace:
         """The space of the behavior of that name."""
         if behavior not in self.behavior_names:
-            raise UsageError(unknown("behavior", behavior, self.behavior_names))
+            raise UnknownError.of("behavior", behavior, self.behavior_names)
         return self.spaces[self.behavior_names.index(behavior)]
 
     def user_vectors(self, behavior: str) -> NDArray[np.float32]:

@@ -221,7 +221,7 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     graph = embeddings.graph
     user, other = (users.row(raw, what="user") for raw in (user_id, other_id))
     if user == other:
-        raise UsageError(f"user {users[user]!r} was given twice; an explanation needs two different users")
+        raise UsageError(f"user {users[user]!r} is given twice", value=users[user], remedy="name two different users")
     ways = [
         (near, far) for near, far in ((user, other), (other, user)) if far in graph.neighbors(near)
     ]  # near hears far

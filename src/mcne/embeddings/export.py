@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mcne.data.ids import Ids, Names
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UnknownError, UsageError
 from mcne.files import written_aside
 
 if TYPE_CHECKING:
@@ -41,9 +41,14 @@ NAME_LENGTH = 50
 def export(embeddings: ConditionalEmbeddings, directory: Path, *, file_format: str) -> list[Path]:
     """Write the embeddings into a new directory and return its files."""
     if file_format not in WRITERS:
-        raise UsageError(unknown("format", file_format, WRITERS))
+        raise UnknownError.of("format", file_format, WRITERS)
     if directory.exists():
-        raise UsageError(f"{directory}: already exists; nothing is ever replaced: choose another place")
+        raise UsageError(
+            "already exists, and existing files are never replaced",
+            place=directory,
+            value=str(directory),
+            remedy="choose another --out",
+        )
     directory = directory.absolute()
     with written_aside(directory) as aside:
         WRITERS[file_format](embeddings, aside)
@@ -100,7 +105,11 @@ def _write_npz(embeddings: ConditionalEmbeddings, aside: Path) -> None:
 
 def _write_word2vec(embeddings: ConditionalEmbeddings, aside: Path) -> None:
     if not embeddings.width:
-        raise UsageError(f"{embeddings.method!r} has no vectors, only item bias; export to parquet or npz instead")
+        raise UsageError(
+            f"{embeddings.method!r} has no vectors, only item bias",
+            value=embeddings.method,
+            remedy="export to parquet or npz instead",
+        )
     _word2vec(embeddings.users, embeddings.vectors, aside / "users.txt")
     for name, space in zip(file_names(embeddings.behavior_names), embeddings.spaces, strict=True):
         _word2vec(embeddings.users, embeddings.user_vectors(space.name), aside / f"users-{name}.txt")
@@ -128,7 +137,9 @@ def _lists(matrix: NDArray[Any]) -> pa.Array:
 def _id_array(ids: Ids) -> NDArray[Any]:
     """Integers, or text of a fixed width, which NumPy reads without pickle."""
     if ids.kind == "text" and pc.any(pc.ends_with(ids.arrow(), "\0")).as_py():
-        raise DataError("an id ends with a NUL character, which NumPy's text cannot; export to parquet instead")
+        raise DataError(
+            "an id ends with a NUL character, which NumPy text cannot store", remedy="export to parquet instead"
+        )
     return np.array(ids[:], dtype=np.int64 if ids.kind == "integer" else np.str_)
 
 
@@ -138,8 +149,10 @@ def _word2vec(ids: Ids, vectors: NDArray[np.float32], path: Path) -> None:
     bad = names.filter(pc.match_substring_regex(names, r'^$|[\s\p{Z}"]'))
     if len(bad):
         raise DataError(
-            f"the id {bad[0].as_py()!r} is empty or holds a space, a line break or a quote, which word2vec text cannot "
-            f"({len(bad):,} such ids); export to parquet or npz instead"
+            f"the id {bad[0].as_py()!r} is empty or contains a space, a line break or a quote, which word2vec text "
+            f"cannot store ({len(bad):,} such ids)",
+            value=bad[0].as_py(),
+            remedy="export to parquet or npz instead",
         )
     columns = {"id": names} | {str(d): pa.array(np.ascontiguousarray(vectors[:, d])) for d in range(vectors.shape[1])}
     options = pa_csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")

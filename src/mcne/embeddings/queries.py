@@ -274,7 +274,12 @@ def place_of(answering: Answering, behavior: str | None) -> int:
     """Which behavior is asked about."""
     names = [space.name for space in answering.spaces]
     if behavior is None and len(names) > 1:
-        raise UsageError("which behavior?", allowed=names, remedy=f"choose one of {', '.join(names)}")
+        raise UsageError(
+            "is missing, and there are several",
+            place="behavior",
+            allowed=names,
+            remedy=f"choose one of {', '.join(names)}",
+        )
     if behavior is not None and behavior not in names:
         raise UnknownError.of("behavior", behavior, names)
     return 0 if behavior is None else names.index(behavior)

@@ -48,7 +48,7 @@ class VectorTable:
     def search(self, queries: NDArray[np.float32], *, k: int, excluded: Sequence[NDArray[Any]]) -> list[Ranking]:
         """The ``k`` best for each of ``queries`` [n, d], but none of the rows ``excluded[q]``."""
         if k < 1:
-            raise UsageError(f"k must be at least 1, got {k}")
+            raise UsageError(f"{k} is out of range", place="k", value=k, remedy="use 1 or more")
         errors = self._rounding_errors(queries)
         rankings = []
         step = max(1, AT_ONCE // max(1, len(self.ids)))
@@ -116,7 +116,7 @@ def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     """The rows of one raw id or several; the first unknown one is an error."""
     wanted: Any = [raw] if is_one(raw) else raw
     if not isinstance(wanted, Iterable):
-        raise UsageError(f"one raw id or a sequence of them expected, got {raw!r}")
+        raise UsageError(f"{raw!r} is not an id or a sequence of ids", value=raw, remedy="use a list of ids")
     wanted = list(wanted)
     rows = ids.rows(wanted)
     for at in np.flatnonzero(rows < 0):

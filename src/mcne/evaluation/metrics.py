@@ -1,8 +1,8 @@
-"""Metrics of ranked lists, from nothing but the places of each user's relevant items.
+"""Metrics of ranked lists, from the places of each user's relevant items.
 
 Every function takes ``ranks`` [t], the places (0 is the top) of the relevant items in their user's list, users one
 after the other, and ``offsets`` [n + 1], where each user's items start: those of user ``i`` are
-``ranks[offsets[i]:offsets[i + 1]]``, one at least, in any order. The answers are one number per user, float64 [n].
+``ranks[offsets[i]:offsets[i + 1]]``, at least one, in any order. The result is one number per user, float64 [n].
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def ndcg(ranks: Ranks, offsets: Ranks, *, cutoff: int) -> PerUser:
 def hits_ideal_ndcg(ranks: Ranks, offsets: Ranks, *, cutoff: int) -> PerUser:
     """NDCG whose ideal list starts with the hits that were found, not with all items; 0 without a hit.
 
-    Not the textbook's: it says how well the hits are ordered, not how many there are. The paper's main table looks as
-    if it had been computed so.
+    Not the textbook NDCG: it measures how well the hits are ordered, not how many there are. The paper's main table
+    seems to use it.
     """
     ideal = _ideal(cutoff)[_hits(ranks, offsets, cutoff)]
     return _gain(ranks, offsets, cutoff) / np.where(ideal > 0, ideal, 1.0)

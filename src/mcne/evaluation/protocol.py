@@ -20,7 +20,7 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
 from mcne.embeddings.answers import Frame
 from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 from mcne.evaluation.metrics import METRICS, pooled_recall
 from mcne.randomness import Stream
 
@@ -49,7 +49,7 @@ class BehaviorEvaluation:
         if metric in self.pooled:
             return self.pooled[metric]
         if metric not in self.metrics:
-            raise UsageError(unknown("metric", metric, [*self.metrics, *self.pooled]))
+            raise UnknownError.of("metric", metric, [*self.metrics, *self.pooled])
         return float(self.metrics[metric].mean()) if len(self.users) else None
 
 
@@ -72,7 +72,7 @@ class Evaluation(Frame):
     def mean(self, behavior: str, metric: str) -> float | None:
         """The mean of one metric, such as ``"ndcg@5"``, over the users of one behavior."""
         if behavior not in self.behaviors:
-            raise UsageError(unknown("behavior", behavior, self.behaviors))
+            raise UnknownError.of("behavior", behavior, self.behaviors)
         return self.behaviors[behavior].mean(metric)
 
     def overall(self, metric: str) -> float | None:
@@ -120,12 +120,11 @@ def evaluate(
     seed: int = 0,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> Evaluation:
-    """Rank every user's items of ``part`` and measure where they stand.
+    """Rank every user's items of ``part`` and measure their places.
 
     ``sampled`` and ``popular`` rank them with the user's negatives of the split; ``full`` with every item of the
-    behavior that the user has in no earlier part (in validation, test items are items like any other), and does not
-    know without having it. ``seed`` decides ties and nothing else. A scorer that answers NaN anywhere is refused with
-    ``ValueError``.
+    behavior that the user has in no earlier part (in validation, test items are candidates like any other) and does not
+    know without having it. ``seed`` decides only ties. A NaN score is refused with ``ValueError``.
     """
     check_request(dataset, split, part=part, protocol=protocol, cutoffs=cutoffs)
     results = {}
@@ -152,7 +151,7 @@ def coverage(
 
     The lists are those of the ``full`` protocol, equal scores in an order of chance that ``seed`` decides, for *all*
     users of the network. A method that gives a user the same score for every item recommends at random, and covers
-    much for that reason; read coverage beside Recall, never alone.
+    much for that reason; read coverage together with Recall.
     """
     check_request(dataset, split, part=part, protocol="full", cutoffs=cutoffs)
     result = {}
@@ -165,15 +164,24 @@ def coverage(
 def check_request(dataset: SocialDataset, split: Split, *, part: str, protocol: str, cutoffs: Sequence[int]) -> None:
     """Refuse a part, protocol or cutoff that does not exist, and a split of another dataset."""
     if part not in PARTS[1:]:
-        raise UsageError(unknown("part", part, PARTS[1:]))
+        raise UnknownError.of("part", part, PARTS[1:])
     if protocol not in (*NEGATIVES, "full"):
-        raise UsageError(unknown("protocol", protocol, (*NEGATIVES, "full")))
+        raise UnknownError.of("protocol", protocol, (*NEGATIVES, "full"))
     if not cutoffs or any(cutoff < 1 for cutoff in cutoffs):
-        raise UsageError(f"cutoffs {tuple(cutoffs)}: whole numbers of 1 or more are needed, as in 5, 10, 20")
+        raise UsageError(
+            f"{tuple(cutoffs)} are not whole numbers of at least 1",
+            place="cutoffs",
+            value=tuple(cutoffs),
+            remedy="use numbers such as 5, 10, 20",
+        )
     if split.dataset_fingerprint != dataset.fingerprint:
         raise UsageError(
-            f"a split of dataset {split.dataset_fingerprint[:12]}, but this is {dataset.fingerprint[:12]}; "
-            "evaluate with a split of this dataset"
+            f"the split belongs to dataset {split.dataset_fingerprint[:12]}, not to this one "
+            f"({dataset.fingerprint[:12]})",
+            place="split",
+            value=split.dataset_fingerprint,
+            allowed=[dataset.fingerprint],
+            remedy="evaluate with a split of this dataset",
         )
 
 

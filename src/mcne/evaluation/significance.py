@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 from mcne.evaluation.protocol import Evaluation
 from mcne.randomness import Stream
 
@@ -95,14 +95,17 @@ def averaged(evaluations: Sequence[Evaluation], metric: str) -> UserScores:
     """
     subjects = {(each.part, each.protocol, metric) for each in evaluations}
     if len(subjects) != 1 or len({tuple(each.behaviors) for each in evaluations}) != 1:
-        raise UsageError("evaluations of one part, one protocol and the same behaviors are needed, one at least")
+        raise UsageError(
+            "the evaluations differ in part, protocol or behaviors, or there are none",
+            remedy="compare evaluations of the same part, protocol and behaviors",
+        )
     scores = {}
     for behavior in evaluations[0].behaviors:
         results = [each.behaviors[behavior] for each in evaluations if len(each.behaviors[behavior].users)]
         if not results:
             continue
         if metric not in results[0].metrics:
-            raise UsageError(unknown("metric of users", metric, results[0].metrics))
+            raise UnknownError.of("metric of users", metric, results[0].metrics)
         users, row = np.unique(np.concatenate([each.users for each in results]), return_inverse=True)
         weight = np.concatenate([np.full(len(each.users), 1 / len(each.users)) for each in results])
         score = np.concatenate([each.metrics[metric] for each in results])
@@ -125,9 +128,16 @@ def compare(
     behavior has so few users that a resample has none of them, that resample's mean does without the behavior.
     """
     if resamples < FEWEST_RESAMPLES:
-        raise UsageError(f"resamples {resamples}: {FEWEST_RESAMPLES} or more are needed, as in {RESAMPLES}")
+        raise UsageError(
+            f"{resamples} is too small",
+            place="resamples",
+            value=resamples,
+            remedy=f"use {FEWEST_RESAMPLES} or more, such as {RESAMPLES}",
+        )
     if not method.behaviors:
-        raise UsageError("no user has a score: there is nothing to compare")
+        raise UsageError(
+            "no user has a score, so there is nothing to compare", remedy="evaluate on a split with test interactions"
+        )
     samples = {name: _differences(method, rival, name=name) for name, rival in rivals.items()}
     resampled = _resampled(samples, resamples=resamples, seed=seed)
     overall = {name: _comparison(samples[name], resampled[name]) for name in rivals}
@@ -160,12 +170,19 @@ def _differences(method: UserScores, rival: UserScores, *, name: str) -> list[Be
     ours, theirs = method.behaviors, rival.behaviors
     if method.subject != rival.subject or list(ours) != list(theirs):
         raise UsageError(
-            f"{name!r} is scored on {rival.subject} of {list(theirs)}, not {method.subject} of {list(ours)}"
+            f"is evaluated on {rival.subject} of {list(theirs)}, not on {method.subject} of {list(ours)}",
+            place=repr(name),
+            remedy="evaluate both on the same split and protocol",
         )
     differences = []
     for behavior, (one, other) in zip(ours, zip(ours.values(), theirs.values(), strict=True), strict=True):
         if not np.array_equal(one.users, other.users) or not np.allclose(one.weights, other.weights):
-            raise UsageError(f"{name!r} is scored on other users of {behavior!r}; evaluate both on the same splits")
+            raise UsageError(
+                f"is evaluated on other users of {behavior!r}",
+                place=repr(name),
+                value=behavior,
+                remedy="evaluate both on the same splits",
+            )
         difference = _without_rounding(one.scores - other.scores)
         differences.append(BehaviorScores(one.users, one.weights, difference))
     return differences

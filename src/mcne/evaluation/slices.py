@@ -33,7 +33,12 @@ def sliced(evaluation: Evaluation, dataset: SocialDataset, split: Split) -> dict
         user, item = split.of(behavior, k, PARTS.index(evaluation.part))
         result = evaluation.behaviors[behavior.name]
         if not np.array_equal(np.repeat(result.users, result.counts), user) or not np.array_equal(result.items, item):
-            raise UsageError(f"behavior {behavior.name!r}: an evaluation on another split; slice it with its own")
+            raise UsageError(
+                "the evaluation used another split",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="use the split of the evaluation",
+            )
         users, items = slices_of(dataset, split, behavior=k)
         for name in SLICES:
             chosen[name][behavior.name] = users[name][user] if name in users else items[name][item]

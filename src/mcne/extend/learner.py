@@ -1,4 +1,4 @@
-"""A new behavior on a trained network: its masks and its items learn, and nothing else does (reading 15).
+"""A new behavior on a trained network: only its masks and items are trained (reading 15).
 
 On every link the message is the neighbor's vector under the new mask, ``u_j ⊙ m``, without attention; the weights
 ``W^{k+1}`` and the activations of Eq. 6 are those of the trained network.
@@ -42,7 +42,7 @@ masks, under masks that are one everywhere, or against the whole vectors that th
 
 @dataclass(frozen=True)
 class TransferConfig:
-    """Settings, by default those of the trained network as far as it knows them; otherwise as in MCNE."""
+    """Settings; they default to those of the trained network where it has them, and otherwise to MCNE's."""
 
     neighbor_samples: tuple[Count, ...] = (20, 20)
     negatives: Count = 5
@@ -101,7 +101,7 @@ class Transfer(NeighborhoodSteps, StepLearner):
         return step_loss(ranking, self.config.l2 * scored, batch.triples)
 
     def vitals(self) -> dict[str, float]:
-        """The density of the mask at each level, and how often an entry has turned over since the start."""
+        """The density of the mask at each level, and how often entries have flipped since the start."""
         density = {f"mask_density_{k}": float(mask.mean()) for k, mask in enumerate(self.network.binary_masks())}
         return density | {"mask_flips": 0.0 if self.adam is None else float(self.adam.turned)}
 
@@ -110,11 +110,11 @@ class Transfer(NeighborhoodSteps, StepLearner):
         return self.items.scorer(self.item_tables, self.levels()[-1], self._masks()[-1])
 
     def levels(self) -> list[Tensor]:
-        """Every level of all users on the new behavior, hearing all their neighbors (reading 11)."""
+        """Every level of all users on the new behavior, from messages of all their neighbors (reading 11)."""
         return infer(self.network, self.users, self._links)
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """All of before, and the new behavior's space; the provenance tells people its masks of lower levels."""
+        """The embeddings from before with the new behavior's space; the provenance lists its lower-level masks."""
         masks = self._masks()
         space = BehaviorSpace.of(
             dataset.behaviors[0],
@@ -137,7 +137,7 @@ class Transfer(NeighborhoodSteps, StepLearner):
     def _frozen_network(
         self, trunk: Trunk, combine: tuple[NDArray[np.float32], ...], stream: Stream
     ) -> ConditionalNetwork:
-        """The trained layers with one mask row at each level, which alone may learn."""
+        """The trained layers with one mask row at each level; only the masks can be trained."""
         masks: Callable[[int, int], Mask] = open_mask
         if self.config.control not in ("open-masks", "whole-vector"):
             masks = partial(random_mask if self.config.control == "random-masks" else BinaryMask, stream=stream)

@@ -1,4 +1,4 @@
-"""``embed_users``: users who were unknown in training, beside known users, whose vectors stay the same.
+"""``embed_users``: embeds users who were not in the training data; the vectors of known users stay the same.
 
 A history is folded in: the vectors that new users start from move until their own items rank well, all else fixed.
 """
@@ -61,7 +61,7 @@ def embed_users(
     names: Any = None,
     skip_unknown: bool = False,
 ) -> ConditionalEmbeddings:
-    """The same embeddings with additional users who were unknown in training, from whatever is known of each.
+    """The embeddings with additional users who were not in the training data, from whatever is known of each.
 
     ``links`` has the columns ``source_id`` (a new user), ``target_id`` (a known one, whom it follows in a directed
     network) and in a weighted network ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has
@@ -77,12 +77,17 @@ def embed_users(
     trunk = embeddings.trunk
     if trunk is None:
         raise UsageError(
-            f"{embeddings.method!r} keeps no network that could embed new users; train one of {EXTENDABLE}"
+            f"{embeddings.method!r} keeps no network that could embed new users",
+            value=embeddings.method,
+            allowed=EXTENDABLE,
+            remedy=f"train one of {', '.join(EXTENDABLE)}",
         )
     if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
         raise UsageError(
-            f"{', '.join(added)}: added after the training, for the users that were known then; bring new users into "
-            "the embeddings of before, and add it to what comes out"
+            "was added after the training, for the users known then",
+            place=", ".join(added),
+            value=added,
+            remedy="embed the new users with the network from before, then add the behavior to the result",
         )
     new = NewUsers.read(
         embeddings, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown

@@ -1,4 +1,4 @@
-"""Tables about users who were unknown in training: links, history and attributes, checked and turned into rows."""
+"""Tables about users who were not in the training data: links, history and attributes, checked and turned into rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcne.data.source import RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Column
-from mcne.errors import DataError, UsageError, unknown
+from mcne.errors import DataError, UsageError, suggestion
 
 SHOWN = 3
 """Offenders that a message names."""
@@ -72,7 +72,9 @@ class NewUsers:
             if source is not None
         }
         if not tables:
-            raise UsageError("no new user is described; give links, history or attributes")
+            raise UsageError(
+                "there are no new users", remedy="give links, history or attributes (--links, --history, --attributes)"
+            )
         ids, users = _numbered(embeddings, tables)
         skipped: dict[str, int] = {}
         if skip_unknown:
@@ -152,7 +154,7 @@ def _names(source: Any, ids: Ids, *, skip_unknown: bool) -> tuple[Names, int]:
     table = read_table(source, "names", Wanted(["user_id", "name"]), {})
     user = rows_of(table, "user_id", ids)
     if not skip_unknown:
-        _refuse_unknown(table, "user_id", user < 0, "users", "names are for users of the other tables")
+        _refuse_unknown(table, "user_id", user < 0, "user", "users of the other tables", ids)
     known = user[user >= 0]
     given = pc.fill_null(table.data["name"].cast(WIDE_TEXT), "").filter(pa.array(user >= 0)).to_pylist()
     _refuse_repeated(table, user)
@@ -163,13 +165,16 @@ def _names(source: Any, ids: Ids, *, skip_unknown: bool) -> tuple[Names, int]:
 
 
 def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], known: Ids) -> None:
-    """Known users have vectors already, which never change."""
+    """Refuse users of the training: their vectors never change."""
     users = np.unique(rows)
     repeated = users[known.rows(ids.arrow(users)) >= 0]
     if len(repeated):
         raise DataError(
-            f"{table.label}, column {column!r}: {len(repeated):,} of {len(users):,} users are known already: "
-            f"{_listed(ids.take(repeated[:SHOWN]), len(repeated))}; their vectors never change, so give new users alone"
+            f"{len(repeated):,} of {len(users):,} users are already in the network "
+            f"({_listed(ids.take(repeated[:SHOWN]), len(repeated))}), and their vectors never change",
+            place=f"{table.label}, column {column!r}",
+            value=ids.take(repeated),
+            remedy="list new users only",
         )
 
 
@@ -178,7 +183,7 @@ def _links(
 ) -> tuple[Pairs, NDArray[np.float32] | None]:
     """New users with their friends, each pair once; of several weights the largest, and 1 without weights."""
     friend = rows_of(table, "target_id", embeddings.users)
-    _refuse_unknown(table, "target_id", friend < 0, "friends", "friends must be users of the training")
+    _refuse_unknown(table, "target_id", friend < 0, "friend", "users of the training", embeddings.users)
     keys, first, inverse = np.unique(user * embeddings.n_users + friend, return_index=True, return_inverse=True)
     if embeddings.graph.weights is None:
         return (user[first], friend[first]), None
@@ -196,33 +201,46 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
     for code, label in labels.items():
         if label not in known:
             has_label = codes == code
-            place = table.locate(int(np.argmax(has_label)), "behavior")
-            problem = f"{unknown('behavior', label, known)}; {int(has_label.sum()):,} rows have it"
-            raise DataError(problem, place=place, value=label, allowed=known, remedy=f"correct them, or {SKIP}")
+            raise DataError(
+                f"unknown behavior ({int(has_label.sum()):,} in all)",
+                place=table.locate(int(np.argmax(has_label)), "behavior"),
+                value=label,
+                allowed=known,
+                remedy=f"{suggestion(label, known)}, or {SKIP}",
+            )
     pairs = []
     for space in embeddings.spaces:
         here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
-        what = f"items of {space.name}"
-        _refuse_unknown(table, "item_id", here & (item < 0), what, "items must be those of the training")
+        _refuse_unknown(
+            table, "item_id", here & (item < 0), f"item of {space.name}", "items of the training", space.items
+        )
         keys = np.unique(user[here] * len(space.items) + item[here])
         pairs.append(np.divmod(keys, max(1, len(space.items))))
     return tuple(pairs)
 
 
 def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> KnownAttributes:
-    """Attributes as they were in training; missing values are unknown, and so are categories new to the model."""
+    """Attributes as in training; missing values and new categories count as unknown."""
     profile = None if embeddings.trunk is None else embeddings.trunk.profile
     if profile is None:
         raise UsageError(
-            f"{table.label}: {embeddings.method!r} was trained without attributes, so it cannot use them; "
-            "leave them out, or train mcne-attributes on a dataset with attributes"
+            f"{embeddings.method!r} was trained without attributes, so it cannot use them",
+            place=table.label,
+            value=embeddings.method,
+            remedy="omit the table, or train mcne-attributes on a dataset with attributes",
         )
     _refuse_repeated(table, user)
     names = [column.name for column in profile.encoding.columns]
     for name in table.data.column_names:
         if name not in (*names, "user_id", "name"):  # names are for people
-            raise DataError(f"{table.label}: {unknown('attribute', name, names)}; leave out what training did not have")
+            raise DataError(
+                f"unknown attribute {name!r}",
+                place=table.label,
+                value=name,
+                allowed=names,
+                remedy=f"{suggestion(name, names)}, or remove the column",
+            )
     order = np.argsort(user)
     attributes = [_attribute(column, table) for column in profile.encoding.columns]
     by_user = [Attribute(each.values[order], each.categories) for each in attributes]
@@ -238,20 +256,24 @@ def _attribute(column: Column, table: RawTable) -> Attribute:
         return Attribute(np.asarray(pc.fill_null(rows, -1)).astype(np.int32), column.categories)
     attribute = attributes_of(replace(table, data=table.data.select([column.name])), besides=())[column.name]
     if attribute.categories is not None and np.any(attribute.values >= 0):
-        place = table.locate(int(np.argmax(attribute.values >= 0)), column.name)
-        raise DataError(f"{place}: text, but {column.name!r} was a number in training; correct it, or leave it empty")
+        raise DataError(
+            f"text, but {column.name!r} was a number in training",
+            place=table.locate(int(np.argmax(attribute.values >= 0)), column.name),
+            remedy="correct it, or leave it empty",
+        )
     return attribute if attribute.categories is None else Attribute(np.full(len(table), np.nan))
 
 
-def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what: str, allowed: str) -> None:
+def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what: str, kind: str, known: Ids) -> None:
     if wrong.any():
         values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
         shown = _listed(values[:SHOWN].to_pylist(), len(values))
         raise DataError(
-            f"{len(values):,} {what} are unknown: {shown}; {allowed}",
-            place=f"{table.label}, column {column!r}",
-            value=values[0].as_py(),
-            remedy=f"leave them out, or {SKIP}",
+            f"unknown {what} ({len(values):,} in all: {shown})",
+            place=table.locate(int(np.argmax(wrong)), column),
+            value=values.to_pylist(),
+            allowed=[known[0], known[-1]] if len(known) else [],
+            remedy=f"use {kind}, remove these rows, or {SKIP}",
         )
 
 
@@ -259,9 +281,11 @@ def _refuse_repeated(table: RawTable, user: NDArray[np.int64]) -> None:
     """Each user, given as its row, has one line at most; −1 is nobody."""
     repeated = np.flatnonzero(np.bincount(user[user >= 0]) > 1)
     if len(repeated):
-        place = table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id")
-        several = f"{len(repeated):,} users have several"
-        raise DataError(f"{place}: a second row for this user ({several}); give each user one row")
+        raise DataError(
+            f"a second row for this user ({len(repeated):,} users have several)",
+            place=table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id"),
+            remedy="give each user one row",
+        )
 
 
 def _listed(values: list[Any], count: int) -> str:

@@ -1,4 +1,4 @@
-"""Bring a new behavior to trained embeddings, and leave a finished run of old and new behaviors."""
+"""Add a new behavior to trained embeddings; the result is a finished run of old and new behaviors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mcne.training.trainer import Training
 
 DATASET, FIRST = "data", "items"
 """Where a run keeps the new behavior's data and split, and the run that its items are from."""
-EXTENDABLE = ", ".join(name for name, each in METHODS.items() if each.takes_new_users)
+EXTENDABLE = tuple(name for name, each in METHODS.items() if each.takes_new_users)
 """The methods whose networks can get new behaviors and new users."""
 N_SHOWN = 5
 """Offenders that a message names."""
@@ -37,7 +37,7 @@ N_SHOWN = 5
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """The numbers that a transfer trained, and those it left as they were."""
+    """How many parameters a transfer trained, and how many it kept."""
 
     masks: int
     items: int
@@ -65,7 +65,7 @@ class ParameterCounts:
 
 
 def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[TransferConfig, TrainingSettings]:
-    """What a transfer was told, checked; the rest is as ``base`` was trained, where that is known."""
+    """The settings of a transfer, checked; the rest come from the training of ``base``, where they are known."""
     names = [field.name for field in fields(TransferConfig) if field.name != "control"]
     before = base.provenance.get("spec", {}).get("config", {})
     kept = {name: before[name] for name in names if name in before}
@@ -102,23 +102,28 @@ def transfer(
 
 
 def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
-    """The network to bring a behavior to; embeddings without one are refused."""
+    """The network to add a behavior to; embeddings without one are refused."""
     if base.trunk is None:
         raise UsageError(
-            f"{base.method!r} has no layers that masks could be put on; train one of {EXTENDABLE}, or "
-            "train again with all behaviors"
+            f"{base.method!r} has no layers to put masks on",
+            value=base.method,
+            allowed=EXTENDABLE,
+            remedy=f"train one of {', '.join(EXTENDABLE)}, or train {base.method} again with all behaviors",
         )
     if len(config.neighbor_samples) != base.trunk.n_layers:
         raise UsageError(
-            f"setting neighbor_samples {list(config.neighbor_samples)}: the trained network has "
-            f"{base.trunk.n_layers} layers, and a number is needed for each"
+            f"{list(config.neighbor_samples)} has {len(config.neighbor_samples)} numbers, and the trained network has "
+            f"{base.trunk.n_layers} layers",
+            place="setting neighbor_samples",
+            value=list(config.neighbor_samples),
+            remedy=f"give {base.trunk.n_layers} numbers",
         )
     return base.trunk
 
 
 @dataclass(frozen=True)
 class _Transferring(Training):
-    """The training of a new behavior, on the network of embeddings that were trained before."""
+    """The training of a new behavior on the network of trained embeddings."""
 
     base: ConditionalEmbeddings
     trunk: Trunk
@@ -136,7 +141,7 @@ class _Transferring(Training):
         return replace(spec, config={**spec.config, **also})
 
     def check(self) -> None:
-        """Nothing more: inputs were aligned with the base."""
+        """Nothing to check: inputs were aligned with the base."""
 
     def estimate(self) -> Estimate:
         """The memory that it needs; whole vectors are a network without layers."""
@@ -177,8 +182,10 @@ def aligned(
     new = dataset.behavior(behavior)
     if behavior in base.behavior_names:
         raise UsageError(
-            f"behavior {behavior!r} is there already ({', '.join(base.behavior_names)}); what was learned is never "
-            "changed: give the new one another name, or train anew with all records"
+            f"behavior {behavior!r} is already in the run ({', '.join(base.behavior_names)}), and what was learned "
+            "never changes",
+            value=behavior,
+            remedy="give the new behavior another name, or train again with all interactions",
         )
     skipped: dict[str, int] = {}
     if skip_unknown:
@@ -194,7 +201,12 @@ def aligned(
     one = split.only(dataset.behavior_names.index(behavior), own)
     parts = one.parts[0][order]
     if not np.any(parts == TRAIN):
-        raise DataError(f"{behavior}: no interactions in the training part, so nothing can be learned there")
+        raise DataError(
+            "no interactions in the training part, so there is nothing to learn from",
+            place=behavior,
+            value=behavior,
+            remedy="use another split",
+        )
     negatives: dict[str, dict[str, tuple[Negatives, ...]]] = {part: {} for part in one.negatives}
     for part, kinds in one.negatives.items():
         for kind, (drawn,) in kinds.items():
@@ -264,39 +276,47 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
     if len(strange) == len(active):
         first, last = dataset.users.take(active[[0, -1]])
         raise DataError(
-            f"none of the {len(active):,} users of {behavior.name} is known ({dataset.users.kind} ids, from {first!r} "
-            f"to {last!r}; known are {base.n_users:,} {base.users.kind} ids, from {base.users[0]!r} to "
-            f"{base.users[-1]!r}); a behavior is brought to users that were trained: check that both are about the "
-            "same people"
+            f"none of its {len(active):,} users ({dataset.users.kind} ids, from {first!r} to {last!r}) is among the "
+            f"{base.n_users:,} of the run ({base.users.kind} ids, from {base.users[0]!r} to {base.users[-1]!r})",
+            place=behavior.name,
+            value=behavior.name,
+            remedy="check that both use the same ids for the same people",
         )
     lost = int(np.count_nonzero(np.isin(behavior.user, strange)))
     named = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
     raise DataError(
-        f"{len(strange):,} of the {len(active):,} users of {behavior.name}, with {lost:,} of its {len(behavior):,} "
-        f"interactions, are not known, the first: {named}; a behavior is brought to users that were trained",
-        value=dataset.users[int(strange[0])],
-        remedy=f"leave these out of the data, {SKIP}, or train anew with them",
+        f"{len(strange):,} of its {len(active):,} users, with {lost:,} of its {len(behavior):,} interactions, are not "
+        f"in the run: {named}",
+        place=behavior.name,
+        value=dataset.users.take(strange),
+        remedy=f"remove them from the data, {SKIP}, or train again with them",
     )
 
 
 def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> None:
-    """The very records of a known behavior under another name are a mistake; items alone may well be shared."""
+    """Refuse a copy of a known behavior under another name; the same items with other interactions are fine."""
     indptr, items, _ = behavior.seen(base.n_users)
     for space in base.spaces:
         is_same = space.items == behavior.items and np.array_equal(space.seen_items, items)
         if is_same and np.array_equal(space.seen_indptr, indptr):
             raise UsageError(
-                f"behavior {behavior.name!r} has exactly the items and interactions of {space.name!r}, which is there "
-                "already; nothing is to be learned of it"
+                f"has exactly the items and interactions of {space.name!r}, which is already in the run",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="choose a behavior that the run does not have",
             )
 
 
 def without(dataset: SocialDataset, split: Split, *, behavior: str) -> tuple[SocialDataset, Split]:
-    """A dataset before a behavior came: all others of it, and their part of the split."""
+    """A dataset without one behavior, and the split of the others."""
     dataset.behavior(behavior)
     kept = [k for k, name in enumerate(dataset.behavior_names) if name != behavior]
     if not kept:
-        raise UsageError(f"{dataset.name} has no behavior beside {behavior!r}; there must be some to learn from before")
+        raise UsageError(
+            f"{dataset.name} has no behavior besides {behavior!r} to learn from first",
+            value=behavior,
+            remedy="use a dataset with two or more behaviors",
+        )
     before = replace(dataset, behaviors=tuple(dataset.behaviors[k] for k in kept))
     negatives = {
         part: {kind: tuple(each[k] for k in kept) for kind, each in kinds.items()}

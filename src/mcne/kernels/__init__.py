@@ -1,1 +1,1 @@
-"""What a step computes per edge, triple and row, by the fastest backend for the device."""
+"""What a step computes per edge, triple and row, with the fastest backend for the device."""

@@ -1,4 +1,4 @@
-"""Which kernels compute a step, and how threads divide the rows of those for the CPU."""
+"""Which kernels compute a step, and how threads divide the rows of CPU kernels."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def is_gpu(device: torch.device) -> bool:
 
 @functools.cache
 def _has_triton(device: str) -> bool:
-    """Whether Triton works, which takes more than Python: a C compiler, headers, the driver. If not, warn once."""
+    """Whether Triton works, which needs a C compiler, headers and the driver. If not, warn once."""
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as ever; without a choice it warns that this will change
     try:
         _time_triton()
@@ -77,7 +77,7 @@ def _has_triton(device: str) -> bool:
 
 @functools.cache
 def _time_triton() -> None:
-    """Have Triton report to the clock what it compiles, in versions that can; an earlier listener stays in place."""
+    """Make Triton report compilations to the clock, in versions that can; an earlier listener stays in place."""
     compilation = getattr(getattr(importlib.import_module("triton"), "knobs", None), "compilation", None)
     if compilation is None or not hasattr(compilation, "listener"):
         return
@@ -93,7 +93,7 @@ def _time_triton() -> None:
 
 
 def warn_once(subject: str, message: str) -> None:
-    """Warn of what makes training slower: once in a process, whichever module or thread comes upon it first."""
+    """Warn once per process about something that makes training slower."""
     with _warning:
         is_new = subject not in _warned
         _warned.add(subject)
@@ -104,7 +104,7 @@ def warn_once(subject: str, message: str) -> None:
 def in_blocks(rows: int, work: Callable[[int, int, int], None], *, numbers: int = LITTLE) -> None:
     """Do all rows, ``work(start, stop, block)`` at a time, on as many threads as PyTorch has.
 
-    A single block does them if they are of fewer ``numbers`` than it takes to wake another thread.
+    With few ``numbers`` a single block does them: waking another thread would take longer.
     """
     if numbers < LITTLE:
         work(0, rows, 0)

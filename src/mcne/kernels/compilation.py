@@ -15,7 +15,7 @@ REASSOCIATED = {"reassoc", "contract", "nsz", "arcp", "afn"}
 
 
 class CompileClock:
-    """The time in which anything was being compiled; however many threads are at it, a second counts once."""
+    """The time during which anything was being compiled; parallel compilations count once."""
 
     def __init__(self) -> None:
         self.is_kept = True  # whether later processes can load what was compiled
@@ -24,12 +24,12 @@ class CompileClock:
         self._spans: list[tuple[float, float]] = []
 
     def start(self) -> None:
-        """Something is being compiled from now on."""
+        """A compilation starts."""
         with self._lock:
             self._under_way.append(time.perf_counter())
 
     def stop(self) -> None:
-        """It is compiled, or has failed; ignored if its start was missed."""
+        """A compilation ends or fails; ignored if its start was missed."""
         with self._lock:
             if self._under_way:
                 self._spans.append((self._under_way.pop(), time.perf_counter()))
@@ -76,7 +76,7 @@ def compiled(function: Function) -> Function:
 
 @cache
 def _time_numba() -> None:
-    """Have numba report to the clock what it compiles; it never announces functions that come from a cache."""
+    """Make numba report compilations to the clock; it does not report functions from its cache."""
     from numba.core import event
 
     class Listener(event.Listener):

@@ -1,7 +1,7 @@
-"""Products and sums over many rows whose bytes do not go by the number of threads, on the CPU in single precision.
+"""Products and sums over many rows whose bytes do not depend on the number of threads, on the CPU in single precision.
 
 MKL gives each thread a part of the longer side of a product. Where too little is left for each, threads take parts of
-the sums behind its numbers instead, and the last bits go by how many there are. Such a product gets fewer threads here.
+the sums behind its numbers instead, and the last bits depend on how many. Here such a product gets fewer threads.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _threads_for(rows: int, columns: int) -> AbstractContextManager[None]:
 
 @contextmanager
 def _at_most(enough: int) -> Iterator[None]:
-    """Within the block, PyTorch has no more threads than this: in this thread, and in others that use it first then."""
+    """In the block, PyTorch uses at most this many threads, here and in threads that first use it then."""
     threads = torch.get_num_threads()
     if enough >= threads:
         yield

@@ -72,7 +72,7 @@ class ProductScorer:
 
 
 class ClosedForm:
-    """A method that has nothing to learn step by step: its constructor computes the scorer."""
+    """A method that does not learn step by step: its constructor computes the scorer."""
 
     _scorer: ProductScorer
 
@@ -101,7 +101,7 @@ def records_of(data: TrainingData, *, weighted: bool = False) -> tuple[Matrix, .
 
 
 def joint(records: tuple[Matrix, ...]) -> Matrix:
-    """The behaviors' records side by side, as if all were one: [users, all items]."""
+    """The records of all behaviors side by side, as one behavior: [users, all items]."""
     return sparse.csr_array(sparse.hstack(records, format="csr", dtype=np.float32))
 
 
@@ -159,8 +159,13 @@ def require_memory(needed: int, purpose: str, *, device: torch.device | None = N
     """Refuse what would swap."""
     free = _free_memory(device)
     if needed > free:
-        sizes = f"{needed / 2**30:,.1f} GiB of memory are needed, {free / 2**30:,.1f} GiB are free"
-        raise UsageError(f"{purpose}: {sizes}; use fewer users and items, or another method")
+        raise UsageError(
+            f"needs {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB are free",
+            place=purpose,
+            value=needed,
+            allowed=[free],
+            remedy="use fewer users and items, or another method",
+        )
 
 
 def _free_memory(device: torch.device | None) -> int:

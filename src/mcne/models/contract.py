@@ -1,4 +1,4 @@
-"""What the training loop knows of a method, and what a method knows of the data: the training part alone."""
+"""What the training loop knows about a method, and what a method knows about the data: only the training part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcne.embeddings.scorer import Scorer
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The graph, the training pairs and users' attributes, and nothing of validation or test for a method to see."""
+    """The graph, the training pairs and user attributes; validation and test are not visible to methods."""
 
     graph: Graph
     names: tuple[str, ...]
@@ -63,7 +63,7 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class StepLoss:
-    """The loss to descend, and the ranking loss of each behavior for people to look at."""
+    """The loss to minimize, and the ranking loss of each behavior for reports."""
 
     total: Tensor  # []
     per_behavior: Tensor  # [C], NaN-free unless the training diverged
@@ -77,26 +77,26 @@ class Method(Protocol):
         """What the method knows, as a scorer."""
 
     def learned(self) -> dict[str, Tensor]:
-        """Everything that scores depend on, apart from all computation: a copy would hold on to a step's graph."""
+        """Everything that scores depend on, detached from the graph of a step."""
 
     def load(self, learned: Mapping[str, Tensor]) -> None:
-        """Take over what was learned."""
+        """Load what was learned."""
 
 
 @runtime_checkable
 class Embedder(Method, Protocol):
-    """A method whose scores are inner products of vectors: it can be served."""
+    """A method whose scores are inner products of vectors, so it has embeddings."""
 
     def embeddings(self, dataset: SocialDataset, provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
-        """The artifact that everything downstream reads."""
+        """The embeddings that everything downstream reads."""
 
 
 @runtime_checkable
 class Learner(Method, Protocol):
     """A method that learns step by step.
 
-    :meth:`prepare` is a pure function of epoch and step and touches nothing, so that any number of workers may run
-    ahead. ``learned`` and ``memory`` hold everything that a resumed training needs beside epoch and step.
+    :meth:`prepare` is a pure function of epoch and step, so any number of workers can run
+    ahead. ``learned`` and ``memory`` contain everything that a resumed training needs besides epoch and step.
     """
 
     @property
@@ -113,13 +113,13 @@ class Learner(Method, Protocol):
         """Backward and the optimizer's step."""
 
     def vitals(self) -> Mapping[str, float]:
-        """What else to watch, such as the density of masks."""
+        """Other numbers to record, such as the density of masks."""
 
     def memory(self) -> dict[str, Tensor]:
-        """What a resumed training needs beside what was learned: the optimizer's moments and counts."""
+        """What a resumed training needs besides what was learned: the optimizer's moments and counts."""
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
-        """Take over a memory."""
+        """Load what :meth:`memory` gave."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""The triples and neighborhoods of a step, drawn on a GPU: the host says which step it is, and nothing else.
+"""The triples and neighborhoods of a step, drawn on a GPU; the host only says which step it is.
 
 As on the host (:mod:`mcne.sampling`), positives are shuffled and cycled, negatives are uniform over what a user has not
 seen, and every distinct user draws its neighbors once per layer. Positives are the same as there; negatives and
@@ -65,7 +65,7 @@ class DeviceSampler:
         self.is_small = graph.n_users <= items.batch_size * len(pairs) * (self._sizes[-1] + 1)
 
     def turn(self, epoch: int, step: int) -> NDArray[np.int64]:
-        """What the host says of a step: its key, and its training pairs, those of each behavior after another."""
+        """What the host sends for a step: its key and its training pairs, behavior by behavior."""
         key = Stream(self._seed, "device", epoch, step).bits(1).view(np.int64)
         rows = [first + self._positives.rows(k, epoch, step) for k, first in enumerate(self._first_pair[:-1])]
         return np.concatenate([key, *rows])

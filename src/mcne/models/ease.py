@@ -132,5 +132,8 @@ def _checked(diagonal: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
 def _require_precision(*, is_enough: bool, l2: float) -> None:
     if not is_enough:
         raise UsageError(
-            f"setting l2: {l2:g} is too small to be solved for in double precision with these records; raise it"
+            f"{l2:g} is too small for these records, even in double precision",
+            place="setting l2",
+            value=l2,
+            remedy="use a larger value",
         )

@@ -1,10 +1,10 @@
-"""GraphSage: users as the aggregate of whom they know (Hamilton et al., NIPS 2017), without supervision.
+"""GraphSage: users as the aggregate of their neighbors (Hamilton et al., NIPS 2017), without supervision.
 
 MCNE's network with every mask open and no attention is GraphSage with the mean aggregator: sampled neighbors are
 averaged, set beside the user's own vector, multiplied and rectified; the last layer is not rectified, and what it gives
 is divided by its norm, as the authors' program does. Users have no attributes, so they start from free vectors.
 
-The network learns that a user is like those whom short walks from it visit, and unlike users drawn as noise (Eq. 1).
+The network learns that users are similar to those that short walks from them visit, and unlike noise users (Eq. 1).
 The items are learned by BPR in the same steps, over user vectors that are detached and so frozen for it: see
 :mod:`mcne.models.node2vec`.
 """

@@ -52,8 +52,8 @@ LinksTo = Callable[[int, int], Links]
 def graph_links(graph: Graph, *, weighted: bool, device: torch.device) -> LinksTo:
     """Those of a graph; ``weighted`` shares are in proportion to link weights.
 
-    They are made when they are needed, which takes less memory than to keep all: a graph is much smaller. The last are
-    kept, which are all of a small network.
+    They are computed when needed, which takes less memory than keeping all: a graph is much smaller. The last are
+    cached, which is all of them in a small network.
     """
 
     @lru_cache(maxsize=1)

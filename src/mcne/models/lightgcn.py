@@ -1,4 +1,4 @@
-"""LightGCN: vectors smoothed over the graph of users and items, and nothing else (He et al., SIGIR 2020).
+"""LightGCN: vectors smoothed over the graph of users and items (He et al., SIGIR 2020).
 
 The items of all behaviors are nodes of one graph. ``lightgcn-trust`` has the trust between users as further links, in
 both directions even where the network is directed: smoothing divides by the degrees of both ends.
@@ -80,7 +80,7 @@ class Smoothing:
 
 
 class _Smooth(torch.autograd.Function):
-    """The gradient is smoothed as the vectors are, ``A`` being symmetric: each sum has its fixed order both ways."""
+    """Smooth the gradient like the vectors, since ``A`` is symmetric; sums have a fixed order in both directions."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, smoothing: Smoothing) -> Tensor:

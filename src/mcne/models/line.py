@@ -1,9 +1,9 @@
-"""LINE: users as the links of the network teach them, one by one (Tang et al., WWW 2015), and LINE-B.
+"""LINE: user vectors learned from single links (Tang et al., WWW 2015), and LINE-B.
 
-Of the first order, linked users have similar vectors; of the second, users have similar vectors who are linked to the
-same others, for which every user has another vector as a context. Links are drawn in proportion to their weights, and
-each is set against negatives drawn by degree^0.75. In a directed network the second order learns from the links as they
-are; the first, where both ends are alike, from the undirected one.
+In the first order, linked users have similar vectors; in the second, users linked to the same others have similar
+vectors, and every user has a second vector as a context. Links are drawn in proportion to their weights, and each is
+compared with negatives drawn by degree^0.75. In a directed network the second order learns from the links as they are;
+the first, where both ends are alike, from the undirected one.
 
 Items are learned as in Node2vec and Node2vec-B: see :class:`mcne.models.skip_gram.NetworkTaught`.
 """
@@ -44,7 +44,7 @@ class LINEConfig(BPRConfig):
 
 @dataclass(frozen=True)
 class LINEBConfig(LINEConfig):
-    """LINE's settings, and how much network and ranking teach the user vectors; both are ours."""
+    """LINE's settings, and the weights of network and ranking in the user vectors; both are ours."""
 
     network_weight: Amount = 0.1
     beta: Amount = 1.0
@@ -96,4 +96,4 @@ class LINE(NetworkTaught):
 
 
 class LINEB(LINE):
-    """LINE whose user vectors BPR teaches too."""
+    """LINE whose user vectors are also trained by BPR."""

@@ -77,7 +77,7 @@ Mask = nn.Module
 class BinaryMask(nn.Module):
     """Learnable masks: real values behind a threshold, ``m_c = 1[M_c ≥ 0]`` (Eq. 1).
 
-    Drawn from U(−0.5, 0.5). The optimizer keeps them in [−1, 1], beyond which they could no longer turn back.
+    Drawn from U(−0.5, 0.5). The optimizer keeps them in [−1, 1]; further out they could hardly flip back.
     """
 
     def __init__(self, rows: int, width: int, *, stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""Variants of MCNE: what attention, masks that learn, masks at all, and their being binary are worth.
+"""Variants of MCNE that show the value of attention, of learned masks, of masks at all, and of binary ones.
 
 Everything that a variant does not change starts from the same numbers as in MCNE.
 """
@@ -30,7 +30,7 @@ Density = Annotated[float, Range("a number from 0 to 1", lambda value: 0 <= valu
 
 
 class FrozenMask(nn.Module):
-    """Masks that never learn, ``binary`` [B, d]; without ``is_stored`` they are no part of a checkpoint."""
+    """Fixed masks, ``binary`` [B, d]; without ``is_stored`` they are not part of a checkpoint."""
 
     def __init__(self, binary: Tensor, *, is_stored: bool = True) -> None:
         super().__init__()
@@ -86,8 +86,10 @@ class MCNEF(MCNE):
         rows = len(self.data.names) + 1
         if min(widths) < rows:
             raise UsageError(
-                f"setting widths: {widths} with {rows - 1} behaviors leaves one without dimensions; "
-                f"mcne-f needs {rows} or more at every level"
+                f"{widths} leaves one of {rows - 1} behaviors without dimensions",
+                place="setting widths",
+                value=widths,
+                remedy=f"use widths of {rows} or more for mcne-f",
             )
         return disjoint_mask
 
@@ -96,14 +98,14 @@ class MCNEF(MCNE):
 class ConstantMasksConfig(MCNEConfig):
     """MCNE's settings, and the real value that every entry of every mask starts from.
 
-    From 0 or more all masks start open, from less all start closed, and then nothing but masks can learn at first.
+    From 0 or more all masks start open; below 0 all start closed, and at first only the masks can learn.
     """
 
     value: MaskValue = 0.5
 
 
 class ConstantMasks(MCNE):
-    """All real values behind the masks start at one, which the paper found worse than U(−0.5, 0.5), and then learn."""
+    """Learned masks whose real values all start at one value, which the paper found worse than U(−0.5, 0.5)."""
 
     def __init__(self, data: TrainingData, config: ConstantMasksConfig, *, seed: int, device: torch.device) -> None:
         super().__init__(data, config, seed=seed, device=device)
@@ -127,14 +129,16 @@ class RandomMasksConfig(MCNEConfig):
             object.__setattr__(self, "density", self.density[0])
         elif isinstance(self.density, tuple) and len(self.density) != len(self.widths):
             raise UsageError(
-                f"setting density: {list(self.density)} has {len(self.density)} numbers and widths "
-                f"{list(self.widths)} make {len(self.widths)} levels of masks; give one number for all levels or one "
-                f"for each, as in {[0.5] * len(self.widths)}"
+                f"{list(self.density)} has {len(self.density)} numbers, and the widths {list(self.widths)} make "
+                f"{len(self.widths)} levels of masks",
+                place="setting density",
+                value=list(self.density),
+                remedy=f"give one number for all levels, or one for each level, such as {[0.5] * len(self.widths)}",
             )
 
 
 class RandomMasks(MCNE):
-    """Masks that never learn: at a density of ½ those that MCNE starts from. It tests what learning them is worth."""
+    """Fixed random masks, at a density of ½ those that MCNE starts from: they show the value of learning masks."""
 
     config: RandomMasksConfig
 
@@ -155,7 +159,7 @@ class SharedBottom(MCNE):
         return open_mask
 
     def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses: there are no masks to watch."""
+        """Nothing besides the losses: there are no masks to record."""
         return {}
 
 

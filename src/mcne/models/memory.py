@@ -57,7 +57,7 @@ class Estimate:
 
     @property
     def memory_beside_files(self) -> int:
-        """The peak with tables in files, of which as much as a step touches should stay in memory."""
+        """The peak with tables in files; what a step touches should stay in memory."""
         return self._lasting + max(2 * self.step, self.scoring)
 
     @property
@@ -86,7 +86,7 @@ def estimate(
 
 
 class TrainingSize:
-    """A training before it starts: how much it has of everything."""
+    """The size of a training before it starts."""
 
     def __init__(
         self, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split, *, is_on_gpu: bool
@@ -157,9 +157,9 @@ def network(size: TrainingSize, *, has_attention: bool = True, may_draw_on_gpu: 
 
 
 def estimate_transfer(size: TrainingSize, widths: Sequence[int], samples: Sequence[int], *, weighted: bool) -> Estimate:
-    """Of one behavior brought to a trained network of these ``widths``, whose users' vectors never change.
+    """A behavior added to a trained network of these ``widths``, whose user vectors never change.
 
-    What was trained before is mapped and read once, so that the system may drop it: it is not counted.
+    What was trained before is memory-mapped and read once, so the system can drop it and it does not count.
     """
     is_drawn_on_gpu = size.is_on_gpu and bool(samples)
     return _network(size, widths, samples, weighted=weighted, is_drawn_on_gpu=is_drawn_on_gpu, is_frozen=True)
@@ -277,12 +277,12 @@ lightgcn_with_links = partial(lightgcn, has_links=True)
 
 
 def _distinct(drawn: int, among: int) -> int:
-    """How many are different of so many drawn: all alike likely, which is the most."""
+    """The expected number of distinct ones among so many draws, at equal probabilities, which give the most."""
     return math.ceil(among * -math.expm1(-drawn / among)) if among else 0
 
 
 def _friends(dataset: SocialDataset, users: int) -> int:
-    """Different users who are a friend of any of so many."""
+    """The number of distinct friends of so many users."""
     return _distinct(users * dataset.graph.n_directions // max(1, dataset.n_users), dataset.n_users)
 
 

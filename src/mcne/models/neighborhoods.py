@@ -1,4 +1,4 @@
-"""How steps of a network over neighborhoods are drawn: on the host, or on a GPU that can."""
+"""How steps of a network over neighborhoods are drawn: on the host, or on a supported GPU."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ def check_widths(widths: Sequence[int], samples: Sequence[int]) -> None:
     """Refuse settings that do not give every layer a sample of neighbors and a width below and above it."""
     if not samples or len(widths) != len(samples) + 1:
         raise UsageError(
-            f"settings widths {list(widths)} and neighbor_samples {list(samples)}: a width is "
-            "needed for every sample (1 or more), and one more for the vectors that it starts from"
+            f"{list(widths)} and neighbor_samples {list(samples)} do not fit together: widths needs one number more "
+            "than neighbor_samples, which needs at least one",
+            place="setting widths",
+            value=list(widths),
+            remedy="for example, use widths=[64,64,32] with neighbor_samples=[20,20]",
         )
 
 
@@ -53,7 +56,7 @@ class NeighborhoodSteps:
     def sample_neighborhoods(
         self, samples: Sequence[int], *, weighted: bool, widest: int, may_draw_on_gpu: bool = True
     ) -> None:
-        """Settle how steps are drawn."""
+        """Decide how steps are drawn."""
         self._widest = widest
         can_draw = may_draw_on_gpu and bool(samples) and bool(self.items.joined) and fits_gpu(max(samples), widest)
         if can_draw and backend_for(self.items.device) == "triton":

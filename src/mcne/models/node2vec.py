@@ -1,4 +1,4 @@
-"""Node2vec: users as skip-gram learns them from random walks (Grover and Leskovec, KDD 2016), and Node2vec-B.
+"""Node2vec: user vectors learned by skip-gram on random walks (Grover and Leskovec, KDD 2016), and Node2vec-B.
 
 BPR learns the items over user vectors that are frozen for it; Node2vec-B shares the user vectors between both: see
 :class:`mcne.models.skip_gram.NetworkTaught`. Users without links are in no walk and keep their initial vectors.
@@ -33,7 +33,7 @@ class Node2vecConfig(BPRConfig):
     """Settings: the walks, window and negatives of the paper, MCNE's width, and BPR's own for the items.
 
     Ours: ``walk_batch``, the walks of a step. They are taken in turn from the paper's ``walks_per_node`` walks of every
-    user, which are passed over again and again for as long as the training goes on.
+    user, which are repeated for as long as the training lasts.
     """
 
     walks_per_node: Count = 10
@@ -48,7 +48,7 @@ class Node2vecConfig(BPRConfig):
 
 @dataclass(frozen=True)
 class Node2vecBConfig(Node2vecConfig):
-    """Node2vec's settings, and how much network and ranking teach the user vectors; both are ours."""
+    """Node2vec's settings, and the weights of network and ranking in the user vectors; both are ours."""
 
     network_weight: Amount = 0.1
     beta: Amount = 1.0
@@ -95,4 +95,4 @@ class Node2vec(NetworkTaught):
 
 
 class Node2vecB(Node2vec):
-    """Node2vec whose user vectors BPR teaches too."""
+    """Node2vec whose user vectors are also trained by BPR."""

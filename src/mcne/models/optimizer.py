@@ -1,4 +1,4 @@
-"""Adam for tables of which a step touches few rows, beside PyTorch's own for everything else."""
+"""Adam for tables with few updated rows per step, and PyTorch's Adam for everything else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mcne.models.tables import new_table
 class RowAdam:
     """Adam whose step costs as much as the rows it touches (reading 17).
 
-    :meth:`rows` hands out the rows of a table as a leaf of the step's computation; :meth:`step` updates those rows and
-    their moments and leaves all others as they are. Bias correction counts all steps.
+    :meth:`rows` gives the rows of a table as a leaf of the step's computation; :meth:`step` updates those rows and
+    their moments and leaves all others unchanged. Bias correction counts all steps.
 
     Tables of one width may be ``joined``: under a name of their own they are one table, a part after the other.
     """
@@ -54,7 +54,7 @@ class RowAdam:
         return values
 
     def given_away(self, table: str) -> Tensor:
-        """A table on the host that never changes again: whatever comes to change it, changes a copy from then on.
+        """A table on the host that never changes again: later updates go to a copy.
 
         At the end of a training, when nothing comes, it costs no memory; elsewhere the caller takes a copy anyway.
         """
@@ -63,16 +63,16 @@ class RowAdam:
         return self.whole[table]
 
     def touched(self) -> list[Tensor]:
-        """The rows handed out since the last step."""
+        """The rows used since the last step."""
         return [values for _, _, values in self._touched]
 
     def forget(self) -> None:
-        """Drop the rows handed out since the last step: a loss that nobody descended leaves no trace."""
+        """Drop the rows used since the last step: a loss without an update has no effect."""
         self._touched.clear()
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update the rows handed out since the last step by their gradients."""
+        """Update the rows used since the last step by their gradients."""
         self.steps += 1
         for name, rows, values in self._touched:
             if values.grad is not None and len(values):
@@ -152,7 +152,7 @@ class DenseAdam(torch.optim.Adam):
 
     @property
     def turned(self) -> Tensor:
-        """How often a bounded value turned over, []."""
+        """How often a bounded value changed its sign, []."""
         return self._turned.sum()
 
     def load_turned(self, count: Tensor) -> None:

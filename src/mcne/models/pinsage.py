@@ -59,8 +59,11 @@ class PinSageConfig:
     def __post_init__(self) -> None:
         if len(self.widths) < 2:
             raise UsageError(
-                f"setting widths {list(self.widths)}: a width is needed for every layer (1 or more), and one more for "
-                "the vectors that it starts from"
+                f"{list(self.widths)} has {len(self.widths)} numbers, and at least two are needed: the width of the "
+                "initial vectors, then one for every layer",
+                place="setting widths",
+                value=list(self.widths),
+                remedy="for example, use widths=[64,64]",
             )
 
 

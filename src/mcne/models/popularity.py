@@ -1,4 +1,4 @@
-"""Popularity: every user is shown what most users have, behavior by behavior.
+"""Popularity: recommend every user the most popular items, behavior by behavior.
 
 ``s(u, i) = Σ_v x_vi`` over all users v, with x_vi = 1 where v has item i in training, else 0. With ``weighted_records``
 x_vi is the weight of that record.

@@ -1,4 +1,4 @@
-"""What methods share that learn by ranking items: item tables, triples, loss, scorer, artifact, and their part of the
+"""What methods that learn by ranking items share: item tables, triples, loss, scorer, artifact, and their part of the
 training contract.
 """
 
@@ -54,7 +54,7 @@ Ranked = tuple[Triples, ...] | AllTriples
 
 
 class Config(Protocol):
-    """What learning by ranking asks of the settings of any method."""
+    """The settings that every ranking method needs."""
 
     @property
     def negatives(self) -> int:
@@ -90,7 +90,7 @@ class DotRanking:
 
     @property
     def _sampler(self) -> TripleSampler:
-        """Only where steps are drawn on the host; once, whichever of several workers asks first."""
+        """The sampler of steps drawn on the host, made once by the first worker that asks."""
         data = self.data
         with self._making:
             self._made = self._made or TripleSampler(
@@ -285,7 +285,7 @@ class StepLearner:
                 optimizer.step()
 
     def vitals(self) -> dict[str, float]:
-        """Nothing beside the losses."""
+        """Nothing besides the losses."""
         return {}
 
     def learned(self) -> dict[str, Tensor]:

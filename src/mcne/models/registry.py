@@ -1,18 +1,21 @@
-"""Every method by its name: the only place that knows them all.
+"""All methods by name; no other module lists them.
 
-Commands, studies, reports, memory estimates and docs/methods.md ask the entries below. A new method takes a file, an
+Commands, studies, reports, memory estimates and docs/methods.md use the entries below. A new method takes a file, an
 entry here, and a case in tests/contract/cases.py.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
+from mcne.models.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from mcne.data.dataset import SocialDataset
@@ -217,7 +220,7 @@ def entry(name: str) -> Entry:
         return METHODS[name]
     if new_name := _renamed(name):
         raise UsageError(f"{name} is now called {new_name}", value=name, allowed=[new_name], remedy="use that name")
-    raise UsageError(unknown("method", name, METHODS))
+    raise UnknownError.of("method", name, METHODS)
 
 
 def refuse_former_settings(name: str, settings: Iterable[str]) -> None:
@@ -251,24 +254,37 @@ def _renamed(former_name: str) -> str | None:
     return next((name for name, each in METHODS.items() if each.former_name == former_name), None)
 
 
+def setting_names(name: str) -> list[str]:
+    """The settings of a method and of its training, from the stubs where they have it: its module imports torch."""
+    stubs = ast.parse(Path(__file__).parents[1].joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    classes = {node.name: node.body for node in stubs.body if isinstance(node, ast.ClassDef)}
+    general = [field.name for field in fields(TrainingSettings)]
+    if (class_name := entry(name).class_name) not in classes:
+        return [*(field.name for field in fields(entry(name).config)), *general]
+    lines = (line for line in classes[class_name] if isinstance(line, ast.AnnAssign))
+    return [*(line.target.id for line in lines if isinstance(line.target, ast.Name)), *general]
+
+
 def class_names() -> dict[str, str]:
     """The methods by the names of their classes: ``{"BPR": "bpr", …}``."""
     return {each.class_name: method for method, each in METHODS.items()}
 
 
-def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> str | None:
-    """Why a method cannot learn from a dataset, if so; ``is_alone`` if it gets one behavior at a time."""
+def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> UsageError | None:
+    """The error that a method cannot learn from a dataset, if so; ``is_alone`` if it gets one behavior at a time."""
     needs = entry(name).needs
+    refused = partial(UsageError, value=name)
     if "links" in needs and not dataset.graph.n_links:
-        return f"{name} learns from links, and {dataset.name} has none; bpr, ease and userknn need none"
+        problem = f"{name} learns from links, and {dataset.name} has none"
+        return refused(problem, remedy="add links, or train bpr, ease or userknn, which need none")
     if "behaviors" in needs and is_alone:
-        return f"{name} tells behaviors apart, so it is trained on all of them together; leave out separate training"
+        problem = f"{name} learns all behaviors together, so it has no separate training"
+        return refused(problem, remedy="omit --separate (separate=True)")
     if "behaviors" in needs and len(dataset.behaviors) < 2:
         only = ", ".join(dataset.behavior_names) or "none"
-        return f"{name} tells behaviors apart, and {dataset.name} has fewer than two ({only}); bpr does with one"
+        problem = f"{name} needs two or more behaviors, and {dataset.name} has fewer ({only})"
+        return refused(problem, remedy="train a method that needs only one, such as bpr")
     if "attributes" in needs and not dataset.attributes:
-        return (
-            f"{name} starts from users' attributes, and {dataset.name} has none; prepare it with a table of users, or "
-            "train mcne, which needs none"
-        )
+        problem = f"{name} starts from user attributes, and {dataset.name} has none"
+        return refused(problem, remedy="prepare it with a table of users (--users), or train mcne, which needs none")
     return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 
 LARGEST = 1e36
 """Beyond any use, and still safe in single precision, which ends at 3.4e38."""
@@ -21,7 +21,7 @@ LARGEST = 1e36
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers or lists that a setting may have; its type carries the range by ``Annotated``."""
+    """The allowed values of a setting; its type carries the range with ``Annotated``."""
 
     needed: str
     holds: Callable[[Any], bool]  # False for NaN: every comparison with it fails
@@ -29,14 +29,14 @@ class Range:
 
 Count = Annotated[int, Range("a whole number of 1 or more", lambda value: value >= 1)]
 Whole = Annotated[int, Range("a whole number of 0 or more", lambda value: value >= 0)]
-Amount = Annotated[float, Range("a number of 0 or more, at most 1e36,", lambda value: 0 <= value <= LARGEST)]
-Rate = Annotated[float, Range("a number above 0, at most 1e36,", lambda value: 0 < value <= LARGEST)]
-Share = Annotated[float, Range("a number of 0 or more, below 1,", lambda value: 0 <= value < 1)]
+Amount = Annotated[float, Range("a number from 0 to 1e36", lambda value: 0 <= value <= LARGEST)]
+Rate = Annotated[float, Range("a number above 0, up to 1e36", lambda value: 0 < value <= LARGEST)]
+Share = Annotated[float, Range("a number of 0 or more and below 1", lambda value: 0 <= value < 1)]
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How long and how carefully to train; nothing here changes what a step computes, but for rounding."""
+    """How long and how to train; nothing here changes what a step computes, except for rounding."""
 
     epochs: Count = 200
     patience: Count = 10  # evaluations without a better one
@@ -48,7 +48,13 @@ class TrainingSettings:
     deterministic: bool = False  # the same bytes every time on a GPU, of methods that leave sums to PyTorch
 
 
-EXAMPLES = {int: "64", float: "0.005", bool: "true or false", str: '"text"'}
+EXAMPLES = {
+    int: ("a whole number", "64"),
+    float: ("a number", "0.005"),
+    bool: ("true or false", "true"),
+    str: ("text in quotes", '"text"'),
+}
+"""What messages call the values of a type, and one of them."""
 
 
 def parse(kinds: Sequence[type[Any]], values: Mapping[str, Any]) -> list[Any]:
@@ -57,7 +63,7 @@ def parse(kinds: Sequence[type[Any]], values: Mapping[str, Any]) -> list[Any]:
     known = [name for kind in kinds for name in hints[kind]]
     for name in values:
         if name not in known:
-            raise UsageError(unknown("setting", name, known))
+            raise UnknownError.of("setting", name, known)
     parsed = []
     for kind in kinds:
         own = {name: value for name, value in values.items() if name in hints[kind]}
@@ -70,8 +76,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", error)
-        raise UsageError(f"{path}: {reason}; a TOML file of settings is expected") from error
+        reason = "no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", error)
+        raise UsageError(str(reason), place=path, value=str(path), remedy="give a TOML file") from error
 
 
 def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
@@ -81,7 +87,12 @@ def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
         name, sign, text = pair.partition("=")
         name = name.strip()
         if not (name and sign):
-            raise UsageError(f"--set {pair}: a setting like learning_rate=0.003 is needed")
+            raise UsageError(
+                "is not a setting with a value",
+                place=f"--set {pair}",
+                value=pair,
+                remedy="write NAME=VALUE, such as learning_rate=0.003",
+            )
         try:
             values[name] = tomllib.loads(f"value = {text}")["value"]
         except (ValueError, RecursionError):
@@ -96,23 +107,29 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 
 def convert(what: str, value: Any, kind: Any) -> Any:
-    """``value`` as a type such as :data:`Count`; the error tells ``what`` it is and what is allowed."""
+    """``value`` converted to a type such as :data:`Count`; errors name ``what`` it is and what is allowed."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         value = convert(what, value, arguments[0])
         for each in arguments[1:]:
             if isinstance(each, Range) and value is not None and not each.holds(value):
-                raise UsageError(f"{what}: {value} is out of range; {each.needed} is needed")
+                raise UsageError(
+                    f"{value} is out of range",
+                    place=what,
+                    value=value,
+                    allowed=[each.needed],
+                    remedy=f"use {each.needed}",
+                )
         return value
     if origin is Literal:
         if value not in arguments:
-            raise UsageError(f"{what}: {unknown('value', value, arguments)}")
+            raise UnknownError.of("value", value, arguments, place=what)
         return value
     if origin in (Union, types.UnionType):
         return None if value is None else convert(what, value, next(a for a in arguments if a is not type(None)))
     if origin in (tuple, Sequence):  # of a tuple, a single value may be written without brackets
         if isinstance(value, str) or (origin is Sequence and not isinstance(value, list)):
-            raise UsageError(f"{what}: {value!r} is {type(value).__name__}, a list is expected, as in [64, 32]")
+            raise UsageError(f"{value!r} is not a list", place=what, value=value, remedy="use a list such as [64, 32]")
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(convert(what, each, arguments[0]) for each in values)
     if origin is Mapping or dataclasses.is_dataclass(kind):
@@ -122,21 +139,20 @@ def convert(what: str, value: Any, kind: Any) -> Any:
     if kind is float and type(value) is int:
         return float(str(value))  # infinite where float(value) would be an OverflowError
     if type(value) is not kind:
-        raise UsageError(
-            f"{what}: {value!r} is {type(value).__name__}, {kind.__name__} is expected, as in {EXAMPLES[kind]}"
-        )
+        noun, example = EXAMPLES[kind]
+        raise UsageError(f"{value!r} is not {noun}", place=what, value=value, remedy=f"use a value such as {example}")
     return value
 
 
 def _table(what: str, value: Any, kind: Any) -> Any:
     """A TOML table as a dataclass or as a mapping of one type; a file as a whole has no name."""
     if not isinstance(value, Mapping):
-        raise UsageError(f"{what}: {value!r} is {type(value).__name__}, a table is expected, as in [{what}]")
+        raise UsageError(f"{value!r} is not a table", place=what, value=value, remedy=f"write it as [{what}]")
     hints = get_type_hints(kind, include_extras=True) if dataclasses.is_dataclass(kind) else None
     converted = {}
     for name, each in value.items():
         if hints is not None and name not in hints:
-            raise UsageError(unknown(f"key of {what}" if what else "key", name, hints))
+            raise UnknownError.of(f"key of {what}" if what else "key", name, hints)
         hint = get_args(kind)[1] if hints is None else hints[name]
         converted[name] = convert(f"{what}.{name}" if what else name, each, hint)
     return converted if hints is None else kind(**converted)

@@ -105,7 +105,7 @@ class NetworkBatch:
 
 
 class NetworkTaught(VectorLearner, DotEmbedder):
-    """Users whose vectors the network teaches, and items that BPR learns over them.
+    """User vectors learned from the network, and items learned by BPR over them.
 
     Both happen in every step, so that one loop, one early stopping and one way to resume serve all methods. With
     ``beta`` 0, BPR sees the user vectors detached, as if the items were learned after them. Otherwise both share the
@@ -125,7 +125,7 @@ class NetworkTaught(VectorLearner, DotEmbedder):
         raise NotImplementedError
 
     def network_loss(self, users: Tensor, drawn: Sequence[Tensor]) -> Tensor:
-        """What the network teaches the vectors of a step's ``users`` [n, d]."""
+        """The loss of the network for the vectors of a step's ``users`` [n, d]."""
         raise NotImplementedError
 
     def prepare(self, epoch: int, step: int) -> NetworkBatch:
@@ -136,7 +136,7 @@ class NetworkTaught(VectorLearner, DotEmbedder):
         return NetworkBatch(users, rows, triples, drawn)
 
     def loss(self, batch: NetworkBatch) -> StepLoss:
-        """The loss of the network, and BPR of which the user vectors feel the share ``beta``."""
+        """The loss of the network, and BPR, whose gradient reaches the user vectors scaled by ``beta``."""
         self.tables.forget()
         users = self.tables.rows("users", batch.users)
         ranked = partly_detached(users.index_select(0, batch.ranked), self.beta)

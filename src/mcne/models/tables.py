@@ -1,7 +1,7 @@
 """Tables of vectors: where their numbers are, and the way between NumPy and a device.
 
 The tables created first are in memory, as many as there is room for, and the others in files that the system reads and
-writes as it needs to. Such a file never has a name: it vanishes with the process, however that ends.
+writes as needed. Such a file has no name, so it vanishes with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Room:
     memory: int | None  # without a number all tables do, and only rarely needed copies are in files
 
     def takes(self, size: int, *, lasts: bool) -> bool:
-        """Whether a table goes to memory, of which one that lasts then has its part."""
+        """Whether a table goes to memory; if it lasts, it then takes its part of the memory for tables."""
         if self.memory is None:
             return True
         if not lasts or size > self.memory:
@@ -183,7 +183,7 @@ def _written(directory: Path, tensor: Tensor) -> int:
 
 @contextmanager
 def _file(directory: Path, size: int) -> Iterator[IO[bytes]]:
-    """A file without a name whose space is reserved: a disk that is full shall say so now, and not by a crash later."""
+    """An unnamed file with reserved space: a full disk is an error now instead of a crash later."""
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             if hasattr(os, "posix_fallocate"):
@@ -193,8 +193,9 @@ def _file(directory: Path, size: int) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise DiskError(
-            f"{directory}: {error.strerror or error} ({size:,} bytes for a table that memory has no room for); free "
-            "some space there, or choose another --out"
+            f"{error.strerror or error} ({size:,} bytes are needed for a table that does not fit in memory)",
+            place=directory,
+            remedy="free some disk space there, or choose another --out",
         ) from error
 
 

@@ -1,7 +1,7 @@
-"""The ablation figure: variants of a method side by side, and how far each is from the whole, with its chance.
+"""The ablation figure: variants of a method side by side, with each difference from the full method and its p-value.
 
-Everything comes from what ``mcne compare`` has written: ``users.parquet`` gives means and paired tests, the same that
-the comparison's tables tell, and ``table.json`` the standard deviations over repetitions.
+Everything comes from the files of ``mcne compare``: ``users.parquet`` gives means and paired tests, the same as in
+the comparison's tables, and ``table.json`` the standard deviations over repetitions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.errors import ArtifactError, UnknownError, UsageError
 from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparison, UserScores, compare
-from mcne.files import checked_json
+from mcne.files import absent, checked_json
 from mcne.plots.style import FAINT, INK, Theme, canvas, looks, shortened
 from mcne.text import p_value
 
@@ -32,7 +32,7 @@ METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
 SHORT = {"recall@5": "R@5", "ndcg@5": "N@5"}
 MEAN = "mean over behaviors"
 LEVEL = 0.05
-AGAIN = "mcne compare … --table writes it again"
+AGAIN = "write it again with mcne compare … --table"
 ROW_HEIGHT, PANEL_WIDTH, HEADROOM = 0.17, 2.2, 0.95  # inches
 TITLE_LETTERS = 18
 
@@ -67,7 +67,8 @@ class Ablation:
         methods = users["method"].unique().to_pylist()
         for row in rows:
             if row not in methods:
-                raise UsageError(f"{directory}: {unknown('row', row, methods)}; rows need all their repetitions")
+                remedy = "or finish its repetitions with mcne compare"
+                raise UnknownError.of("row", row, methods, place=directory, remedy=remedy)
         scores = {metric: {row: user_scores(users, row, "sampled", metric) for row in methods} for metric in METRICS}
         behaviors = list(scores["ndcg@5"][methods[0]].behaviors)
         titles = (*behaviors, "mean")  # in the tables
@@ -95,11 +96,16 @@ class Ablation:
 
 
 def check_rows(rows: Sequence[str], reference: str) -> None:
-    """Refuse what cannot be drawn, before anything is read."""
+    """Refuse wrong rows before anything is read."""
     if len(set(rows)) < max(2, len(rows)):
-        raise UsageError(f"--rows {','.join(rows)}: two different rows at least are needed, as in mcne-a,mcne")
+        raise UsageError(
+            "are not two different rows",
+            place=f"--rows {','.join(rows)}",
+            value=list(rows),
+            remedy="name at least two, such as mcne-a,mcne",
+        )
     if reference not in rows:
-        raise UsageError(f"--reference: {unknown('row', reference, rows)}; it must be one of --rows")
+        raise UnknownError.of("row", reference, rows, place="--reference")
 
 
 def caption(ablations: Sequence[Ablation]) -> str:
@@ -128,7 +134,7 @@ def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
 
 
 def chance(test: Comparison) -> str:
-    """The corrected p, marked where it is below the level; where no resample was beyond zero, only a bound is known."""
+    """The corrected p, marked if below the level; an upper bound if no resample was beyond zero."""
     is_significant = test.adjusted_p < LEVEL
     shown = p_value(test.adjusted_p, is_bound=test.is_bound, digits=4 if is_significant else 2)
     return f"{shown} *" if is_significant else shown
@@ -166,7 +172,7 @@ def _draw_values(panel: Axes, each: Ablation, metric: str, styles: Styles) -> No
 
 
 def _draw_differences(panel: Axes, each: Ablation, metric: str, styles: Styles, theme: Theme) -> None:
-    """How far each is from the reference, the 95 % interval and the chance."""
+    """Each difference from the reference, with its 95 % interval and p-value."""
     for row, look in styles.items():
         for height, place in zip(_heights(each, row), each.places, strict=True):
             test = each.cells[metric, row, place].test
@@ -215,11 +221,14 @@ def user_scores(users: pa.Table, method: str, protocol: str, metric: str) -> Use
 def _read_users(directory: Path) -> pa.Table:
     path = directory / USERS
     if not path.is_file():
-        raise DataError(f"{directory}: no {USERS}, so this is no finished comparison; make one with mcne compare")
+        remedy = f"run mcne compare --methods NAME,NAME --data DATA --out {directory}"
+        raise absent(directory, USERS, "a finished comparison", remedy)
     try:
         return pq.read_table(path, columns=["method", "behavior", "user", "weight", *(f"sampled {m}" for m in METRICS)])
     except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(f"{path}: damaged, or without the sampled protocol ({error}); {AGAIN}") from error
+        raise ArtifactError(
+            f"is damaged, or has no results of the sampled protocol ({error})", place=path, remedy=AGAIN
+        ) from error
 
 
 def _deviations(tables: Any) -> dict[tuple[str, str], float]:

@@ -1,6 +1,6 @@
 """How behaviors are weighed: of a link, of a user, or of a network with its communities and the check of the weights.
 
-Drawn from plain data, as :mod:`mcne.analysis.attention` gives it and ``mcne plot attention`` keeps it.
+Drawn from plain data, as :mod:`mcne.analysis.attention` returns it and ``mcne plot attention`` saves it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _draw_communities(figure: SubFigure, numbers: Numbers, theme: Theme) -> None
 
 
 def _draw_faithfulness(panels: Sequence[Axes], checked: Numbers, theme: Theme) -> None:
-    """How much more changes without the most (and the least) attended than without what chance says."""
+    """How much more changes without the most (or least) attended parts than without random ones."""
     findings = checked["findings"]
     kinds = list(dict.fromkeys((each["part"], each["chance"]) for each in findings))
     titles = {"vectors": "Users' vectors", "scores": "Scores of items", "top items": f"Best {checked['top']} items"}

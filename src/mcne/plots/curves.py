@@ -23,7 +23,7 @@ Points = tuple[tuple[int, float], ...]  # epoch and value
 
 @dataclass(frozen=True)
 class Curves:
-    """What the records of a run tell of its training."""
+    """The course of a training, from the records of its run."""
 
     name: str
     losses: Mapping[str, Points]  # by behavior
@@ -32,7 +32,7 @@ class Curves:
 
     @classmethod
     def of(cls, name: str, records: Sequence[Mapping[str, Any]], *, best_epoch: int) -> Curves:
-        """From the records of a training, one of an epoch at least; what is no number is left out."""
+        """The curves from the records of a training, at least one epoch; values that are not numbers are skipped."""
         try:
             epochs = [record for record in records if record["epoch"]]
             behaviors = dict.fromkeys(behavior for record in epochs for behavior in record["loss"])
@@ -40,17 +40,20 @@ class Curves:
             means = [(r["epoch"], r.get("validation", {}).get("mean", {})) for r in epochs]
             measured = _points((epoch, mean.get(DECIDING_METRIC)) for epoch, mean in means)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ArtifactError(f"{name}: the records of its epochs are damaged ({error!r}); train again") from error
+            raise ArtifactError(
+                f"the records of its epochs are damaged ({error!r})", place=name, remedy="train again"
+            ) from error
         if not any(losses.values()):
             raise UsageError(
-                f"{name}: a run without a loss of any epoch, as of a method that does not learn step by step, has no "
-                "curves; draw another run"
+                "a run without a loss of any epoch, as of a method that does not learn step by step, has no curves",
+                place=name,
+                remedy="draw another run",
             )
         return cls(name, losses, measured, best_epoch)
 
     @property
     def epochs(self) -> list[int]:
-        """Of which a loss is known."""
+        """The behaviors with a loss."""
         return sorted({epoch for points in self.losses.values() for epoch, _ in points})
 
     @property

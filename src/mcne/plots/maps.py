@@ -1,4 +1,4 @@
-"""Maps of users: their conditional vectors together in one, or a map per behavior of the same users."""
+"""Maps of users: all conditional vectors in one map, or one map per behavior of the same users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The masks of a run: the last level as in the paper's figure, density, overlap and how they were learned.
+"""The masks of a run: the last level as in the paper's figure, density, overlap and changes during training.
 
 Of behaviors that were added later the masks of all levels are drawn: nothing else of them was learned but items.
 """

@@ -1,4 +1,4 @@
-"""How well vectors tell held-out links from other pairs, beside what needs no training."""
+"""How well vectors predict held-out links, compared with scores that need no training."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from mcne.errors import DataError
-from mcne.files import checked_json
+from mcne.files import absent, checked_json
 from mcne.plots.style import FAINT, INK, MARKERS, Theme, canvas, colors, shortened
 
 RESULT = "structure.json"
@@ -20,12 +19,11 @@ TITLES = {"uniform": "Against any two users", "degree": "Against users of the sa
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """What ``mcne structure`` has found there."""
+    """The results of ``mcne structure`` in a directory."""
     path = directory / RESULT
     if not path.is_file():
-        raise DataError(
-            f"{directory}: no {RESULT}, so nothing is finished there; run mcne structure … --out {directory}"
-        )
+        remedy = f"run mcne structure --data DATA --out {directory}"
+        raise absent(directory, RESULT, "a finished structure study", remedy)
     step = "remove it, and the same mcne structure writes it again"
     result: dict[str, Any] = checked_json(path, _check, step=step)
     return result

@@ -1,4 +1,4 @@
-"""How every figure looks: colors that color-blind people tell apart, light and dark, the same bytes every time.
+"""The style of all figures: colors that color-blind people can distinguish, light and dark, reproducible bytes.
 
 A figure is made in ``with styled(theme):`` with :func:`canvas`, drawn on, and given to :func:`save` or :func:`to_svg`.
 There is no global state: figures are plain objects.
@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from mcne.errors import UsageError
+from mcne.errors import UnknownError, UsageError
 from mcne.files import check_new, write_new
 from mcne.text import printable
 
@@ -75,7 +75,7 @@ def styled(theme: Theme) -> Iterator[set[str]]:
     Gives a set that holds, after the block, the letters that no font here has: boxes stand for them.
     """
     if theme not in THEMES:
-        raise UsageError(f"unknown theme {theme!r}; choose {' or '.join(THEMES)}")
+        raise UnknownError.of("theme", theme, THEMES)
     installed = set(fontManager.get_font_names())  # matplotlib would warn of each other one
     inked = ("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color")
     settings: Any = dict.fromkeys(inked, INK[theme]) | {
@@ -110,7 +110,7 @@ def styled(theme: Theme) -> Iterator[set[str]]:
 
 
 def note_on_boxes(letters: set[str]) -> str:
-    """What to say where boxes stand for letters; nothing where none do."""
+    """A note about letters shown as boxes; empty if there are none."""
     if not letters:
         return ""
     shown = "".join(sorted(letters)[:12]) + ("…" if len(letters) > 12 else "")
@@ -180,7 +180,13 @@ def shortened(name: str, limit: int = 22) -> str:
 def check_place(path: Path) -> None:
     """Refuse a file that :func:`save` could not write; before a long computation."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path}: a figure is written as {', '.join(SUFFIXES)}; name such a file")
+        raise UsageError(
+            f"{path.suffix!r} is not a figure format",
+            place=path,
+            value=path.suffix,
+            allowed=SUFFIXES,
+            remedy=f"name a {', '.join(SUFFIXES)} file",
+        )
     check_new(path)
 
 

@@ -1,4 +1,4 @@
-"""The figure of a sweep: quality on every behavior over the values of a setting, and beside it what they cost."""
+"""The figure of a sweep: quality on every behavior and cost, over the values of a setting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mcne.errors import DataError
-from mcne.files import checked_json
+from mcne.files import absent, checked_json
 from mcne.plots.style import INK, Theme, canvas, looks, shortened
 
 Plain = Mapping[str, Any]
@@ -26,15 +26,16 @@ DODGE = 0.45  # of the space between two values, over which behaviors are spread
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """What ``mcne sweep`` has found there."""
+    """The results of ``mcne sweep`` in a directory."""
     path = directory / RESULT
     if not path.is_file():
-        raise DataError(
-            f"{directory}: no {RESULT}, so this is no finished sweep; make one with: mcne sweep … --out DIR"
-        )
+        remedy = f"run mcne sweep METHOD --data DATA --set NAME=V1,V2 --out {directory}"
+        raise absent(directory, RESULT, "a finished sweep", remedy)
     result: dict[str, Any] = checked_json(path, _check, step="remove it, and the same mcne sweep writes it again")
     if not any(point["finished"] for point in _points(result)):
-        raise DataError(f"{directory}: no training is finished yet; the same mcne sweep command continues it")
+        raise DataError(
+            "no training is finished yet", place=directory, remedy="continue with the same mcne sweep command"
+        )
     return result
 
 
@@ -100,7 +101,7 @@ def draw(result: Plain, theme: Theme) -> Figure:
 
 
 def _is_timed_once(result: Plain) -> bool:
-    """Whether repetitions, which everything else is over, say nothing of the seconds."""
+    """Whether the seconds, unlike everything else, are not averaged over repetitions."""
     seconds = [point["epoch_seconds"] for point in _points(result) if point["epoch_seconds"] is not None]
     return result["repetitions"] > 1 and all(each["sd"] is None for each in seconds)
 

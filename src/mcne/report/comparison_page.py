@@ -70,7 +70,7 @@ def _introduction(path: Path) -> tuple[str, list[str]]:
     try:
         title, *about = (path / PAGE).read_text(encoding="utf-8").partition("\n\n### ")[0].split("\n\n")
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"{path / PAGE}: missing or damaged ({error}); {AGAIN}") from error
+        raise ArtifactError(f"is missing or damaged ({error})", place=path / PAGE, remedy=AGAIN) from error
     return title.removeprefix("# "), about
 
 
@@ -93,7 +93,7 @@ def _scores(path: Path) -> dict[Key, UserScores]:
             if f"{protocol} {metric}" in users.column_names
         }
     except (KeyError, pa.ArrowException) as error:
-        raise ArtifactError(f"{path / USERS}: missing or damaged ({error}); {AGAIN}") from error
+        raise ArtifactError(f"is missing or damaged ({error})", place=path / USERS, remedy=AGAIN) from error
 
 
 def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
@@ -164,7 +164,10 @@ def _data_section(data: Path | None, fingerprint: str) -> Section:
     dataset = SocialDataset.load(data)
     if dataset.fingerprint != fingerprint:
         raise ArtifactError(
-            f"{data}: dataset {dataset.fingerprint[:12]}, but the comparison was made on {fingerprint[:12]}; give that "
-            "one, or none"
+            f"is dataset {dataset.fingerprint[:12]}, and the comparison was made on {fingerprint[:12]}",
+            place=data,
+            value=dataset.fingerprint,
+            allowed=[fingerprint],
+            remedy="give the dataset of the comparison, or omit --data",
         )
     return Section("data", "Data", data_card(dataset, None))

@@ -149,8 +149,11 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
         return Section(*place, lacks=f"No map: {error}.")
     if drawn.fingerprint != embeddings.fingerprint:
         raise ArtifactError(
-            f"{path}: a map of other vectors ({drawn.fingerprint[:12]}, here {embeddings.fingerprint[:12]}); give the "
-            "one of this run"
+            f"is a map of other vectors ({drawn.fingerprint[:12]}; the run has {embeddings.fingerprint[:12]})",
+            place=path,
+            value=drawn.fingerprint,
+            allowed=[embeddings.fingerprint],
+            remedy="give the map of this run",
         )
     users = f"{len(drawn.user_ids):,}"
     alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
@@ -197,8 +200,11 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
         result = sweep.read(path)
         if result["dataset"]["fingerprint"] != dataset:
             raise UsageError(
-                f"{path}: a sweep on dataset {result['dataset']['fingerprint'][:12]}, but this is about "
-                f"{dataset[:12]}; give sweeps of the same dataset"
+                f"is a sweep on dataset {result['dataset']['fingerprint'][:12]}, not on {dataset[:12]}",
+                place=path,
+                value=result["dataset"]["fingerprint"],
+                allowed=[dataset],
+                remedy="give sweeps on the same dataset",
             )
         settings = ", ".join(curve["setting"] for curve in result["curves"])
         alt_text = f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcne.errors import DataError, UsageError
+from mcne.errors import DataError, MissingError, UsageError
 from mcne.files import write_new
 from mcne.plots.ablation import TABLES
 from mcne.report.comparison_page import report_of_comparison
@@ -40,19 +40,31 @@ def report_of(
         return report_of_run(Run.open(path), data=data, sweeps=sweeps, with_map=with_map, kept_map=kept_map)
     kind = kind_of(path) or next((kind for kind, name in RESULTS.items() if (path / name).is_file()), None)
     if kind in SHOWN_BY:
-        raise DataError(f"{path}: a {kind}, not a run or a comparison; {SHOWN_BY[kind].format(path=path)}")
+        raise DataError(
+            f"is a {kind}, not a run or a comparison", place=path, value=kind, remedy=SHOWN_BY[kind].format(path=path)
+        )
     if (path / TABLES).is_file():
         if kept_map is not None:
-            raise UsageError(f"{kept_map}: a comparison has no map; leave out --map")
+            raise UsageError(
+                "a comparison has no map", place=f"--map {kept_map}", value=str(kept_map), remedy="omit --map"
+            )
         return report_of_comparison(path, data=data, sweeps=sweeps)
     if kind:
         raise DataError(
-            f"{path}: a {kind} without tables; write those of what a comparison has finished with mcne compare --table"
+            f"is a {kind} without tables",
+            place=path,
+            value=kind,
+            remedy="write tables of the finished cells with mcne compare … --table",
         )
     if not path.exists():
-        raise DataError(f"{path}: is not there; name the directory of a run or of a comparison")
-    raise DataError(
-        f"{path}: neither a run ({SPEC}) nor a comparison (table.json); make one with mcne train or compare"
+        raise MissingError(
+            "no such directory", place=path, value=str(path), remedy="name the directory of a run or a comparison"
+        )
+    raise MissingError(
+        f"is neither a run ({SPEC}) nor a comparison (table.json)",
+        place=path,
+        value=str(path),
+        remedy="make one with mcne train or mcne compare",
     )
 
 
@@ -61,8 +73,11 @@ def write_page(report: Report, path: Path) -> int:
     content = report.html().encode()
     if len(content) > LARGEST:
         raise UsageError(
-            f"{path}: the page would have {len(content):,} bytes, and {LARGEST:,} are the most that one may have; show "
-            "fewer sweeps in it"
+            f"the page would have {len(content):,} bytes, and at most {LARGEST:,} are allowed",
+            place=path,
+            value=len(content),
+            allowed=[LARGEST],
+            remedy="show fewer sweeps in it",
         )
     write_new(path, content)
     return len(content)

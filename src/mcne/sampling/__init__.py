@@ -1,1 +1,1 @@
-"""What a training step sees: positives, negatives and neighbors, drawn in time that depends on the batch alone."""
+"""What a training step draws: positives, negatives and neighbors, in time that depends only on the batch."""

@@ -1,4 +1,4 @@
-"""The distinct numbers of a step, each of which is looked up and learned once however often it is drawn."""
+"""The distinct numbers of a step: each is looked up and updated once, however often it is drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPARSE = 64
 def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
     """Of numbers below ``size`` the distinct ones, increasing, and the rows of each array of ``drawn`` among them.
 
-    Sorting takes time and memory of what is drawn, marking those of ``size``, yet it is several times as fast where
+    Sorting takes time and memory in proportion to the draws, marking in proportion to ``size``, but faster where
     much of it is drawn.
     """
     if SPARSE * sum(map(np.size, drawn)) < size:

@@ -1,4 +1,4 @@
-"""What is drawn from a network: neighborhoods of a step, links, and users as noise beside them.
+"""What is drawn from a network: neighborhoods of a step, links, and noise users.
 
 Neighborhoods are fixed-size samples, each distinct user computed once per layer. In training every user that a layer
 needs draws its neighbors with replacement, once per step and layer and not once per path that leads to it (reading 11).

@@ -1,4 +1,4 @@
-"""The (user, positive, negatives) triples of a step, for every method that learns by ranking pairs.
+"""The (user, positive, negatives) triples of a step, for all methods that learn by ranking pairs.
 
 An epoch is as long as the longest behavior takes; shorter behaviors are shuffled again and restarted until it ends
 (reading 10). Negatives are uniform over the items that the user has no training record of (reading 9) and does not

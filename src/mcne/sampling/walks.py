@@ -8,7 +8,7 @@ candidates are accepted, and all of them where q is 1.
 In a directed graph walks go along the links: v follows x, "linked to t" is whom t follows, and there is a way back only
 where v follows t. A walk that comes to a user who follows nobody goes on from its start, as if it had just begun.
 
-Whom short walks from a node visit most are its neighborhood in PinSage (Ying et al., KDD 2018, section 3.2).
+The nodes that short walks from a node visit most are its neighborhood in PinSage (Ying et al., KDD 2018, section 3.2).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Walker:
         return np.clip(self._at(low + stream.uniform(len(here)) * (high - low)), start, end - 1)
 
     def _next_link(self, came: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
-        """The links to go on by, after the links ``came`` by."""
+        """The next links, after the links ``came``."""
         back = self._opposite[came]
         here = self._indices[came]
         start, end = self._indptr[here], self._indptr[here + 1]
@@ -193,7 +193,7 @@ class WeightedHop:
 
 @dataclass(frozen=True)
 class Visited:
-    """For every node those whom its walks visited most, and their shares in the visits to them.
+    """The most visited nodes of every node's walks, and their shares of the visits.
 
     Where fewer were visited the node itself stands, with the share 0. The other shares add up to 1, but for a node
     without links, which has none.

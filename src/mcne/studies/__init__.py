@@ -1,1 +1,1 @@
-"""Methods compared on the same splits, with the same negatives and the same budget of search."""
+"""Methods compared on the same splits, with the same negatives and the same search budget."""

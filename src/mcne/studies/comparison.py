@@ -1,6 +1,6 @@
-"""Methods compared on the same splits, with the same negatives and the same budget of search.
+"""Methods compared on the same splits, with the same negatives and the same search budget.
 
-The candidates of every row are trained on the first repetition and never see the test part; the one that is best on
+The candidates of every row are trained on the first repetition and never see the test part; the best one on
 validation is trained and evaluated on every repetition.
 """
 
@@ -27,7 +27,7 @@ from mcne.errors import ArtifactError, UsageError
 from mcne.evaluation.protocol import CUTOFFS, Evaluation, ProtocolName, coverage, evaluate, measure
 from mcne.evaluation.slices import sliced
 from mcne.files import locked, read_json, read_parquet, write_json, write_parquet
-from mcne.models.registry import refusal
+from mcne.models.registry import METHODS, refusal
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RANKS, RUN, Kind, Result, Say, Task
 from mcne.studies.plans import Names, Pair, PlanFile, RowTable, check_names, is_distinct, located, plan_of
@@ -108,7 +108,7 @@ class ComparisonFile(PlanFile):
 
 @dataclass(frozen=True)
 class Plan(ComparisonFile):
-    """A comparison, of which perhaps not all is to be trained now."""
+    """A comparison, with the rows to train now."""
 
     only: tuple[str, ...] = ()  # rows; none: all of them
 
@@ -123,16 +123,20 @@ class Plan(ComparisonFile):
     def of_methods(cls, methods: Sequence[str], *, repetitions: int) -> Plan:
         """Methods by name with their default settings, on random splits; tested against mcne, or the first."""
         if not is_distinct(methods):
-            raise UsageError(f"--methods {','.join(methods)}: a method is there twice; name every one once")
-        for name in methods:
-            resolved(name, {})  # refuses what is no method
+            raise UsageError(
+                "a method is named twice",
+                place=f"--methods {','.join(methods)}",
+                value=list(methods),
+                remedy="name each method once",
+            )
+        check_names("method", methods, METHODS, place="--methods")
         title = f"{', '.join(methods)} with default settings"
         command = f"mcne compare --data DATA --methods {','.join(methods)} --seeds {repetitions} --out DIR"
         reference = "mcne" if "mcne" in methods else methods[0]
         return cls(title, command, repetitions, 1, reference, methods={name: ComparedTable() for name in methods})
 
     def checked(self) -> Plan:
-        """The plan, whose rows, methods and settings are all there are."""
+        """The plan, after its rows, methods and settings are checked."""
         self.check_rows("methods", self.methods, paper=self.paper)
         for row, candidates in self.candidates.items():
             self.check_candidates(f"methods.{row}", candidates, lambda each: (each.mode, each.resolved), "method")
@@ -150,7 +154,7 @@ class Plan(ComparisonFile):
 
     @property
     def trained(self) -> list[str]:
-        """The rows to train now; tables are of all."""
+        """The rows to train now; tables show all rows."""
         return [row for row in self.methods if not self.only or row in self.only]
 
     def split_name(self, repetition: int) -> str:
@@ -162,21 +166,23 @@ class Plan(ComparisonFile):
         for row in self.trained:
             for candidate in self.candidates[row]:
                 if refused := refusal(candidate.method, dataset, is_alone=candidate.mode == "separate"):
-                    raise UsageError(f"methods.{row}: {refused}")
+                    raise refused.within(f"methods.{row}")
         for row, behaviors in self.paper.items():
             with located(f"paper.{row}"):
                 check_names("behavior", behaviors, dataset.behavior_names)
         searched = [name for name, candidates in self.candidates.items() if len(candidates) > 1]
         if searched and not any(np.any(part == VALIDATION) for part in first.parts):
             raise UsageError(
-                f"split {self.split_name(0)} has no interactions to validate on, so nothing can be chosen for "
-                f"{', '.join(searched)}; make a split with a validation part, or give one value for each setting"
+                f"has no interactions to validate on, so the search of {', '.join(searched)} cannot choose settings",
+                place=f"split {self.split_name(0)}",
+                value=self.split_name(0),
+                remedy="make a split with a validation part, or give one value for each setting",
             )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A plan on a dataset, in a directory of its own; several processes may work on it at once."""
+    """A plan for a dataset, in its own directory; several processes can work on it at once."""
 
     plan: Plan
     data: Path
@@ -186,7 +192,7 @@ class Comparison:
 
     @classmethod
     def open(cls, plan: Plan, data: Path, out: Path, *, kind: Kind = Kind.comparison) -> Comparison:
-        """Begin or continue; an occupied directory is refused, and so is data that has changed or does not fit."""
+        """Start or continue; other content of the directory is refused, and so is data that changed or does not fit."""
         engine.check_kind(out, kind)
         dataset = SocialDataset.load(data)
         splits = [split_of(data, dataset, plan.split_name(repetition)) for repetition in range(plan.repetitions)]
@@ -207,7 +213,7 @@ class Comparison:
         return Cell(candidate, repetition, is_search, self.dataset.fingerprint, self.splits[repetition], protocols)
 
     def task(self, cell: Cell, titles: Mapping[str, str] = {}) -> Task:
-        """What the engine does for a cell; messages call it by its title, if it has one."""
+        """The engine's task for a cell; messages use its title, if it has one."""
         work = partial(run_cell, cell, self.data, self.plan.split_name(cell.repetition))
         return Task(self.directory(cell), work, titles.get(cell.name, ""))
 
@@ -239,7 +245,7 @@ class Comparison:
         return [cell for repetition in zip(*cells, strict=True) for cell in repetition]
 
     def run(self, *, jobs: int, device: str, say: Say, titles: Mapping[str, str] = {}) -> dict[str, str]:
-        """Run what is missing; failures are reported, kept and returned by name, and tried again the next time."""
+        """Run what is missing; failures are reported, saved and returned by name, and retried next time."""
         run = partial(engine.run_missing, device=device, jobs=jobs, say=say, about=_about)
         failed = run([self.task(cell, titles) for cell in self.search_cells()], "search")
         chosen = self.choose()
@@ -263,7 +269,7 @@ class Comparison:
         return {name: str(kept[name]) for name, cell in by_name.items() if name in kept and self.result(cell) is None}
 
     def unfinished(self, row: str, chosen: Candidate | None, failures: Mapping[str, object]) -> str | None:
-        """What a row lacks, in a line: of its repetitions, or of its search if no candidate is chosen."""
+        """What a row is missing, in one line: repetitions, or parts of its search if no candidate is chosen yet."""
         what, cells = ("repetitions", self.repeated(chosen)) if chosen else ("configurations", self.searched(row))
         lacks = engine.lacking({self.directory(cell).name: self.result(cell) for cell in cells}, failures, what)
         return ("" if chosen else "undecided: ") + lacks if lacks else None
@@ -279,7 +285,7 @@ def _about(result: Result) -> str:
 def run_cell(
     cell: Cell, data: Path, split_name: str, directory: Path, device: torch.device, jobs: int
 ) -> dict[str, Any]:
-    """Train a cell, and evaluate it unless it is of the search; ranks of test items are kept beside the result."""
+    """Train a cell, and evaluate it unless it belongs to the search; test ranks are saved beside the result."""
     from mcne.training import Training
 
     dataset, split = _opened(data, split_name, cell.dataset, cell.split)
@@ -320,8 +326,12 @@ def _opened(data: Path, split_name: str, dataset_print: str, split_print: str) -
     for what, before, now in (("dataset", dataset_print, dataset), ("split " + split_name, split_print, split)):
         if now.fingerprint != before:
             raise ArtifactError(
-                f"{data}: changed since the comparison began ({what} was {before[:12]}, now {now.fingerprint[:12]}); "
-                "restore it, or compare in another directory"
+                f"changed since the comparison was started (the {what} was {before[:12]} and is now "
+                f"{now.fingerprint[:12]})",
+                place=data,
+                value=now.fingerprint,
+                allowed=[before],
+                remedy="restore it, or choose another --out",
             )
     return dataset, split
 

@@ -1,6 +1,6 @@
-"""The engine of resumable studies: it claims a directory for data that may not change, and runs the tasks of a study.
+"""The engine of resumable studies: it claims a directory for fixed data, and runs the tasks of a study.
 
-Every task has a directory of its own and writes its result there last, so a task with a result is done. What is trained
+Every task has its own directory and writes its result there last, so a task with a result is done. What is trained
 and measured is up to the specifications: comparison, sweep, transfer, structure and new_users.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from mcne.errors import ArtifactError, CaptureError, DataError, DivergedError, Interrupted, MCNEError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC
-from mcne.files import HeldError, is_held, locked, overwrite, read_json, write_json
+from mcne.files import HeldError, absent, is_held, locked, overwrite, read_json, write_json
 from mcne.models.registry import first_name
 from mcne.studies import workers
 from mcne.text import NO_VALUE, with_spread
@@ -73,31 +73,41 @@ def kind_of(directory: Path) -> str | None:
 
 
 def check_kind(out: Path, kind: Kind) -> None:
-    """Refuse a directory that is not empty, unless it contains a study of this kind; nothing is written.
+    """Refuse a directory that is not empty and contains no study of this kind; nothing is written.
 
     Trainings whose ``data.json`` was removed belong to whoever continues them: their names tell them apart.
     """
     if not out.exists():
         return
     if not out.is_dir():
-        raise UsageError(f"{out}: is a file, and a {kind} needs a directory; choose another --out")
+        raise UsageError(
+            f"is a file, and a {kind} needs a directory", place=out, value=str(out), remedy="choose another --out"
+        )
     # listed before its kind is read: a study that another process begins in between is recognized, or not seen
     names = sorted(each.name for each in out.iterdir() if not (each.name.startswith(".") or each.name == DATA))
     before = kind_of(out)
     if before not in (None, kind):
-        raise UsageError(f"{out}: already contains a {before}, and this is a {kind}; choose another --out")
+        raise UsageError(
+            f"already contains a {before}, not a {kind}",
+            place=out,
+            value=before,
+            allowed=[kind],
+            remedy="choose another --out",
+        )
     has_trainings = any(each.is_dir() for place in (CELLS, BASES) for each in out.glob(f"{place}/*"))
     if names and before is None and not has_trainings:
         more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
         raise UsageError(
-            f"{out}: is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more}); choose an empty "
-            "directory or another --out"
+            f"is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more})",
+            place=out,
+            value=str(out),
+            remedy="choose an empty directory or another --out",
         )
 
 
 @contextmanager
 def claimed(out: Path, kind: Kind) -> Iterator[None]:
-    """Hold a directory that is free, or contains a study of this kind, while what it is about is written down."""
+    """Lock a directory that is free or contains a study of this kind, while the study is recorded in it."""
     check_kind(out, kind)
     with locked(out, wait=True):
         check_kind(out, kind)
@@ -105,18 +115,20 @@ def claimed(out: Path, kind: Kind) -> Iterator[None]:
 
 
 def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
-    """Begin a study on data with these fingerprints, or continue it; a directory of other data is refused."""
+    """Start or continue a study on data with these fingerprints; a study on other data is refused."""
     with claimed(out, kind):
         before = _read_prints(out)
         if differing := difference(before, prints):
             raise ArtifactError(
-                f"{out}: was started on other data ({differing}); restore it, or compare in another directory"
+                f"was started on other data ({differing})",
+                place=out,
+                remedy="restore the data, or choose another --out",
             )
         write_json(out / PRINTS, {"kind": kind, **before, **prints})
 
 
 def difference(theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    """The fingerprints that both have and that differ; one may have more repetitions than the other."""
+    """Fingerprints that both have and that differ; one may have more repetitions than the other."""
     names = [name for name in theirs if name in ours and theirs[name] != ours[name]]
     return ", ".join(f"{name} there {str(theirs[name])[:12]}, here {str(ours[name])[:12]}" for name in names)
 
@@ -145,7 +157,7 @@ class Task:
         return read_result(self.directory, self.result_name, needs=self.needs)
 
     def run(self, device: str, jobs: int = 1, threads: int | None = None) -> None:
-        """Do it unless it is done, with its directory locked; the result is written last, then the run is removed."""
+        """Do the task unless it is done, with its directory locked; write the result last, then remove the run."""
         import torch
 
         if threads is not None:
@@ -157,7 +169,7 @@ class Task:
             self.remove_run()
 
     def remove_run(self) -> None:
-        """Remove what was trained, which a killed process may have left beside a result."""
+        """Remove the run, which a killed process may have left beside the result."""
         if not self.keeps_run:
             shutil.rmtree(self.directory / RUN, ignore_errors=True)
 
@@ -179,7 +191,7 @@ def read_result(directory: Path, name: str = RESULT, *, needs: Sequence[str] = N
     result = read_json(directory / name, step=step)
     missing = [key for key in needs if key not in result]
     if missing:
-        raise ArtifactError(f"{directory / name}: damaged (no {', '.join(missing)}); {step}")
+        raise ArtifactError(f"is damaged (no {', '.join(missing)})", place=directory / name, remedy=step)
     return result
 
 
@@ -196,9 +208,9 @@ def removal(directory: Path) -> str:
 def run_missing(
     tasks: Sequence[Task], what: str, *, device: str, jobs: int | None = None, say: Say, about: Callable[[Result], str]
 ) -> dict[str, MCNEError]:
-    """Do every task that is not done, report how with ``about``, and return failures by names of directories.
+    """Do every unfinished task, report each with ``about``, and return failures by directory name.
 
-    As many ``jobs`` run side by side and share the cores; None: one, with as many threads as PyTorch chooses.
+    ``jobs`` tasks run in parallel and share the cores; None: one at a time, with PyTorch's number of threads.
     """
     by_directory = {task.directory: task for task in tasks}  # two rows may have a task in common
     missing = {path: task for path, task in by_directory.items() if not is_done(path, task.result_name)}
@@ -233,7 +245,7 @@ def run_missing(
 
 
 def _outcomes(tasks: Mapping[Path, Task], device: str, jobs: int | None) -> Generator[tuple[Path, MCNEError | None]]:
-    """Do all tasks and yield each as it ends; a single job needs no other process."""
+    """Do all tasks and yield each as it ends; a single job runs in this process."""
     threads = None if jobs is None else max(1, (os.cpu_count() or 1) // jobs)
     calls = {directory: partial(task.run, device, jobs or 1, threads) for directory, task in tasks.items()}
     if jobs is not None and jobs > 1:
@@ -256,9 +268,9 @@ def _outcomes(tasks: Mapping[Path, Task], device: str, jobs: int | None) -> Gene
 
 
 def train_timed(path: Path, train: Callable[[], Run]) -> tuple[Run | None, dict[str, Any]]:
-    """Train or resume at ``path``; the run, and what a result says of it, with the seconds of all attempts.
+    """Train or resume at ``path``; returns the run and its result, with the seconds of all attempts.
 
-    A training that diverged is a result too, as it would diverge again; it has no run.
+    A diverged training is a result too, since it would diverge again; it has no run.
     """
     earlier = sum(map(sum, epoch_seconds(path)))
     started = time.perf_counter()
@@ -299,9 +311,9 @@ def ending(result: Result) -> str:
 def choose(
     rows: Mapping[str, Sequence[Candidate]], searched: Callable[[Candidate], Result | None]
 ) -> dict[str, Candidate]:
-    """Of every row the candidate that is best on validation, once all are finished or have diverged.
+    """The best candidate of every row on validation, once all have finished or diverged.
 
-    While any is missing none is chosen: the others would have had the smaller search. A single one needs no search.
+    While any is missing, none is chosen: the search would be unequal. A single candidate needs no search.
     """
     chosen = {}
     for row, candidates in rows.items():
@@ -317,7 +329,7 @@ def choose(
 
 
 def lacking(results: Mapping[str, Result | None], failures: Mapping[str, object], what: str = "") -> str:
-    """What is missing among results by name, in a line: not finished, failed, diverged; empty if nothing is."""
+    """What is missing among results by name, in one line: not finished, failed, diverged; empty if complete."""
     of_all = f" of {len(results)} {what}" if what else ""
     missing = [name for name, result in results.items() if result is None]
     failed = [failures[name] for name in missing if name in failures]
@@ -363,16 +375,26 @@ def write_results(out: Path, pages: Mapping[str, str], name: str, data: Any) -> 
 
 
 def merge(other: Path, out: Path) -> int:
-    """Take over the cells of a comparison that are finished in ``other`` and not in ``out``; returns how many."""
+    """Copy the cells that are finished in ``other`` and not in ``out``; returns how many."""
     for needed in (PRINTS, CELLS):
         if not (other / needed).exists():
-            raise DataError(f"{other}: no {needed}, so this is no comparison, or not all of it was copied")
+            raise absent(other, needed, "a comparison", "merge the directory of a comparison")
     theirs, ours = (read_json(place / PRINTS, step="restore it, or copy it again") for place in (other, out))
     if (kind := theirs.get("kind")) != Kind.comparison:
-        what = f"a {kind}" if kind else "no study"
-        raise DataError(f"{other}: {what}, but cells are taken over from a comparison alone; name one")
+        what = f"a {kind}" if kind else "of an unknown kind"
+        raise DataError(
+            f"is {what}, not a comparison",
+            place=other,
+            value=kind,
+            allowed=[Kind.comparison],
+            remedy="merge the directory of a comparison",
+        )
     if differing := difference(theirs, ours):
-        raise ArtifactError(f"{other}: a comparison on other data ({differing})")
+        raise ArtifactError(
+            f"compares on other data ({differing})",
+            place=other,
+            remedy="merge a comparison on the same dataset and splits",
+        )
     taken = 0
     for source in sorted((other / CELLS).iterdir()):
         if not is_done(source):

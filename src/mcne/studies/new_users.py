@@ -1,4 +1,4 @@
-"""How well new users are served: hold users out, train without them, embed them from what is known, and rank."""
+"""How good recommendations for new users are: hold users out, train without them, embed them, and rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, TEST, TRAIN, Split, random_split, supplied_split
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, UsageError, unknown
+from mcne.errors import ArtifactError, DataError, UnknownError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users
 from mcne.files import read_json, write_json
@@ -62,16 +62,21 @@ class Trial:
         refuse_former_settings(self.method, self.given)
         able = [name for name, each in METHODS.items() if each.takes_new_users]
         if self.method not in able:
-            raise UsageError(unknown("method that takes new users", self.method, able))
+            raise UnknownError.of("method that takes new users", self.method, able)
         if not 0 < self.share < 1:
-            raise UsageError(f"share {self.share:g} is out of range; choose a number above 0 and below 1, such as 0.1")
+            raise UsageError(
+                f"{self.share:g} is out of range",
+                place="share",
+                value=self.share,
+                remedy="use a number above 0 and below 1, such as 0.1",
+            )
 
     def run(
         self, dataset: SocialDataset, out: Path, *, seeds: int, device: str, reporting: Reporting, say: Say
     ) -> dict[str, Any]:
-        """Do every seed that is not done, then summarize all of them, in ``out`` too."""
+        """Do every unfinished seed, then summarize all of them, also in ``out``."""
         if refused := refusal(self.method, dataset, is_alone=False):
-            raise UsageError(refused)
+            raise refused
         config, schedule = training.resolved(self.method, self.given)
         request = {"method": self.method, "config": config, "schedule": schedule, "share": self.share}
         request |= {"in_training": self.in_training, "dataset": dataset.fingerprint}
@@ -82,8 +87,10 @@ class Trial:
             if before != request:
                 different = ", ".join(name for name in request if before.get(name) != request[name])
                 raise ArtifactError(
-                    f"{out}: contains another trial (other {different}); repeat what it was started with, or choose "
-                    "another --out"
+                    f"already contains a study with another {different}",
+                    place=out,
+                    value=different,
+                    remedy="use the arguments that it was started with, or choose another --out",
                 )
             write_json(path, request)
         tasks = []
@@ -138,8 +145,8 @@ class Trial:
 class HeldOut:
     """A dataset without some of its users, and with those of them who can be asked about.
 
-    Items that no kept user has are left out everywhere: nothing could be known of them. Who has no kept friend, no
-    training or no test item among those that are left is held out as well, and not asked about.
+    Items that no kept user has are dropped everywhere: nothing is known of them. Users without a kept friend, a
+    training item or a test item among the remaining ones are held out too, but not evaluated.
     """
 
     kept: SocialDataset
@@ -167,8 +174,10 @@ def hold_out(dataset: SocialDataset, *, share: float, seed: int) -> HeldOut:
         asked &= has_any
     if not asked.any():
         raise DataError(
-            f"{dataset.name}: none of {n_out:,} users held out has a kept friend, a training item and a test item; "
-            "hold out more users, or take a larger dataset"
+            f"none of the {n_out:,} held-out users has a remaining friend, a training item and a test item",
+            place=dataset.name,
+            value=n_out,
+            remedy="hold out more users, or use a larger dataset",
         )
     kept, kept_parts = _restricted(dataset, parts, ~out, items)
     whole, whole_parts = _restricted(dataset, parts, ~out | asked, items)
@@ -197,7 +206,12 @@ def _restricted(
     for behavior, part, has in zip(dataset.behaviors, parts, items, strict=True):
         mine = users[behavior.user] & has[behavior.item]
         if not mine.any():
-            raise DataError(f"{behavior.name}: nobody is left who has any of it; hold out fewer users")
+            raise DataError(
+                "holding out users leaves it without users",
+                place=f"behavior {behavior.name!r}",
+                value=behavior.name,
+                remedy="hold out fewer users",
+            )
         behaviors.append(behavior.restrict(users, has, mine))
         left.append(part[mine])
     some = replace(
@@ -249,7 +263,7 @@ def _about(result: Result) -> str:
 
 
 def _popularity(held: HeldOut) -> Scorer:
-    """The popularity ranker as the kept users' training records have it."""
+    """The popularity ranker of the kept users' training interactions."""
     import torch
 
     from mcne.models.contract import TrainingData

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 from mcne.models.settings import Count, Range, convert, read_toml
 
 Item = TypeVar("Item")
@@ -17,7 +17,7 @@ Declared = TypeVar("Declared")
 
 
 def is_distinct(values: Sequence[object]) -> bool:
-    """Whether there is any value, and none twice."""
+    """Whether there are values, all of them different."""
     return len(set(values)) == len(values) > 0
 
 
@@ -63,7 +63,7 @@ class PlanFile:
     def check_rows(self, key: str, rows: Mapping[str, object], **names_by_key: Iterable[str]) -> None:
         """Refuse a plan without rows, and names of rows that it does not have."""
         if not rows:
-            raise UsageError(f"no {key}; add a table such as [{key}.{self.reference}]")
+            raise UsageError("has no rows", place=key, remedy=f"add a table such as [{key}.{self.reference}]")
         for what, names in {"reference": [self.reference], "expected": self.expected, **names_by_key}.items():
             check_names(f"row of {what}", names, rows)
 
@@ -74,35 +74,37 @@ class PlanFile:
         with located(place):
             if len(candidates) > self.search:
                 raise UsageError(
-                    f"{len(candidates)} candidates, but every {what} has a budget of {self.search}; search fewer "
-                    f"settings, or raise search for all {what}s"
+                    f"{len(candidates)} candidates exceed the budget of {self.search} for every {what}",
+                    value=len(candidates),
+                    allowed=[self.search],
+                    remedy=f"search fewer settings, or raise search for every {what}",
                 )
             identities = [identity(candidate) for candidate in candidates]
         if any(each in identities[:at] for at, each in enumerate(identities)):
-            raise UsageError(f"{place}.search: a value is there twice; every one is trained once")
+            raise UsageError("the same value is given twice", place=f"{place}.search", remedy="name each value once")
 
 
-def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+def check_names(what: str, names: Iterable[str], allowed: Iterable[str], *, place: object = "") -> None:
     """Refuse the first name that is not allowed."""
     for name in names:
         if name not in allowed:
-            raise UsageError(unknown(what, name, allowed))
+            raise UnknownError.of(what, name, allowed, place=place)
 
 
 @contextmanager
 def located(place: object) -> Iterator[None]:
-    """Errors in the block say where the mistake is."""
+    """Errors in the block say what contains their place."""
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{place}: {error}") from error
+        raise error.within(place) from error
 
 
 @contextmanager
 def plan_of(path: Path, kind: type[Declared], command: str) -> Iterator[Declared]:
-    """The plan in a file, for a block that checks the rest of it, whose errors name the file.
+    """The plan in a file; errors of the block, which checks the rest, name the file.
 
-    What the file leaves out is taken from the file beside it that it ``extends``, if any.
+    Keys that the file does not have come from the file beside it that it ``extends``, if any.
     """
     values = read_toml(path)
     with located(path):
@@ -110,6 +112,11 @@ def plan_of(path: Path, kind: type[Declared], command: str) -> Iterator[Declared
             base = path.parent / convert("extends", values.pop("extends"), str)
             inherited = read_toml(base)
             if "extends" in inherited:
-                raise UsageError(f"{base.name} itself extends another plan; name that one")
+                raise UsageError(
+                    f"{base.name} itself extends another plan",
+                    place="extends",
+                    value=base.name,
+                    remedy="extend that plan",
+                )
             values = inherited | values
         yield convert("", {"title": path.stem, "command": f"{command} {path}", **values}, kind)

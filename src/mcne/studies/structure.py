@@ -1,6 +1,6 @@
-"""How much of the network's structure vectors preserve: methods trained without some links, and asked about these.
+"""How much network structure the vectors preserve: train without some links, then predict them.
 
-Whole and conditional vectors tell held-out links from other pairs, beside scores that need no training.
+Whole and conditional vectors are compared with scores that need no training.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from mcne.analysis.links import HeldOut, Pairs, Scores, hold_out
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.errors import ArtifactError, DivergedError, MCNEError, UsageError, unknown
+from mcne.errors import ArtifactError, DivergedError, MCNEError, UnknownError, UsageError
 from mcne.files import read_json, write_json
-from mcne.models.registry import METHODS, entry, present_name, refusal, refuse_former_settings
-from mcne.models.settings import TrainingSettings, read_pairs
+from mcne.models.registry import METHODS, entry, present_name, refusal, refuse_former_settings, setting_names
+from mcne.models.settings import read_pairs
 from mcne.studies import engine
 from mcne.studies.engine import CELLS, RECORDS, RUN, Kind, Result, Say, Task, percent, spread_of
 from mcne.text import NO_VALUE, Table, markdown_page
@@ -77,20 +77,33 @@ class StructureStudy:
 
     def __post_init__(self) -> None:
         if not self.methods:
-            raise UsageError("no methods; name some, as in --methods mcne,node2vec,line")
+            raise UsageError(
+                "no methods are named", place="--methods", remedy="name some, such as --methods mcne,node2vec,line"
+            )
         if self.repetitions < 1:
-            raise UsageError(f"{self.repetitions} repetitions: 1 or more are needed")
+            raise UsageError(
+                f"{self.repetitions} is out of range",
+                place="repetitions",
+                value=self.repetitions,
+                remedy="use 1 or more",
+            )
         for method, settings in self.methods.items():
             if entry(method).gives != "vectors":
-                able = ", ".join(name for name, each in METHODS.items() if each.gives == "vectors")
-                raise UsageError(f"{method} has no vectors of users, so it says nothing of links; choose {able}")
+                able = [name for name, each in METHODS.items() if each.gives == "vectors"]
+                raise UsageError(
+                    f"{method} has no user vectors to compare",
+                    place="--methods",
+                    value=method,
+                    allowed=able,
+                    remedy=f"choose one of {', '.join(able)}",
+                )
             if refused := refusal(method, self.dataset, is_alone=False):
-                raise UsageError(refused)
+                raise refused
             resolved(method, settings)  # refuses a wrong setting
         hold_out(self.dataset.graph, share=self.share, seed=0)  # refuses a share or a network that cannot be used
 
     def open(self) -> None:
-        """Begin in the directory, or continue; methods and repetitions join those of earlier commands."""
+        """Start or continue in the directory; methods and repetitions are added to those of earlier commands."""
         methods = {method: list(resolved(method, settings)) for method, settings in self.methods.items()}
         study = {"kind": KIND, "dataset": self.dataset.fingerprint, "share": self.share}
         study |= {"repetitions": self.repetitions, "methods": methods}
@@ -100,12 +113,21 @@ class StructureStudy:
                 for key in ("dataset", "share"):
                     if before[key] != study[key]:
                         raise UsageError(
-                            f"{self.out}: contains a study of another {key} ({str(before[key])[:12]}, this one is "
-                            f"{str(study[key])[:12]}); choose another --out"
+                            f"already contains a study with another {key} ({str(before[key])[:12]}; this one is "
+                            f"{str(study[key])[:12]})",
+                            place=self.out,
+                            value=study[key],
+                            allowed=[before[key]],
+                            remedy="choose another --out",
                         )
                 for method, settings in methods.items():
                     if before["methods"].get(method, settings) != settings:
-                        raise UsageError(f"{self.out}: contains {method} with other settings; choose another --out")
+                        raise UsageError(
+                            f"already contains {method} with other settings",
+                            place=self.out,
+                            value=method,
+                            remedy="choose another --out",
+                        )
                 study["repetitions"] = max(before["repetitions"], self.repetitions)
                 study["methods"] = {**before["methods"], **methods}
             write_json(self.out / STUDY, study)
@@ -125,33 +147,37 @@ class StructureStudy:
 
 
 def read_study(out: Path) -> dict[str, Any]:
-    """Everything that was ever asked for in a directory."""
+    """The study in a directory: everything requested there so far."""
     study = read_json(out / STUDY, step="choose another --out")
     missing = {"dataset", "share", "repetitions", "methods"} - set(study)
     if missing or study.get("kind") != KIND:
-        raise ArtifactError(f"{out / STUDY}: damaged (no {', '.join(sorted(missing)) or 'kind'}); choose another --out")
+        raise ArtifactError(
+            f"is damaged (no {', '.join(sorted(missing)) or 'kind'})", place=out / STUDY, remedy="choose another --out"
+        )
     methods = study["methods"].items()
     return study | {"methods": {present_name(name, settings[0]): settings for name, settings in methods}}
 
 
 def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The settings of each method by ``--set``: ``epochs=5`` is for all that have it, ``mcne.epochs=5`` for one."""
-    known = {
-        name: [field.name for kind in (entry(name).config, TrainingSettings) for field in dataclasses.fields(kind)]
-        for name in methods
-    }
+    known = {name: setting_names(name) for name in methods}
     if len(known) < len(methods):
-        raise UsageError(f"--methods {','.join(methods)}: one is there twice; name every method once")
+        raise UsageError(
+            "a method is named twice",
+            place=f"--methods {','.join(methods)}",
+            value=list(methods),
+            remedy="name each method once",
+        )
     values = read_pairs(pairs)
     all_names = dict.fromkeys(name for names in known.values() for name in names)
     for key in values:
         method, dot, _ = key.partition(".")
         if dot and method not in known:
-            raise UsageError(f"--set {key}: {unknown('method', method, methods)}")
+            raise UnknownError.of("method", method, methods, place=f"--set {key}")
         if not dot and key not in all_names:
             for name in methods:
                 refuse_former_settings(name, [key])
-            raise UsageError(unknown("setting", key, all_names))
+            raise UnknownError.of("setting", key, all_names, place=f"--set {key}")
     settings = {}
     for method, names in known.items():
         prefix = f"{method}."
@@ -192,7 +218,7 @@ def run_cell(
 def trained(
     method: str, repetition: Repetition, path: Path, *, settings: Mapping[str, Any], device: torch.device
 ) -> Run:
-    """The run of a method that sees the network without its held-out links, and nothing of these."""
+    """The run of a method on the network without the held-out links."""
     dataset, split, seed = repetition.dataset, repetition.split, repetition.number
     places = {"dataset": "", "split": f"random-{seed}"}
     fitting = training.Training(method, dataset, split, settings=settings, seed=seed, device=device, places=places)
@@ -227,7 +253,7 @@ def _about(cell: Result) -> str:
 
 
 def collect(dataset: SocialDataset, out: Path) -> dict[str, Any]:
-    """Means and standard deviations over finished repetitions, of everything ever asked for in the directory."""
+    """Means and standard deviations over finished repetitions, of everything requested in the directory."""
     study = read_study(out)
     repetitions = [Repetition.of(dataset, number, share=study["share"]) for number in range(study["repetitions"])]
     rows = []

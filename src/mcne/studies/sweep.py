@@ -1,4 +1,4 @@
-"""A sweep: a method, settings that stay, and settings that take one value after another.
+"""A sweep: a method, fixed settings, and settings that take one value after another.
 
 It is a comparison whose rows are the values. Its results are ``sweep.json``, with every number, and ``sweep.md``.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from mcne.errors import UsageError
 from mcne.files import read_json
-from mcne.models.registry import entry, refuse_former_settings
+from mcne.models.registry import refuse_former_settings, setting_names
 from mcne.models.settings import Count, TrainingSettings, read_pairs
 from mcne.studies.comparison import Candidate, ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import TWO, Summary, beside_the_expected, listed, machine, number, summarize
@@ -59,8 +59,9 @@ class Sweep:
         values |= {name: each for name, each in replaced.items() if len(each) > 1}
         if not values:
             raise UsageError(
-                f"nothing to sweep in {', '.join(settings) or 'no settings'}: two values or more of one setting at "
-                "least are needed, as in --set final_width=50,100,150"
+                f"there is nothing to sweep in {', '.join(settings) or 'no settings'}",
+                place="--set",
+                remedy="give two or more values of a setting, such as --set final_width=50,100,150",
             )
         is_same = settings == self.settings and split == self.split
         expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
@@ -69,26 +70,34 @@ class Sweep:
         return sweep
 
     def check(self) -> None:
-        """Refuse settings that the method does not have, and values among which nothing can be swept."""
-        own = [each.name for each in fields(entry(self.method).config)]
-        derived = [name for name, whole in SHORTHANDS.items() if whole in own]
+        """Refuse unknown settings, and values that do not differ."""
+        known = setting_names(self.method)
+        derived = [name for name, whole in SHORTHANDS.items() if whole in known]
         general = [each.name for each in fields(TrainingSettings)]
         names = [*self.settings, *self.values]
         refuse_former_settings(self.method, names)
-        check_names(f"setting of {self.method}", names, [*own, *derived, *general])
+        check_names(f"setting of {self.method}", names, [*known, *derived])
         for name, values in self.values.items():
             if len(values) < 2:
-                raise UsageError(f"values of {name}: {list(values)}; two or more are needed, or move it to settings")
+                raise UsageError(
+                    f"{list(values)} has only one value" if values else "has no values",
+                    place=f"values.{name}",
+                    value=list(values),
+                    remedy="give two or more, or move it to [settings]",
+                )
             if name in general and name not in SCHEDULE:
                 raise UsageError(
-                    f"setting {name} decides nothing about a result, so there is nothing to sweep; give it once"
+                    "does not affect the result, so sweeping it is useless",
+                    place=f"setting {name}",
+                    value=name,
+                    remedy="give it one value",
                 )
             seen = []
             for value in values:
                 with located(row(name, value)):
                     identity = self.candidate(name, value).resolved
                     if identity in seen:
-                        raise UsageError("is there twice; give every value once")
+                        raise UsageError("is given twice", value=value, remedy="give each value once")
                     seen.append(identity)
 
     @classmethod
@@ -122,7 +131,7 @@ class Sweep:
         return Candidate(self.method, "joint", plain)
 
     def timing(self) -> Sweep:
-        """The same values for a few epochs on the first split: trained one at a time, they tell what an epoch takes."""
+        """The same values for a few epochs on the first split, trained one at a time to measure seconds per epoch."""
         epochs = {} if "epochs" in self.values else {"epochs": TIMED_EPOCHS}
         return replace(self, settings={**self.settings, **epochs}, repetitions=1)
 
@@ -140,9 +149,19 @@ def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     for pair in pairs:
         name, sign, text = (part.strip() for part in pair.partition("="))
         if not (name and sign and text):
-            raise UsageError(f"--set {pair}: a setting with its values is needed, as in final_width=50,100,150")
+            raise UsageError(
+                "is not a setting with values",
+                place=f"--set {pair}",
+                value=pair,
+                remedy="write NAME=V1,V2, such as final_width=50,100,150",
+            )
         if name in values:
-            raise UsageError(f"--set {pair}: {name} is there twice; give all its values at once, as in {name}=v1,v2")
+            raise UsageError(
+                f"{name} is given twice",
+                place=f"--set {pair}",
+                value=name,
+                remedy=f"give all its values at once: {name}=V1,V2",
+            )
         try:
             values[name] = tuple(tomllib.loads(f"values = [{text}]")["values"])
         except (ValueError, RecursionError):
@@ -164,7 +183,7 @@ def _rows(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, Any]]:
 
 
 def check_place(sweep: Sweep, out: Path) -> None:
-    """Refuse a directory whose result would be lost; more values and repetitions are welcome."""
+    """Refuse a directory with another sweep; more values and repetitions are fine."""
     if not (out / RESULT).is_file():
         return
     before = read_json(out / RESULT, step=WRITTEN_AGAIN)
@@ -175,7 +194,12 @@ def check_place(sweep: Sweep, out: Path) -> None:
         differing += [f"{curve['setting']} without {', '.join(map(str, lost))}"] if lost else []
     differing += ["fewer repetitions"] if before.get("repetitions", 0) > sweep.repetitions else []
     if differing:
-        raise UsageError(f"{out}: contains another sweep ({'; '.join(differing)}); choose another --out")
+        raise UsageError(
+            f"already contains another sweep ({'; '.join(differing)})",
+            place=out,
+            value=differing,
+            remedy="choose another --out",
+        )
 
 
 def titles_of(comparison: Comparison) -> dict[str, str]:
@@ -188,7 +212,7 @@ def titles_of(comparison: Comparison) -> dict[str, str]:
 
 
 def is_shared(comparison: Comparison) -> bool:
-    """Whether any of the finished trainings ran beside others, so that its seconds measure no value alone."""
+    """Whether finished trainings ran in parallel, so their seconds cannot be compared."""
     results = map(comparison.result, comparison.final_cells())
     return any(result["jobs"] > 1 for result in results if result)
 
@@ -196,7 +220,7 @@ def is_shared(comparison: Comparison) -> bool:
 def collect(sweep: Sweep, comparison: Comparison, timed: Comparison | None = None) -> dict[str, Any]:
     """Per value, means and standard deviations over the finished repetitions, and what is missing.
 
-    ``timed`` are trainings one at a time, for a sweep that ran side by side: the seconds of epochs are theirs.
+    ``timed`` are trainings run one at a time, for a sweep that ran in parallel: they give the seconds per epoch.
     """
     summary = summarize(comparison)
     data = comparison.dataset

@@ -1,4 +1,4 @@
-"""A behavior brought to trained models in several ways, beside methods that are trained for it from scratch.
+"""A behavior added to trained models in several ways, compared with methods trained from scratch.
 
 For every repetition a base is trained on all other behaviors. The candidates of every row are trained and measured on
 the first repetition; the one that is best on validation there is trained on the others.
@@ -107,7 +107,11 @@ class TransferPlan(PlanFile):
         """The plan of a TOML file, checked."""
         with plan_of(path, cls, "mcne compare-transfer") as plan:
             if not plan.behavior:
-                raise UsageError('the name of the behavior that comes is needed, as in behavior = "Sports"')
+                raise UsageError(
+                    "is missing: the name of the new behavior",
+                    place="behavior",
+                    remedy='add it, such as behavior = "Sports"',
+                )
             plan.check_rows("rows", plan.rows, paper=plan.paper)
             tables = {"base": (plan.base_way,)} | {f"rows.{row}": ways for row, ways in plan.ways.items()}
             for place, ways in tables.items():
@@ -126,7 +130,12 @@ class TransferPlan(PlanFile):
         for row, table in self.rows.items():
             method = table.method or TRANSFER
             if method != TRANSFER and table.control is not None:
-                raise UsageError(f"rows.{row}.control: only a transfer has one, which is a row without method")
+                raise UsageError(
+                    "only a transfer, which is a row without a method, has a control",
+                    place=f"rows.{row}.control",
+                    value=table.control,
+                    remedy="remove control, or method",
+                )
             control = {"control": table.control or "none"} if method == TRANSFER else {}
             ways[row] = tuple(Way(method, table.on, each) for each in table.grid(self.training, **control))
         return ways
@@ -134,7 +143,7 @@ class TransferPlan(PlanFile):
 
 @dataclass(frozen=True)
 class TransferStudy:
-    """A plan on a dataset, in a directory of its own; what is finished there stays finished."""
+    """A plan for a dataset, in its own directory; finished results are kept."""
 
     plan: TransferPlan
     data: Path
@@ -143,7 +152,7 @@ class TransferStudy:
 
     @classmethod
     def open(cls, plan: TransferPlan, data: Path, out: Path) -> TransferStudy:
-        """Begin or continue; an occupied directory is refused, and data that has changed or lacks the behavior."""
+        """Start or continue; other content of the directory is refused, and data that changed or lacks the behavior."""
         engine.check_kind(out, Kind.transfer)
         dataset = SocialDataset.load(data)
         splits = {name: split_of(data, dataset, name) for name in (f"random-{r}" for r in range(plan.repetitions))}
@@ -170,11 +179,11 @@ class TransferStudy:
         return read_evaluation(self.directory(way, repetition), PROTOCOL, [self.plan.behavior])
 
     def choose(self) -> dict[str, Way]:
-        """The chosen way of every row whose search is finished, for all repetitions; the test part has no say in it."""
+        """The chosen way of every row whose search is finished, for all repetitions; the test part is not used."""
         return engine.choose(self.plan.ways, lambda way: self.result(way, 0))
 
     def run(self, *, jobs: int, device: str, say: Say) -> dict[str, str]:
-        """Do what is missing; failures are reported and returned by name, and tried again the next time."""
+        """Do what is missing; failures are reported and returned by name, and retried next time."""
         run = partial(engine.run_missing, device=device, jobs=jobs, say=say, about=engine.ending)
         repetitions = range(self.plan.repetitions)
         rows = {**self.plan.ways, **{row: (way,) for row, way in self.choose().items()}}
@@ -246,7 +255,7 @@ class TransferRow(Row):
         return spread_of([result["test"][name] for result in self.results])
 
     def numbers(self) -> tuple[int, int | None]:
-        """How many were trained, and of a transfer how many of them are masks."""
+        """How many parameters were trained, and for a transfer how many of them are masks."""
         counted = self.results[0]["counted"]
         if counted is None:
             return self.results[0]["parameters"], None

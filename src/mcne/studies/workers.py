@@ -1,4 +1,4 @@
-"""Processes that do tasks side by side, each on one of the GPUs, if there are any, until they are told to stop."""
+"""Processes that do tasks in parallel, each on one GPU if there are any, until they are stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from multiprocessing.context import SpawnProcess
 from typing import TypeVar
 
 from mcne.errors import CaptureError, DataError, Interrupted, MCNEError
-from mcne.training.loop import hold_signals
 
 LOOK = 0.5  # seconds between two checks for a signal
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -26,10 +25,12 @@ Task = Callable[[], None]
 def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MCNEError | None]]:
     """Do every task in one of ``jobs`` processes, and yield each as it ends, with the error if it failed.
 
-    A process gets its next task when the last one is done: none is queued that could begin after a signal. The
+    A process gets its next task when the last one is done, so none starts after a signal. The
     processes end with the generator; close it if not all outcomes are taken.
     """
     import torch
+
+    from mcne.training.loop import hold_signals
 
     left = list(tasks.items())[::-1]
     processes: dict[Connection, SpawnProcess] = {}
@@ -71,18 +72,21 @@ def outcomes(tasks: Mapping[Key, Task], *, jobs: int) -> Generator[tuple[Key, MC
 
 
 def stopped(number: int) -> Interrupted:
-    """That a study was stopped, and how to continue it."""
+    """The error that a study was stopped."""
     return Interrupted(
-        f"stopped by {signal.Signals(number).name}; finished cells are kept; run the same command again to continue",
+        f"stopped by {signal.Signals(number).name}; finished cells are kept",
+        remedy="run the same command again to continue",
         signal_number=number,
     )
 
 
 def died(process: SpawnProcess) -> DataError:
-    """That a process ended in the middle of a task."""
+    """The error that a process ended in the middle of a task."""
     return DataError(
-        f"a training ended with exit code {process.exitcode}: killed, perhaps because memory ran out, unless a message "
-        "above says more; run the same command again to continue, with a lower --jobs to use less memory"
+        f"a training ended with exit code {process.exitcode}: it was killed, perhaps because memory ran out, unless a "
+        "message above says more",
+        value=process.exitcode,
+        remedy="run the same command again to continue, with a lower --jobs to use less memory",
     )
 
 
@@ -101,7 +105,7 @@ def _started(gpu: str | None) -> tuple[Connection, SpawnProcess]:
 
 
 def _work(pipe: Connection, gpu: str | None) -> None:
-    """Do tasks until there are no more, or until a signal; the process sees a single GPU."""
+    """Do tasks until there are no more, or until a signal; the process uses a single GPU."""
     if gpu is not None:
         os.environ[VISIBLE] = gpu
     while True:
@@ -120,7 +124,7 @@ def _work(pipe: Connection, gpu: str | None) -> None:
 
 
 def _end(processes: Mapping[Connection, SpawnProcess]) -> None:
-    """Stop all, which a training does with a checkpoint, and kill those that do not stop in time."""
+    """Stop all processes, whose trainings save a checkpoint, and kill those that do not stop in time."""
     for process in processes.values():
         process.terminate()
     deadline = time.monotonic() + PATIENCE

@@ -1,8 +1,8 @@
 """Runs: one trained method in a directory, from its settings to its embeddings.
 
 ``run.json`` says what is trained on what, ``metrics.jsonl`` how it went, ``checkpoints/`` where it stands,
-``embeddings/`` what came out (``learned/`` where that is no vectors) and ``result.json`` that it is finished. Reading
-a run needs no torch, so ``Training``, which does, is loaded when first used.
+``embeddings/`` the result (``learned/`` if it has no vectors), and ``result.json`` that it is finished. Reading
+a run needs no torch, so ``Training``, which does, is loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What is particular to a GPU: steps replayed as CUDA graphs, and sums in one order for those who ask for it.
+"""GPU specifics: steps replayed as CUDA graphs, and deterministic sums on request.
 
 Hundreds of small kernels take longer to launch one by one than to run, so a step on inputs of one shape is captured
-once and then replayed with other numbers. Our own kernels add up in one order in any case (decision 6); PyTorch's may
-add up in any, unless it is told to use slower operations that do not.
+once and then replayed with other numbers. Our own kernels always sum in the same order (decision 6); PyTorch's do
+so only with its slower deterministic operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ONE_BY_ONE = "CUDA_LAUNCH_BLOCKING"
 
 
 def captured_steps(method: Learner, device: torch.device) -> CapturedSteps | None:
-    """The steps of a method, captured, where the method and the device can and nobody wants to see single kernels."""
+    """The captured steps of a method, if the method and the device support it and kernels need not run one by one."""
     is_captured = isinstance(method, Capturable) and method.is_capturable and device.type == "cuda"
     is_captured = is_captured and os.environ.get(ONE_BY_ONE, "") in ("", "0")
     return CapturedSteps(method) if is_captured else None
@@ -76,16 +76,17 @@ class CapturedSteps:
             cause = error.__context__ or error
             reason = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise CaptureError(
-                f"a step could not be captured as a CUDA graph ({reason}), after which this process can no longer be "
-                f"trusted; start anew with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and "
-                "takes longer (a single training with --resume; comparisons go on where they were)"
+                f"a step could not be captured as a CUDA graph ({reason}), and this process is no longer reliable",
+                value=reason,
+                remedy=f"run again with {ONE_BY_ONE}=1 in the environment, which launches kernels one by one and is "
+                "slower (add --resume for a single training; a comparison continues by itself)",
             ) from error
         return graph, own, loss
 
 
 @contextmanager
 def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
-    """While it lasts, PyTorch adds up in one order on a GPU, if that is asked: in all threads of the process."""
+    """In the block, PyTorch sums in the same order on a GPU if ``is_asked``, in all threads of the process."""
     if not is_asked or device.type == "cpu":
         yield
         return
@@ -102,8 +103,10 @@ def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
         if not reason:
             raise
         raise UsageError(
-            f"setting deterministic: PyTorch {torch.__version__} has no {operation} that adds up in one order on a "
-            "GPU; leave the setting out, or use --device cpu"
+            f"PyTorch {torch.__version__} has no deterministic {operation} on a GPU",
+            place="setting deterministic",
+            value=operation,
+            remedy="omit the setting, or use --device cpu",
         ) from error
     finally:
         torch.use_deterministic_algorithms(was_on, warn_only=only_warned)

@@ -1,8 +1,8 @@
-"""What a run writes and says while it trains: metrics, clock times, checkpoints, and what people see of it.
+"""What a run writes and reports while it trains: metrics, clock times, checkpoints, progress.
 
-``metrics.jsonl`` holds what the seed decides and nothing else, so that it has the same bytes however often the training
-was stopped; clock times have a file of their own. On resume, lines past the checkpoint are cut. A checkpoint is an
-artifact with everything that a training needs to go on as if it had never stopped; the newest complete one wins.
+``metrics.jsonl`` contains only what the seed decides, so it has the same bytes however often the training
+was stopped; clock times have their own file. On resume, lines past the checkpoint are cut. A checkpoint is an
+artifact with everything that a training needs to continue as if it had never stopped; the newest complete one wins.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Position:
 
 
 class Reporter:
-    """What a training tells people; this one shows nothing."""
+    """Receives the progress of a training; this one shows nothing."""
 
     def say(self, line: str) -> None:
-        """Something to know."""
+        """Show a line."""
 
     def step(self, position: Position, *, n_steps: int, examples: int, loss: Losses) -> None:
         """A step is done."""
@@ -78,7 +78,7 @@ class PlainReporter(Reporter):
         self._epochs = epochs
 
     def say(self, line: str) -> None:
-        """Something to know."""
+        """Show a line."""
         self._write(line)
 
     def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
@@ -98,7 +98,7 @@ class PlainReporter(Reporter):
 
 @dataclass(eq=False)
 class RunJournal:
-    """Keeps a training in a directory and passes on what people want to see."""
+    """Records a training in a directory, and passes its progress to a reporter."""
 
     path: Path
     identity: str
@@ -122,7 +122,7 @@ class RunJournal:
         return newest
 
     def checkpoint(self, position: Mapping[str, Any], state: State) -> None:
-        """Write a checkpoint, and keep of the earlier ones the last few."""
+        """Write a checkpoint, and keep the last few of the earlier ones."""
         arrays = {
             f"{group}.{name}": tensor.detach().cpu().numpy()
             for group, tensors in state.items()
@@ -139,7 +139,7 @@ class RunJournal:
         _remove([*_checkpoints(directory)[: -self.settings.keep_checkpoints], *left_aside])
 
     def newest_checkpoint(self, device: torch.device) -> Checkpoint | None:
-        """The newest complete checkpoint; newer ones that are damaged are passed over."""
+        """The newest complete checkpoint; damaged ones are skipped."""
         for path in reversed(_checkpoints(self.path / CHECKPOINTS)):
             try:
                 version = files.read_manifest(path, KIND)["version"]
@@ -150,14 +150,20 @@ class RunJournal:
             if version != VERSION:  # not damaged, and the next checkpoint would remove it
                 newer = "a newer" if version > VERSION else "an older"
                 raise ArtifactError(
-                    f"{path}: {KIND} format {version} is of {newer} mcne than this one, which reads format {VERSION}; "
-                    "go on with the mcne that wrote it, or choose another directory"
+                    f"was written by {newer} mcne: {KIND} format {version}, and this one reads format {VERSION}",
+                    place=path,
+                    value=version,
+                    allowed=[VERSION],
+                    remedy="continue with the mcne that wrote it, or choose another --out",
                 )
             if saved.meta["run"] != self.identity:
                 raise ArtifactError(
-                    f"{path}: belongs to another run ({saved.meta['run'][:12]}, this one is {self.identity[:12]}): "
-                    "other data, method or settings; choose another directory, or repeat the settings that it was "
-                    "started with"
+                    f"belongs to a run with other data, method or settings ({saved.meta['run'][:12]}; this one is "
+                    f"{self.identity[:12]})",
+                    place=path,
+                    value=saved.meta["run"],
+                    allowed=[self.identity],
+                    remedy="use the settings that it was started with, or choose another --out",
                 )
             state: State = {}
             for name in saved.arrays:
@@ -191,14 +197,14 @@ class RunJournal:
         self.reporter.say(f"compiled kernels in {seconds:.1f} s, {later}")
 
     def close(self) -> None:
-        """Nothing more will be recorded."""
+        """Close the files."""
         if self._board is not None:
             with disk_errors(self.path / TENSORBOARD):
                 self._board.close()
             self._board = None
 
     def _cut(self, records: int) -> None:
-        """Keep the metrics that the checkpoint has seen, and of the times all but a last line that is torn."""
+        """Keep the metrics up to the checkpoint, and all times but an incomplete last line."""
         for name, most in ((METRICS, records), (TIMES, None)):
             path = self.path / name
             with disk_errors(path):
@@ -206,8 +212,11 @@ class RunJournal:
             lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
             if most is not None and len(lines) < most:
                 raise ArtifactError(
-                    f"{path}: holds {len(lines):,} records where the checkpoint has seen {most:,}; restore it, or "
-                    "train again in another directory"
+                    f"has {len(lines):,} records, and its checkpoint has {most:,}",
+                    place=path,
+                    value=len(lines),
+                    allowed=[most],
+                    remedy="restore it, or train again in another directory",
                 )
             kept = b"".join(lines[:most])
             if len(kept) != len(content):
@@ -224,12 +233,12 @@ def _scalars(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def tensorboard_writer() -> Any:
-    """TensorBoard's writer, where it is installed."""
+    """TensorBoard's writer, if it is installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UsageError(
-            "setting tensorboard needs the tensorboard package: pip install 'mcne[tensorboard]'"
+            "needs the tensorboard package", place="setting tensorboard", remedy="run pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
 

@@ -1,7 +1,7 @@
 """The one training loop: steps, evaluation, early stopping, checkpoints, signals.
 
 Everything that decides the result is a function of seed, epoch and step or is part of a checkpoint; clocks only decide
-when to save and what to show. So a training that was stopped and resumed gives the bytes of one that never was.
+when to save and what to show. So an interrupted and resumed training gives the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Evaluate = Callable[[Method], Mapping[str, Any]]
 
 
 def evaluate_once(method: Method, evaluate: Evaluate, journal: RunJournal, device: torch.device) -> Position:
-    """Record how good a method is that does not learn step by step."""
+    """Evaluate and record a method that does not learn step by step."""
     journal.resume(device)  # which cuts what an earlier attempt recorded
     validation = evaluate(method)
     journal.record({"epoch": 0, "validation": dict(validation)}, seconds=0.0, examples=0)
@@ -66,7 +66,7 @@ class Loop:
         self.compiled_until = time.perf_counter()  # what was compiled before is reported
 
     def run(self) -> Position:
-        """Train, leave the method with what it had learned at its best evaluation, and return where that was."""
+        """Train, restore what the method had learned at its best evaluation, and return the final position."""
         with hold_signals() as stop, closing(self._batches()) as batches:
             saved = self.journal.resume(self.device)
             if saved is not None:
@@ -92,7 +92,7 @@ class Loop:
         return self.position
 
     def _batches(self) -> Generator[Any, None, None]:
-        """The steps left in all epochs, prepared ahead by threads and handed out in order."""
+        """The remaining steps of all epochs, prepared ahead by threads and yielded in order."""
         threads = torch.get_num_threads()  # now: a step may have fewer for a moment (mcne.kernels.products)
         pool = ThreadPoolExecutor(self.settings.workers, initializer=torch.set_num_threads, initargs=(threads,))
         waiting: deque[Future[Any]] = deque()
@@ -133,8 +133,8 @@ class Loop:
         bad = [name for name, value in zip(self.names, per_behavior.tolist(), strict=True) if not math.isfinite(value)]
         where = ", ".join(bad) or "the regularization"
         raise DivergedError(
-            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, {when}; "
-            "train again elsewhere with a lower learning_rate or a higher l2"
+            f"the loss of {where} is not finite in epoch {self.position.epoch + 1}, {when}",
+            remedy="train again in another directory, with a lower learning_rate or a higher l2",
         )
 
     def _look_at_total(self) -> None:
@@ -159,7 +159,7 @@ class Loop:
         self.journal.record(record, seconds=seconds, examples=examples)
 
     def _compare(self, metric: float | None) -> None:
-        """Keep what was learned if it is the best so far; without validation the newest is the best."""
+        """Keep what was learned if it is the best so far; without validation, the newest is."""
         position = self.position
         if metric is None or position.best_metric is None or metric > position.best_metric:
             position.best_metric = metric
@@ -183,15 +183,15 @@ class Loop:
 
 @dataclass
 class Stop:
-    """The signal that asked for an end, if one did."""
+    """The signal to stop, if one arrived."""
 
     number: int | None = None
 
     def end(self, when: str) -> None:
-        """End the training, if that was asked for."""
+        """End the training if a signal arrived."""
         if self.number is not None:
             name = signal.Signals(self.number).name
-            raise Interrupted(f"stopped by {name} {when}; --resume goes on", signal_number=self.number)
+            raise Interrupted(f"stopped by {name} {when}", remedy="--resume continues it", signal_number=self.number)
 
 
 @contextmanager

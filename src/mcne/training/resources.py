@@ -1,6 +1,6 @@
-"""Where a training runs: on which device, whether it fits into memory, and where its tables are.
+"""Where a training runs: on which device, whether it fits in memory, and where its tables are.
 
-Tables go to files where memory has no room for them (:mod:`mcne.models.tables`); what cannot be elsewhere must fit.
+Tables that do not fit in memory go to files (:mod:`mcne.models.tables`); everything else must fit.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcne.errors import UsageError, unknown
+from mcne.errors import UnknownError, UsageError
 from mcne.models.available import available_memory
 from mcne.models.memory import Estimate
 from mcne.text import human_bytes
@@ -22,16 +22,22 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def choose_device(name: str) -> torch.device:
-    """``cpu``, ``cuda``, or with ``auto`` the GPU where there is one.
+    """``cpu``, ``cuda``, or with ``auto`` the GPU if there is one.
 
-    A GPU has its number: without one, every thread would take the GPU that is its own current one.
+    The GPU is numbered: otherwise every thread would use its own current GPU.
     """
     import torch
 
     if name not in DEVICES:
-        raise UsageError(unknown("device", name, DEVICES))
+        raise UnknownError.of("device", name, DEVICES)
     if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("device cuda: PyTorch sees no GPU here; use --device cpu, or install a CUDA build of PyTorch")
+        raise UsageError(
+            "PyTorch finds no GPU",
+            place="device cuda",
+            value=name,
+            allowed=("auto", "cpu"),
+            remedy="use --device cpu, or install a CUDA build of PyTorch",
+        )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     is_open = torch.cuda.is_initialized()  # type: ignore[no-untyped-call] # as PyTorch declares it
@@ -39,7 +45,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -> tuple[str, int | None]:
-    """Where a training fits, in a line, and the bytes of memory for its tables if not all; refused if nowhere."""
+    """Where a training fits, in one line, and the memory for tables if not all fit; refused if it cannot."""
     if device.type != "cpu":
         import torch
 
@@ -47,7 +53,7 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
         wanted = gpu_bytes(needed)
         if wanted > free:
             need = f"{human_bytes(wanted)} on the GPU"
-            raise UsageError(_refusal(method, needed, need, f"{human_bytes(free)} there"))
+            raise _refusal(method, needed, need, f"{human_bytes(free)} there")
         parts = f"{needed.parts()}, cuBLAS {human_bytes(WORKSPACES)}"
         return f"GPU memory: about {human_bytes(wanted)} of {human_bytes(free)} ({parts})", None
     available = available_memory()
@@ -57,7 +63,7 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
     least = min(needed.memory, needed.memory_beside_files)
     if least > available:
         even = ", even with its tables in files," if least < needed.memory else ""
-        raise UsageError(_refusal(method, needed, human_bytes(least) + even, human_bytes(available)))
+        raise _refusal(method, needed, human_bytes(least) + even, human_bytes(available))
     left = available - needed.memory_beside_files
     size = human_bytes(needed.files - min(left, needed.tables))
     files = f"so tables are in files beside {path} as far as needed, about {size}: slower, with the same result"
@@ -65,14 +71,16 @@ def decide(method: str, needed: Estimate, device: torch.device, *, path: Path) -
 
 
 def gpu_bytes(needed: Estimate) -> int:
-    """The peak on a GPU, where nothing is in files."""
+    """The peak memory on a GPU, where no table is in files."""
     lasting = WORKSPACES + needed.data + needed.tables + needed.held + needed.best
     return lasting + max(needed.step, needed.levels + needed.scoring)
 
 
-def _refusal(method: str, needed: Estimate, need: str, available: str) -> str:
+def _refusal(method: str, needed: Estimate, need: str, available: str) -> UsageError:
     *others, last = needed.grows_with
-    return (
-        f"{method} needs about {need} of memory and may use {available} ({needed.parts()}); set smaller "
-        f"{', '.join(others)} or {last}, train on fewer behaviors or users, or take a machine with more memory"
+    return UsageError(
+        f"{method} needs about {need} of memory, and {available} are available ({needed.parts()})",
+        value=method,
+        remedy=f"reduce {', '.join(others)} or {last}, train on fewer behaviors or users, or use a machine with more "
+        "memory",
     )

@@ -1,4 +1,4 @@
-"""What a run's directory says: what was trained on what, and what came out."""
+"""A run's directory: what was trained on which data, and the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.errors import ArtifactError, DataError, MissingError, UsageError
 from mcne.models.registry import entry, first_name, present_name, refuse_former_settings
 from mcne.models.settings import TrainingSettings, parse, to_json
 
@@ -40,7 +40,7 @@ Mode = Literal["joint", "separate"]
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What is trained on what; equal specs give equal results on one machine."""
+    """A method, its settings and its data; equal specs give equal results on one machine."""
 
     method: str
     mode: Mode
@@ -57,7 +57,7 @@ class RunSpec:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def difference(self, other: RunSpec) -> str:
-        """What two runs differ in, setting by setting; nothing where they are the same."""
+        """The differences between two runs, setting by setting."""
         old, new = ({**vars(spec), **spec.config, **spec.schedule} for spec in (self, other))
         names = [name for name in {**old, **new} if name not in ("config", "schedule")]
         different = [name for name in names if old.get(name) != new.get(name)]
@@ -80,7 +80,12 @@ class Run:
         spec, notes = read_spec(path)
         if not (path / RESULT).is_file():
             command = "transfer …" if spec.method == TRANSFER else f"train {spec.method} …"
-            raise DataError(f"{path}: not finished yet; go on with: mcne {command} --out {path} --resume")
+            raise DataError(
+                "is not finished",
+                place=path,
+                value=str(path),
+                remedy=f"continue it with: mcne {command} --out {path} --resume",
+            )
         return cls(path, spec, notes["places"])
 
     @property
@@ -93,9 +98,10 @@ class Run:
         """What was learned, memory-mapped."""
         if not self.has_vectors:
             raise UsageError(
-                f"{self.spec.method} has no embeddings, so it can recommend, but not compare users or items",
+                f"{self.spec.method} has no embeddings, so it cannot compare users or items; it can recommend",
                 place=self.path,
-                remedy="train a method with vectors for that, such as mcne or bpr",
+                value=self.spec.method,
+                remedy="train a method with embeddings, such as mcne or bpr",
             )
         return open_embeddings(self.path / EMBEDDINGS)
 
@@ -115,24 +121,29 @@ class Run:
         result = files.read_json(self.path / RESULT, step="train again")
         for name in ("best_epoch", "epochs", "ndcg@5", "parameters"):
             if name not in result:
-                raise ArtifactError(f"{self.path / RESULT}: damaged (no {name}); train again")
+                raise ArtifactError(f"is damaged (no {name})", place=self.path / RESULT, remedy="train again")
         return result
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """What was recorded of every epoch; nothing where each behavior has a model, and so a run, of its own."""
+        """The records of every epoch; empty if each behavior has its own model and run."""
         path = self.path / METRICS
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
             return [dict(json.loads(line)) for line in lines]
         except (ValueError, TypeError) as error:
-            raise ArtifactError(f"{path}: damaged ({error}); train again") from error
+            raise ArtifactError(f"is damaged ({error})", place=path, remedy="train again") from error
 
     def data(self) -> tuple[SocialDataset, Split]:
         """The dataset and split that it was trained on, verified."""
         place = self.path / self.places["dataset"]
         if not place.exists():
-            raise DataError(f"{self.path}: trained on the dataset in {place}, which is no longer there; put it back")
+            raise MissingError(
+                f"its dataset {place} no longer exists",
+                place=self.path,
+                value=str(place),
+                remedy="put the dataset back",
+            )
         dataset = SocialDataset.load(place)
         self._require("dataset", self.spec.dataset, dataset.fingerprint, place)
         split = Split.load(place / DIRECTORY / self.places["split"], dataset)
@@ -141,10 +152,16 @@ class Run:
 
     def _require(self, what: str, trained: str, now: str, place: object) -> None:
         if now != trained:
-            raise ArtifactError(f"{self.path}: trained on {what} {trained[:12]}, but {place} is now {now[:12]}")
+            raise ArtifactError(
+                f"was trained on {what} {trained[:12]}, and {place} is now {now[:12]}",
+                place=self.path,
+                value=now,
+                allowed=[trained],
+                remedy=f"restore the {what}, or train again",
+            )
 
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
-        """What scores items for users; a method without vectors is made again from what it had learned."""
+        """The scorer of items for users; a method without vectors is rebuilt from what it learned."""
         if self.has_vectors:
             names = self.embeddings.behavior_names
             places = [names.index(name) for name in dataset.behavior_names]
@@ -172,7 +189,7 @@ class Run:
 
 @dataclass(frozen=True)
 class OneOfEach:
-    """For each behavior of a dataset a scorer, and the behavior's place among those that it scores."""
+    """A scorer for each behavior of a dataset, and the behavior's index in that scorer."""
 
     scorers: tuple[tuple[Scorer, int], ...]
 
@@ -183,9 +200,10 @@ class OneOfEach:
 
 
 def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
-    """What is trained there, and all else that ``run.json`` says."""
+    """The spec of a run, and everything else in ``run.json``."""
     if not (path / SPEC).is_file():
-        raise DataError(f"{path}: no {SPEC}, so this is no run; make one with mcne train")
+        remedy = f"train a run with: mcne train METHOD --data DATA --out {'RUN' if path.exists() else path}"
+        raise files.absent(path, SPEC, "a run", remedy)
     content = files.read_json(path / SPEC, step="train again")
     try:
         spec = RunSpec(**{name: content[name] for name in RunSpec.__dataclass_fields__})
@@ -193,7 +211,7 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
         method = present_name(spec.method, spec.config)
         return replace(spec, method=method), notes | {"version": content["version"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{path / SPEC}: damaged ({error!r}); train again") from error
+        raise ArtifactError(f"is damaged ({error!r})", place=path / SPEC, remedy="train again") from error
 
 
 def open_embeddings(path: Path) -> ConditionalEmbeddings:
@@ -228,13 +246,13 @@ def config_of(config: Any) -> dict[str, Any]:
 
 
 def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
-    """What decides a result of how a method was trained; ``deterministic`` only where it was asked for."""
+    """The settings of the training that decide the result; ``deterministic`` only if set."""
     order = {"deterministic": True} if settings.deterministic else {}
     return {name: getattr(settings, name) for name in SCHEDULE} | order
 
 
 def begun_with(path: Path, method: str) -> dict[str, Any]:
-    """The settings of a method's run that has begun in a directory; none where there is no run, or another's."""
+    """The settings of an unfinished run of a method; none if there is no run, or one of another method."""
     if not (path / SPEC).is_file():
         return {}
     spec, _ = read_spec(path)

@@ -1,4 +1,4 @@
-"""Train a method and leave a finished run, over as many interruptions as it takes."""
+"""Train a method into a finished run, across interruptions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mcne.training.loop import Loop, evaluate_once, hold_signals
 from mcne.training.resources import decide
 from mcne.training.run import Mode, Run, RunSpec, config_of, read_spec, schedule_of, settings_of
 
-CALMER = "the training diverged: train again elsewhere with a lower learning_rate or a higher l2"
+CALMER = "train again in another directory, with a lower learning_rate or a higher l2"
 
 
 @dataclass(frozen=True)
@@ -86,32 +86,40 @@ class Training:
         return Run(path, spec, self.places)
 
     def check(self) -> None:
-        """Refuse data that the method cannot learn from, and numbers that artifacts cannot hold."""
+        """Refuse data that the method cannot learn from, and a dtype that artifacts cannot store."""
         if refused := refusal(self.method, self.dataset, is_alone=self.mode == "separate"):
-            raise UsageError(refused)
+            raise refused
         if torch.get_default_dtype() != torch.float32:
-            raise UsageError(f"the default dtype of torch is {torch.get_default_dtype()}; set it back to torch.float32")
+            raise UsageError(
+                f"the default dtype of torch is {torch.get_default_dtype()}, not torch.float32",
+                value=torch.get_default_dtype(),
+                allowed=[torch.float32],
+                remedy="call torch.set_default_dtype(torch.float32)",
+            )
         if getattr(self.parsed[0], "weighted_records", False):
             _require_weights(self.dataset)
         parts = zip(self.dataset.behavior_names, self.split.parts, strict=True)
         empty = [name for name, part in parts if not np.any(part == TRAIN)]
         if empty and (self.mode == "separate" or len(empty) == len(self.split.parts)):
             raise DataError(
-                f"{', '.join(empty)}: no interactions in the training part, so nothing can be learned there"
+                "no interactions in the training part, so there is nothing to learn from",
+                place=", ".join(empty),
+                value=empty,
+                remedy="use a split with more training interactions",
             )
 
     def estimate(self) -> Estimate | None:
-        """The memory it needs; nothing for a method that does not train in steps."""
+        """The memory it needs; None for a method that does not train in steps."""
         return estimate(self.method, *self.parsed, self.dataset, self.split, is_on_gpu=self.device.type != "cpu")
 
     def make(self, data: TrainingData, path: Path) -> Method:
-        """The untrained method; one that first saves something in the run at ``path`` calls :meth:`start`."""
+        """The untrained method; a subclass that first saves something in the run at ``path`` calls :meth:`start`."""
         config, _ = self.parsed
         model: Method = entry(self.method).make(data, config, seed=self.seed, device=self.device)
         return model
 
     def start(self, path: Path) -> None:
-        """Write what is trained here, and where its data is now."""
+        """Write ``run.json``: the spec, and where its data is."""
         places = dict(self.places)
         content = vars(self.spec) | {"places": places, "machine": _machine(self.device), "version": __version__}
         if not (path / run.SPEC).is_file() or read_spec(path)[1]["places"] != places:
@@ -161,7 +169,7 @@ class Training:
             )
 
     def _train_separately(self, path: Path) -> None:
-        """A run of its own for every behavior, then all side by side."""
+        """Train a run for every behavior, then combine them."""
         self.start(path)
         parts = []
         for k, name in enumerate(self.dataset.behavior_names):
@@ -192,12 +200,12 @@ class Training:
         learned = {name: value.detach().cpu().numpy() for name, value in model.learned().items()}
         bad = [name for name, value in learned.items() if value.dtype.kind == "f" and not files.is_finite(value)]
         if bad:
-            raise DivergedError(f"what was learned is not finite ({', '.join(bad)}); {CALMER}")
+            raise DivergedError(f"the training diverged: the learned {', '.join(bad)} are not finite", remedy=CALMER)
         if isinstance(model, Embedder):
             try:
                 embeddings = model.embeddings(self.dataset, self._provenance(result))
             except NotFiniteError as error:  # derived from what was learned, which was still finite
-                raise DivergedError(f"{error}; {CALMER}") from error
+                raise DivergedError(f"the training diverged: {error}", remedy=CALMER) from error
             _remove(path / run.EMBEDDINGS)
             embeddings.save(path / run.EMBEDDINGS)
             return
@@ -210,20 +218,32 @@ class Training:
         return made | {"result": dict(result), "machine": _machine(self.device)}
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
-        """Whether the run is finished already; otherwise see that ``path`` is free, or this run's."""
+        """Whether the run is finished; otherwise check that ``path`` is free or contains this run."""
         if not (path / run.SPEC).is_file():
             if {each.name for each in path.iterdir()} - {files.aside_of(path / run.SPEC).name}:
-                raise UsageError(f"{path}: is not empty and is not a run; choose another --out")
+                raise UsageError(
+                    "is not empty and is not a run",
+                    place=path,
+                    value=str(path),
+                    remedy="choose an empty directory or another --out",
+                )
             if resume and run.BEHAVIORS not in path.parts:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
         existing, notes = read_spec(path)
         if not resume:
-            raise UsageError(f"{path}: a run is there already; go on with --resume, or choose another --out")
+            raise UsageError(
+                "already contains a run",
+                place=path,
+                value=str(path),
+                remedy="continue it with --resume, or choose another --out",
+            )
         if existing.identity != self.spec.identity:
             raise ArtifactError(
-                f"{path}: holds another run ({existing.difference(self.spec)}); repeat what it was started with, or "
-                "choose another --out"
+                f"contains another run ({existing.difference(self.spec)})",
+                place=path,
+                value=str(path),
+                remedy="use the arguments that it was started with, or choose another --out",
             )
         if (path / run.RESULT).is_file():
             self.reporter.say(f"{path}: finished already")
@@ -249,7 +269,7 @@ def _require_weights(dataset: SocialDataset) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove what a training left that died before it could write that it was finished."""
+    """Remove what a killed training left before it was marked as finished."""
     if path.exists():
         with files.disk_errors(path):
             shutil.rmtree(path)
@@ -257,7 +277,7 @@ def _remove(path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Finite:
-    """A scorer whose answers must be finite: a training may leave its range in a last step that no loss sees."""
+    """A scorer whose scores must be finite: the last step may diverge without any later loss to show it."""
 
     scorer: Scorer
     names: list[str]
@@ -265,7 +285,9 @@ class _Finite:
     def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
         scores = self.scorer.scores(behavior, users, items)
         if not np.all(np.isfinite(scores)):
-            raise DivergedError(f"the scores of {self.names[behavior]} are not finite; {CALMER}")
+            raise DivergedError(
+                f"the training diverged: the scores of {self.names[behavior]} are not finite", remedy=CALMER
+            )
         return scores
 
 
@@ -278,5 +300,5 @@ def _numbers_learned(model: Method) -> int:
 
 
 def _machine(device: torch.device) -> dict[str, Any]:
-    """What last bits may depend on beside the spec."""
+    """What the last bits may depend on besides the spec."""
     return {"device": device.type, "threads": torch.get_num_threads(), "torch": str(torch.__version__)}
