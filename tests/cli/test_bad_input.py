@@ -330,7 +330,7 @@ MISTAKES = {
     "column twice": Mistake(
         ("line 1: there are two columns 'item_id'", "rename one"), "user_id,item_id,behavior,item_id\n1,10,a,11\n"
     ),
-    "no rows": Mistake(("no rows below the header", "at least one is needed"), INTERACTIONS.partition("\n")[0] + "\n"),
+    "no rows": Mistake(("no rows below the header", "at least one"), INTERACTIONS.partition("\n")[0] + "\n"),
     "no rows, no line break": Mistake(("no rows below the header",), INTERACTIONS.partition("\n")[0]),
     "no rows in links": Mistake(("no rows below the header",), links="source_id,target_id\n\n", wrong="links"),
     "empty file": Mistake(("empty; a header line with the column names is expected",), ""),
@@ -490,9 +490,9 @@ def test_damaged_and_misnamed_gzip_files(desk: Desk) -> None:
         wrong.write_bytes(damaged)
         desk.refuses_files(says=(f"{wrong}", "; "), interactions=wrong)
     wrong.write_bytes(whole[:15])
-    desk.refuses_files(says=(f"{wrong}: ", "packed by gzip and named .gz, is expected"), interactions=wrong)
+    desk.refuses_files(says=(f"{wrong}: ", "packed by gzip and named .gz"), interactions=wrong)
     wrong.write_text(INTERACTIONS)
-    desk.refuses_files(says=(f"{wrong}: Not a gzipped file", "named .gz, is expected"), interactions=wrong)
+    desk.refuses_files(says=(f"{wrong}: Not a gzipped file", "named .gz"), interactions=wrong)
     wrong.write_bytes(b"")
     desk.refuses_files(says=(f"{wrong}: empty",), interactions=wrong)
     packed = desk.path / "i.csv"
@@ -566,7 +566,7 @@ class Typed(NamedTuple):
     wrong: str = "interactions"
 
 
-IDS = "ids must be integers or text, so convert it"
+IDS = "ids must be integers or text"
 TYPED = {
     "float user": Typed(("column 'user_id': double values", IDS), GOOD | {"user_id": [1.0, 2.5, NAN]}),
     "bool user": Typed(("column 'user_id': bool values", IDS), GOOD | {"user_id": [True, False, True]}),
@@ -593,14 +593,14 @@ TYPED = {
         GOOD | {"behavior": ["a", None, "b"]},
     ),
     "float behavior": Typed(
-        ("column 'behavior': double values; names are expected, so convert it",), GOOD | {"behavior": [1.0, 2.0, 3.0]}
+        ("column 'behavior': double values, but names are expected",), GOOD | {"behavior": [1.0, 2.0, 3.0]}
     ),
     "text time": Typed(
         ("row 1, column 'timestamp', value '1': neither a number of seconds", "convert the text to numbers"),
         GOOD | {"timestamp": ["1", "2", "3"]},
     ),
     "bool time": Typed(
-        ("column 'timestamp': bool values; numbers are expected",), GOOD | {"timestamp": [True, True, False]}
+        ("column 'timestamp': bool values, but numbers are expected",), GOOD | {"timestamp": [True, True, False]}
     ),
     "NaN time": Typed(
         ("row 2, column 'timestamp', value nan: not a finite number (1 in all)", "correct it"),
@@ -633,7 +633,7 @@ TYPED = {
         wrong="links",
     ),
     "text weight": Typed(
-        ("column 'weight': string values; numbers are expected, so convert it",),
+        ("column 'weight': string values, but numbers are expected",),
         links=LINKED | {"weight": ["1", "2"]},
         wrong="links",
     ),
@@ -674,9 +674,7 @@ TYPED = {
         ),
         {"user_id": [1], "behavior": ["a"]},
     ),
-    "no rows": Typed(
-        ("no rows; at least one is needed",), {"user_id": pa.array([], pa.int64()), "item_id": [], "behavior": []}
-    ),
+    "no rows": Typed(("no rows; at least one",), {"user_id": pa.array([], pa.int64()), "item_id": [], "behavior": []}),
     "list attribute": Typed(
         ("column 'x': list<", "attributes are numbers or text"), users={"user_id": [1], "x": [[1, 2]]}, wrong="users"
     ),
@@ -767,7 +765,7 @@ def test_missing_files_and_directories(name: str, desk: Desk) -> None:
     path = desk.path / name
     desk.refuses_files(says=(f"{path}: no such file; give the path of a file",), interactions=path)
     path.mkdir()
-    desk.refuses_files(says=(f"{path}: a directory; give the path of a file",), interactions=path)
+    desk.refuses_files(says=(f"{path}: is a directory; give the path of a file",), interactions=path)
 
 
 def test_missing_links_and_users(desk: Desk) -> None:
@@ -816,7 +814,7 @@ def test_unknown_file_types(name: str, message: str, desk: Desk) -> None:
         (("--extra-behaviors", "bb"), 2, "unknown behavior 'bb'; did you mean 'b'?"),
         (("--behaviors", "a,a"), 2, "a behavior is named twice: a, a"),
         (("--behaviors", "a", "--extra-behaviors", "a"), 2, "a behavior is named twice: a, a"),
-        (("--single-behavior", "x"), 2, "has a behavior column, so it cannot all be 'x'; leave one out"),
+        (("--single-behavior", "x"), 2, "has a behavior column, so it cannot all be 'x'"),
         (("--min-links", "1"), 4, "no user is left of 2 with 1 links or more, and 0 records or more; lower the filter"),
         (("--min-records", "9"), 4, "lower the filter"),
     ],
@@ -1022,7 +1020,7 @@ def test_files_that_are_not_the_known_ones(study: str, desk: Desk) -> None:
 
 def test_categories_without_interactions_or_unknown(desk: Desk) -> None:
     put_raw(desk)
-    texts = ("behavior 'Finance' has no interactions; leave it out or check its name",)
+    texts = ("behavior 'Finance': has no interactions",)
     refuses_raw(desk, "--behaviors", "Beauty,Finance", says=texts)
     refuses_raw(desk, "--extra-behaviors", "28", says=texts)
     refuses_raw(
@@ -1149,12 +1147,12 @@ def test_a_temporal_split_needs_times(desk: Desk) -> None:
 
 def test_a_split_by_the_last_record_needs_times_and_has_no_ratios(desk: Desk) -> None:
     plain, timed = network(desk), network(desk, "timed", timed=True)
-    needed = "behavior 'a' has no timestamps, which a split by each user's last record needs; prepare the data again"
+    needed = "behavior 'a': has no timestamps, which a split by each user's last record needs"
     desk.refuses("data", "split", plain, "--last", says=(needed,))
     assert desk.run("data", "split", timed, "--last").code == 0
     for other in (("--ratios", "70,10,20"), ("--temporal",), ("--from", desk.path)):
         first, second = sorted(("--last", other[0]), key=["--from", "--last", "--temporal", "--ratios"].index)
-        texts = (f"{first} and {second} exclude each other; choose one",)
+        texts = (f"{first}: it excludes {second}",)
         desk.refuses("data", "split", timed, "--last", *other, code=2, says=texts)
 
 

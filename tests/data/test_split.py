@@ -434,7 +434,7 @@ def test_behaviors_are_split_apart() -> None:
 
 def test_a_split_by_the_last_record_needs_timestamps() -> None:
     dataset = make(make_behavior("Books", [(0, 0)], [1]), make_behavior("Travel", [(0, 0)]))
-    with pytest.raises(DataError, match="'Travel' has no timestamps, which a split by each user's last record needs"):
+    with refused(DataError, place="behavior 'Travel'", about="a split by each user's last record"):
         last_split(dataset, seed=0)
 
 

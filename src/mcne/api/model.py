@@ -230,7 +230,7 @@ class Model(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """The learned embeddings: save them, export them, or use their vectors."""
-        return self._embeddings()
+        return self._trained.run.embeddings
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:

@@ -63,7 +63,11 @@ def interactions(dataset: SocialDataset) -> pa.Table:
         parts.append(part)
     if len({tuple(part.column_names) for part in parts}) > 1:
         what = "timestamps" if len({behavior.timestamp is None for behavior in dataset.behaviors}) > 1 else "ratings"
-        raise DataError(f"only some behaviors have {what}, which one table cannot hold; give all of them or none")
+        raise DataError(
+            f"only some behaviors have {what}, which one table cannot hold",
+            place=dataset.name,
+            remedy=f"give all of them {what}, or none",
+        )
     return pa.concat_tables(parts, promote_options="permissive")
 
 
@@ -109,7 +113,9 @@ def items(dataset: SocialDataset) -> pa.Table:
     except pa.ArrowTypeError as error:
         raise DataError(
             f"an attribute of items is a number in one behavior and text in another, which one table cannot hold "
-            f"({error}); give them two names"
+            f"({error})",
+            place=dataset.name,
+            remedy="give them two names",
         ) from error
 
 

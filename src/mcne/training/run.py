@@ -18,7 +18,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scorer import Scorer
-from mcne.errors import ArtifactError, DataError, MissingError, UsageError
+from mcne.errors import ArtifactError, DataError, MissingError, UnavailableError
 from mcne.models.registry import entry, first_name, present_name, refuse_former_settings
 from mcne.models.settings import TrainingSettings, parse, to_json
 
@@ -97,7 +97,7 @@ class Run:
     def embeddings(self) -> ConditionalEmbeddings:
         """What was learned, memory-mapped."""
         if not self.has_vectors:
-            raise UsageError(
+            raise UnavailableError(
                 f"{self.spec.method} has no embeddings, so it cannot compare users or items; it can recommend",
                 place=self.path,
                 value=self.spec.method,
