@@ -96,7 +96,8 @@ class ItemKNN(ClosedForm):
         x = joint(records)  # [users, all items]
         vectors = x.T.astype(np.float64)  # [all items, users]
         if config.idf:
-            vectors = vectors @ sparse.diags_array(inverse_frequency(x.count_nonzero(axis=1), x.shape[1]))
+            counts = x.count_nonzero(axis=1).astype(x.dtype)  # n_u
+            vectors = vectors @ sparse.diags_array(inverse_frequency(counts, x.shape[1]))
         similar = cosine_neighbors(vectors, neighbors=config.neighbors, shrinkage=config.shrinkage)  # N(i) in row i
         to_score = tuple(similar[columns].T.tocsr() for columns in columns_of(records))  # C × [all items, items]
         self._scorer = ProductScorer(x, to_score, log_popularity(data, weight=config.popularity_weight))
