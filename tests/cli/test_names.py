@@ -16,6 +16,7 @@ import mcne
 from mcne.analysis.attention import of_link, of_user
 from mcne.analysis.maps import ConditionalMap, Panel
 from mcne.api.methods import load_embeddings
+from mcne.data.graph import directed
 from mcne.data.ids import Names
 from mcne.plots.attention import draw_attention
 from mcne.plots.maps import draw_map
@@ -129,3 +130,16 @@ def test_the_page_of_a_run(trained: Path) -> None:
     assert "(Title " in html
     assert "<b>" not in html
     assert "\x1b" not in html
+
+
+def test_explanations_and_reports_tell_directed_links(run: Run, tmp_path: Path) -> None:
+    small = sixty_users()
+    graph, _ = directed(60, np.array([3, 4, 5]), np.array([4, 3, 3]))
+    dataset = dataclasses.replace(small, graph=graph, user_names=Names([f"N{row}" for row in range(60)]))
+    train_small("bpr", dataset, tmp_path / "run", split=saved(dataset, tmp_path / "data"))
+    asked = ("explain", tmp_path / "run", "--user", 3, "--other")
+    assert "users 3 (N3) and 4 (N4) follow each other" in run(*asked, 4).out
+    assert "users 3 (N3) and 5 (N5) are linked (5 (N5) follows 3 (N3))" in run(*asked, 5).out
+    assert "users 3 (N3) and 6 (N6) are not linked" in run(*asked, 6).out
+    assert run("report", tmp_path / "run", "--out", tmp_path / "run.html", "--no-map").code == 0
+    assert "60 users, 3 directed links, and the records" in (tmp_path / "run.html").read_text(encoding="utf-8")

@@ -356,3 +356,13 @@ def test_what_one_table_cannot_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="an attribute of items is a number in one behavior and text in another"):
         export(other, tmp_path / "out", file_format="csv")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_attributes_that_only_later_items_have_keep_their_places(file_format: str, tmp_path: Path) -> None:
+    """The first behavior knows nothing of the year, which comes before the genre in the table of items."""
+    rows = {"user_id": ["a", "a", "b", "b"], "item_id": ["x", "y", "f", "g"], "behavior": ["B", "B", "F", "F"]}
+    about = {"item_id": rows["item_id"], "year": [None, None, 1.0, 2.0], "genre": ["p", "q", "p", None]}
+    dataset = SocialDataset.from_frames(pa.table(rows), items=pa.table(about))
+    assert [list(behavior.attributes) for behavior in dataset.behaviors] == [["genre"], ["year", "genre"]]
+    assert read_again(dataset, tmp_path / "out", file_format).fingerprint == dataset.fingerprint

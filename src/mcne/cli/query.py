@@ -149,8 +149,7 @@ def report(
 
 def show_explanation(explanation: Explanation) -> None:
     """An explanation for a person, in tables that wrap."""
-    linked = "linked" if explanation.linked else "not linked"
-    print_line(f"users {' and '.join(explanation.users)} are {linked}", "bold")
+    print_line(f"users {' and '.join(explanation.users)} {explanation.relation}", "bold")
     print_line(f"common friends: {explanation.common_friends}")
     if messages := explanation.messages:
         rows = []

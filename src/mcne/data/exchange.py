@@ -109,7 +109,7 @@ def items(dataset: SocialDataset) -> pa.Table:
                 part = part.append_column("name", behavior.names.arrow())
             parts.append(_with_attributes(part, behavior.attributes))
     try:
-        return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
+        table = pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
     except pa.ArrowTypeError as error:
         raise DataError(
             f"an attribute of items is a number in one behavior and text in another, which one table cannot hold "
@@ -117,6 +117,19 @@ def items(dataset: SocialDataset) -> pa.Table:
             place=dataset.name,
             remedy="give them two names",
         ) from error
+    return table.select(_in_common_order([part.column_names for part in parts]))
+
+
+def _in_common_order(lists: Sequence[Sequence[str]]) -> list[str]:
+    """All names, each once, in an order that all lists share, where there is one, so that each part keeps its own."""
+    left = [list(names) for names in lists if names]
+    ordered = []
+    while left:
+        later = {name for names in left for name in names[1:]}
+        name = next((names[0] for names in left if names[0] not in later), left[0][0])
+        ordered.append(name)
+        left = [rest for names in left if (rest := [each for each in names if each != name])]
+    return ordered
 
 
 def links(dataset: SocialDataset) -> pa.Table:

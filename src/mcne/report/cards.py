@@ -150,8 +150,9 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     if data is not None:
         dataset, split = data
         records = ", ".join(f"{p['name']} {p['train']:,}" for p in describe_split(dataset, split)["behaviors"])
+        links = f"{dataset.graph.n_links:,} {'directed ' if dataset.graph.is_directed else ''}links"
         learned_from = (
-            f"The training part of {dataset.name}: {dataset.n_users:,} users, {dataset.graph.n_links:,} links, "
+            f"The training part of {dataset.name}: {dataset.n_users:,} users, {links}, "
             f"and the records of each behavior ({records}). Validation records chose the epoch; test "
             "records were only scored."
         )

@@ -202,8 +202,9 @@ def write(summary: Summary, out: Path) -> list[Path]:
     )
     if all(len(candidates) == 1 for candidates in plan.candidates.values()):
         searched = "Settings are given and not searched; the test part is scored once."
+    links = f"{data.graph.n_links:,} {'directed ' if data.graph.is_directed else ''}links"
     about = [
-        f"{data.name}: {data.n_users:,} users, {data.graph.n_links:,} links, dataset {data.fingerprint[:12]}; "
+        f"{data.name}: {data.n_users:,} users, {links}, dataset {data.fingerprint[:12]}; "
         f"{plan.repetitions} repetitions, split {plan.split} ({', '.join(splits)}).",
         f"{searched} Percent, mean ± standard deviation over repetitions.",
         f"Command: {plan.command}",
