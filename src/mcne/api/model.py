@@ -129,13 +129,7 @@ class Model(Queries):
         there, with its checkpoints, metrics and data, and ``resume`` continues an interrupted one. ``progress`` shows
         the progress on stderr.
         """
-        if not isinstance(data, SocialDataset):
-            raise UsageError(
-                f"fit takes a SocialDataset, not {type(data).__name__}",
-                place="data",
-                value=type(data).__name__,
-                remedy="make one with mcne.datasets.from_frames",
-            )
+        check_dataset(data)
         parts = random_split(data, seed=whole(self.seed)) if split is None else split
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
@@ -230,7 +224,7 @@ class Model(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """The learned embeddings: save them, export them, or use their vectors."""
-        return self._trained.run.embeddings
+        return self._embeddings()
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:
@@ -348,11 +342,19 @@ class Model(Queries):
         return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs)
 
 
-def whole(seed: object) -> int:
-    """A seed of any integer type, such as NumPy's, as a plain number."""
+def check_dataset(data: object) -> None:
+    """Refuse what is no dataset."""
+    if not isinstance(data, SocialDataset):
+        kind = type(data).__name__
+        remedy = "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
+        raise UsageError(f"is of type {kind}, not a SocialDataset", place="data", value=kind, remedy=remedy)
+
+
+def whole(number: object, *, place: str = "seed") -> int:
+    """A number of any integer type, such as NumPy's, as a plain number."""
     try:
-        return int(operator.index(seed))  # type: ignore[arg-type]  # which is the question
+        return int(operator.index(number))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
         raise UsageError(
-            f"{seed!r} is not a whole number", place="seed", value=seed, remedy="use a whole number, such as 0"
+            f"{number!r} is not a whole number", place=place, value=number, remedy="use a whole number, such as 1"
         ) from error

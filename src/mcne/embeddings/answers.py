@@ -31,6 +31,12 @@ class Frame:
         """The columns by name: lists or arrays."""
         raise NotImplementedError
 
+    def __iter__(self) -> Iterator[Any]:
+        """The rows, as dictionaries unless a class says otherwise."""
+        columns = self.columns()
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
     def to_arrow(self) -> pa.Table:
         """The columns as an Arrow table."""
         return pa.table(dict(self.columns()))
