@@ -336,6 +336,11 @@ def test_splits_of_every_kind() -> None:
         mcne.split(timed, "last", ratios=(80, 10, 10))
 
 
+def test_an_unknown_setting_of_a_synthetic_network() -> None:
+    with refused(UnknownArgumentError, value="links"):
+        mcne.datasets.synthetic(links=3)
+
+
 def test_the_names_of_the_package() -> None:
     names = dir(mcne)
     assert {"BPR", "EASE", "MCNE", "datasets", "errors", "fit", "compare", "load", "split", "evaluate"} < set(names)
