@@ -25,7 +25,7 @@ from mcne.embeddings.scorer import Scorer
 from mcne.errors import UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
-from mcne.models.settings import TrainingSettings
+from mcne.models.settings import TrainingSettings, to_json
 from mcne.training.run import CHECKPOINTS, SPEC, TENSORBOARD, TRANSFER, Run
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 DATASET = "data"
 PLACES = {"dataset": DATASET, "split": "fitted"}
 """Where a run made from Python keeps its dataset and split, so that commands can evaluate it."""
+MODEL = "model.json"
+"""The method and settings of a saved model whose run has others: of a network that a behavior was added to, or of
+``mcne.MCNE`` with attributes."""
 NEVER = 1e9
 """Seconds between checkpoints of a run that vanishes: none could ever be used."""
 GENERAL = {"seed": 0, "device": "auto", "separate": False}
@@ -70,12 +73,14 @@ class Model(Queries):
         self._fitted: Fitted | None = None
 
     @classmethod
-    def opened(cls, run: Run) -> Self:
-        """The trained model of a finished run."""
+    def opened(cls, run: Run, settings: Mapping[str, Any] | None = None) -> Self:
+        """The trained model of a finished run, with the settings of the run if none are given."""
         model = cls.__new__(cls)
-        config = {name: tuple(value) if isinstance(value, list) else value for name, value in run.spec.config.items()}
-        own = {"seed": run.spec.seed, "device": "auto", "separate": run.spec.mode == "separate"}
-        model.__dict__.update({**asdict(TrainingSettings()), **config, **run.spec.schedule, **own, **cls.extra})
+        if settings is None:
+            own = {"seed": run.spec.seed, "separate": run.spec.mode == "separate", **cls.extra}
+            settings = {**run.spec.config, **run.spec.schedule, **own}
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+        model.__dict__.update({**asdict(TrainingSettings()), **given, "device": "auto"})
         model._fitted = Fitted(run)
         return model
 
@@ -277,6 +282,8 @@ class Model(Queries):
                 save_data(aside, data, split, PLACES)
                 content = files.read_json(aside / SPEC, step="train again")
                 files.write_json(aside / SPEC, content | {"places": PLACES}, sort_keys=True)
+            if self.method not in (trained.run.spec.method, TRANSFER):
+                files.write_json(aside / MODEL, {"method": self.method, "settings": self._settings_to_keep()})
         return trained.run.fingerprint
 
     def __getattr__(self, name: str) -> Any:
@@ -307,6 +314,12 @@ class Model(Queries):
         settings = {name: value for name, value in self.get_params().items() if name not in GENERAL}
         training.settings_of(self.method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
         return self.method, settings
+
+    def _settings_to_keep(self) -> dict[str, Any]:
+        """All settings as plain data, but for the device."""
+        config, schedule = training.settings_of(*self._method_settings())
+        own = {"seed": whole(self.seed), "separate": bool(self.separate)}
+        return {**to_json(config), **to_json(schedule), **own, **{name: getattr(self, name) for name in self.extra}}
 
     def _training(
         self,
