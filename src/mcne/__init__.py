@@ -1,7 +1,7 @@
 """Multiple conditional network embedding: one vector space, a binary mask per behavior.
 
-A class for every method (``mcne.MCNE``, ``mcne.BPR``, …), :mod:`mcne.datasets`, and the functions below. Names are
-loaded on first use, which keeps ``import mcne`` fast.
+A class for every method (``mcne.MCNE``, ``mcne.BPR``, …), :mod:`mcne.datasets`, :mod:`mcne.errors`, and the functions
+below. Names are loaded on first use, which keeps ``import mcne`` fast.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ _HOMES = {
     "split": "mcne.api.asking",
 }
 
+_MODULES = ("datasets", "errors")
+
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name == "__all__":
         return __dir__()
-    if name == "datasets":
-        return importlib.import_module("mcne.datasets")
+    if name in _MODULES:
+        return importlib.import_module(f"mcne.{name}")
     if name[:1].isupper() and name in (names := _method_classes()):
         methods = importlib.import_module("mcne.api.methods")
         return methods.documented(methods.model_class(names[name]))
@@ -36,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOMES, *_method_classes(), "__version__", "datasets"])
+    return sorted([*_HOMES, *_method_classes(), *_MODULES, "__version__"])
 
 
 def _method_classes() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from mcne import datasets as datasets
+from mcne import errors as errors
 from mcne.api.asking import evaluate as evaluate
 from mcne.api.asking import split as split
 from mcne.api.comparing import compare as compare

@@ -9,10 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from mcne.data.dataset import SocialDataset
+from mcne.errors import UnknownArgumentError
 
 __all__ = ["ciao", "epinions", "from_frames", "load", "synthetic"]
 
@@ -28,6 +30,10 @@ def synthetic(users: int = 2000, *, seed: int = 0, **settings: Any) -> SocialDat
     """
     from mcne.data.synthetic import SyntheticConfig, generate
 
+    names = [field.name for field in fields(SyntheticConfig)]
+    for name in settings:
+        if name not in names:
+            raise UnknownArgumentError.of("setting of a synthetic network", name, names)
     return generate(SyntheticConfig(users=users, seed=seed, **settings))[0]
 
 

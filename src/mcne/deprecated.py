@@ -1,4 +1,4 @@
-"""What programs written for the previous release use: it still works, warns, and goes with the next release."""
+"""What programs written for the previous release use: it still works, warns, and is gone in the next release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVED = {
 
 def warn(old: str, new: str, *, stacklevel: int = 3) -> None:
     """Say what to write instead; the warning is about the caller of the caller."""
-    warnings.warn(f"{old} goes with the next release; {new}", DeprecationWarning, stacklevel=stacklevel)
+    warnings.warn(f"{old} will be removed in the next release; {new}", DeprecationWarning, stacklevel=stacklevel)
 
 
 def moved(module: str) -> Callable[[str], Any]:

@@ -18,6 +18,7 @@ HEAD = '''"""Written by ``python -m tests.api.stubs`` from the registry of metho
 from typing import Literal
 
 from mcne import datasets as datasets
+from mcne import errors as errors
 from mcne.api.asking import evaluate as evaluate
 from mcne.api.asking import split as split
 from mcne.api.comparing import compare as compare

@@ -11,7 +11,7 @@ from tests.small_training import sixty_users, small_settings
 import mcne
 from mcne.api.model import Model
 from mcne.data.dataset import SocialDataset
-from mcne.errors import UsageError
+from mcne.errors import UnknownError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,26 @@ def test_a_directory_keeps_what_is_done(data: SocialDataset, tmp_path: Path) -> 
     assert (out / "table.html").is_file()
 
 
+def test_one_protocol_and_rows_by_iteration(data: SocialDataset) -> None:
+    table = mcne.compare(data, ["popularity"], seeds=1, protocols="full", device="cpu", progress=False)
+    first = next(iter(table))
+    assert (first["method"], first["protocol"], first["metric"]) == ("popularity", "full", "recall@5")
+    assert len(list(table)) == len(table.to_pandas())
+
+
 def test_what_cannot_be_compared(data: SocialDataset) -> None:
     with refused(UsageError, place="methods", value="bpr"):
         mcne.compare(data, "bpr")
+    with refused(UsageError, place="methods", value=mcne.BPR):
+        mcne.compare(data, [mcne.BPR])  # type: ignore[list-item] # a class in place of a model
+    with refused(UsageError, place="data", value="list"):
+        mcne.compare([], ["bpr"])  # type: ignore[arg-type] # wrong on purpose
+    for seeds in (0, -1):
+        with refused(UsageError, place="seeds", value=seeds):
+            mcne.compare(data, ["popularity"], seeds=seeds)
+    with refused(UsageError, place="seeds", value="3"):
+        mcne.compare(data, ["popularity"], seeds="3")  # type: ignore[arg-type] # wrong on purpose
+    with refused(UnknownError, place="protocols", value="ful"):
+        mcne.compare(data, ["popularity"], protocols=["ful"])  # type: ignore[list-item] # wrong on purpose
     with pytest.raises(UsageError, match="unknown method 'bprr'; did you mean 'bpr'"):
         mcne.compare(data, ["bprr"])

@@ -65,7 +65,9 @@ def run(data: SocialDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in MOVED.items() for name in names])
 def test_names_that_moved(module: str, name: str) -> None:
     new = MOVED[module][name]
-    with pytest.warns(DeprecationWarning, match=rf"{module}\.{name} goes with the next release; use {new}\.{name}"):
+    with pytest.warns(
+        DeprecationWarning, match=rf"{module}\.{name} will be removed in the next release; use {new}\.{name}"
+    ):
         old = getattr(importlib.import_module(module), name)
     assert old is getattr(importlib.import_module(new), name)
 
@@ -98,7 +100,7 @@ def test_names_of_the_package_need_no_warning() -> None:
 def test_mcne_as_a_dataclass() -> None:
     kind: Any = mcne.MCNE
     model = kind(l2=0.5)
-    with pytest.warns(DeprecationWarning, match="MCNE as a dataclass goes .* use get_params and set_params"):
+    with pytest.warns(DeprecationWarning, match="MCNE as a dataclass will be removed .* use get_params and set_params"):
         assert {field.name for field in dataclasses.fields(kind)} > BEFORE
     with pytest.warns(DeprecationWarning, match="as a dataclass") as warned:
         changed = dataclasses.replace(model, seed=4)

@@ -336,10 +336,15 @@ def test_splits_of_every_kind() -> None:
         mcne.split(timed, "last", ratios=(80, 10, 10))
 
 
+def test_an_unknown_setting_of_a_synthetic_network() -> None:
+    with refused(UnknownArgumentError, value="links"):
+        mcne.datasets.synthetic(links=3)
+
+
 def test_the_names_of_the_package() -> None:
     names = dir(mcne)
-    assert {"BPR", "EASE", "MCNE", "datasets", "fit", "compare", "load", "split", "evaluate"} < set(names)
-    assert len(names) == len(METHODS) + 9
+    assert {"BPR", "EASE", "MCNE", "datasets", "errors", "fit", "compare", "load", "split", "evaluate"} < set(names)
+    assert len(names) == len(METHODS) + 10
     assert all(getattr(mcne, name) is not None for name in names)
     with pytest.raises(AttributeError, match="no attribute 'MCNF'"):
         _ = mcne.MCNF  # type: ignore[attr-defined] # wrong on purpose

@@ -68,6 +68,20 @@ def test_what_is_known_to_be_bad_is_never_recommended(method: str, separate: boo
         assert len(space.known(3)) == 30 - len(own) - 1
 
 
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3"])
+def test_how_many_results(model: Model, k: Any) -> None:
+    with refused(UsageError, place="k", value=k):
+        model.recommend(3, "read", k=k)
+    with refused(UsageError, place="k", value=k):
+        model.recommend([], "read", k=k)
+
+
+def test_ids_as_an_arrow_array(model: Model) -> None:
+    ids = pa.array([3, 4])
+    for asked in (ids, pa.chunked_array([ids])):
+        assert model.recommend(asked, "read", k=2).to_pandas().equals(model.recommend([3, 4], "read", k=2).to_pandas())
+
+
 def test_among_these_items_and_without_those(model: Model, data: SocialDataset) -> None:
     unseen = sorted(set(data.behavior("read").items) - items_of(data, "read", 3))
     whole = list(model.recommend(3, "read", k=30).ids)

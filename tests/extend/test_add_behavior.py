@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.errors import refused
 
 import mcne
 from mcne.data.dataset import SocialDataset
-from mcne.errors import DataError, UsageError
+from mcne.errors import ArtifactError, DataError, UsageError
 
 TINY: dict[str, Any] = {
     "widths": (8, 8),
@@ -73,6 +74,20 @@ def test_the_same_seed_gives_the_same_bytes_with_or_without_a_directory(model: m
     model.add_behavior("play", pa.table(records(50, seed=7)), progress=False, out=tmp_path / "run")
     again.add_behavior("play", pa.table(records(50, seed=7)), progress=False)
     assert model.embeddings.fingerprint == again.embeddings.fingerprint == mcne.load(tmp_path / "run").fingerprint
+
+
+def test_a_saved_model_keeps_its_class_and_settings(model: mcne.MCNE, tmp_path: Path) -> None:
+    model.add_behavior("play", pa.table(records(50, seed=7)), progress=False)
+    model.save(tmp_path / "model")
+    again = mcne.load(tmp_path / "model")
+    assert isinstance(again, mcne.MCNE)
+    assert again.get_params() == model.get_params() | {"device": "auto"}
+    assert again.recommend(3, "play").ids == model.recommend(3, "play").ids
+    again.save(tmp_path / "copy")
+    assert type(mcne.load(tmp_path / "copy")) is mcne.MCNE
+    (tmp_path / "copy" / "model.json").write_text('{"method": "mcnn"}')
+    with refused(ArtifactError, place="model.json"):
+        mcne.load(tmp_path / "copy")
 
 
 def test_mistakes_leave_the_model_as_it_was(model: mcne.MCNE) -> None:

@@ -239,7 +239,7 @@ def test_with_attributes_alone_the_start_is_theirs(categories: Ids) -> None:
     np.testing.assert_array_equal(named.trunk.levels[0], new.trunk.levels[0])  # a name is no attribute
 
 
-def test_from_python() -> None:
+def test_from_python(tmp_path: Path) -> None:
     data = dataset(attributes=True)
     sizes: dict[str, Any] = {
         "widths": (5, 6),
@@ -252,6 +252,10 @@ def test_from_python() -> None:
     before = model.embeddings
     new = model.embed_users(links=LINKS, history=HISTORY, attributes=FACTS)
     assert new.method == "mcne-attributes"
+    model.save(tmp_path / "model")
+    again = mcne.load(tmp_path / "model")
+    assert isinstance(again, mcne.MCNE)
+    assert again.get_params() == model.get_params() | {"device": "auto"}
     assert model.embeddings is before
     assert_old_bytes(before, new)
     with pytest.raises(UsageError, match="not trained yet"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mcne.api.model import Model
+from mcne.api.model import Model, check_dataset
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DEFAULT_RATIOS, Split, last_split, random_split, temporal_split
 from mcne.embeddings.scorer import Scorer
@@ -33,6 +33,7 @@ def split(
     >>> [int((parts.parts[0] == part).sum()) for part in range(3)]
     [1286, 184, 367]
     """
+    check_dataset(data)
     if kind not in KINDS:
         raise UnknownError.of("kind of split", kind, KINDS)
     if kind == "last":

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mcne.api.methods import model_class
-from mcne.api.model import Model
+from mcne.api.model import Model, check_dataset, whole
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.answers import Frame
 from mcne.errors import UsageError
@@ -19,6 +19,7 @@ from mcne.evaluation.protocol import CUTOFFS, ProtocolName
 from mcne.studies.comparison import ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import Summary, summarize, tables, write
 from mcne.studies.engine import DATA
+from mcne.studies.plans import check_names
 
 METRICS = ("recall", "ndcg", "hit_rate", "mrr")
 
@@ -58,7 +59,7 @@ def compare(
     methods: Sequence[str | Model] | Mapping[str, str | Model],
     *,
     seeds: int = 3,
-    protocols: Sequence[ProtocolName] = ("sampled",),
+    protocols: ProtocolName | Sequence[ProtocolName] = "sampled",
     out: str | Path | None = None,
     jobs: int = 1,
     device: str = "auto",
@@ -67,6 +68,7 @@ def compare(
     """Train and evaluate methods on ``seeds`` random splits of the data; print the table and return it.
 
     Methods are names, models with their own settings (``mcne.BPR(l2=0.1)``), or a mapping from row names to these.
+    The models are not trained themselves; ``seeds`` and ``device`` replace their own.
     Differences are tested against ``mcne`` if it is a row, otherwise against the first row. With a directory ``out``
     all results are kept there, and the same call continues an interrupted comparison. ``progress`` reports every
     training on stderr.
@@ -79,14 +81,19 @@ def compare(
     >>> table.to_pandas().query("metric == 'ndcg@5' and behavior == 'mean'")["method"].tolist()
     ['popularity', 'ease']
     """
+    check_dataset(data)
     rows = _rows(methods)
+    if whole(seeds, place="seeds") < 1:
+        raise UsageError(f"{seeds} is out of range", place="seeds", value=seeds, remedy="use 1 or more")
+    protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
+    check_names("protocol", protocols, get_args(ProtocolName), place="protocols")
     say = partial(print, file=sys.stderr) if progress else _say_nothing
     with tempfile.TemporaryDirectory(prefix="mcne-") if out is None else nullcontext(str(out)) as directory:
         place = Path(directory)
         data.save(place / DATA)
         reference = "mcne" if "mcne" in rows else next(iter(rows))
         title = f"{', '.join(rows)} on {data.name}"
-        plan = Plan(title, "mcne.compare", seeds, 1, reference, methods=rows, protocols=tuple(protocols))
+        plan = Plan(title, "mcne.compare", seeds, 1, reference, methods=rows, protocols=protocols)
         comparison = Comparison.open(plan.checked(), place / DATA, place)
         comparison.run(jobs=jobs, device=device, say=say)
         summary = summarize(comparison)
@@ -118,6 +125,13 @@ def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[st
 def _row(method: str | Model) -> ComparedTable:
     if isinstance(method, str):
         return ComparedTable(model_class(method).method)
+    if not isinstance(method, Model):
+        raise UsageError(
+            f"{method!r} is neither a name nor a model",
+            place="methods",
+            value=method,
+            remedy='use names and models, such as "bpr" and mcne.BPR()',
+        )
     name, given = method._method_settings()
     defaults = model_class(name)._defaults()
     changed = {key: value for key, value in given.items() if value != defaults[key]}

@@ -8,14 +8,14 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.scored import ScoredItems
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.scorer import DeferredScorer, Scorer
 from mcne.errors import Interrupted
 from mcne.training.run import Run
 
@@ -46,7 +46,9 @@ class Fitted:
     @cached_property
     def scorer(self) -> Scorer:
         """What scores items for users of the data."""
-        return self.run.scorer(*self.data)
+        if self.run.has_vectors:
+            return self.run.scorer(*self.data)
+        return DeferredScorer(partial(self.run.scorer, *self.data))  # it imports torch
 
     @cached_property
     def answering(self) -> ConditionalEmbeddings | ScoredItems:

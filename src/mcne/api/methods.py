@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from mcne import training
-from mcne.api.model import GENERAL, Model
+from mcne.api.model import GENERAL, MODEL, Model
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
 from mcne.deprecated import DataclassFields
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.errors import UnknownError, UsageError
+from mcne.errors import ArtifactError, UnknownError, UsageError
+from mcne.files import read_json
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
 from mcne.training.run import SPEC, TRANSFER, Run, open_embeddings
@@ -114,6 +115,13 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
     path = Path(path)
     if (path / SPEC).is_file():
         run = Run.open(path)
+        if (path / MODEL).is_file():
+            kept = read_json(path / MODEL, step="save the model again")
+            try:
+                return model_class(kept["method"]).opened(run, kept["settings"])
+            except (KeyError, TypeError, AttributeError) as error:
+                remedy = "save the model again"
+                raise ArtifactError(f"is damaged ({error!r})", place=path / MODEL, remedy=remedy) from error
         kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
         return kind.opened(run)
     return open_embeddings(path)

@@ -25,7 +25,7 @@ from mcne.embeddings.scorer import Scorer
 from mcne.errors import UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
-from mcne.models.settings import TrainingSettings
+from mcne.models.settings import TrainingSettings, to_json
 from mcne.training.run import CHECKPOINTS, SPEC, TENSORBOARD, TRANSFER, Run
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 DATASET = "data"
 PLACES = {"dataset": DATASET, "split": "fitted"}
 """Where a run made from Python keeps its dataset and split, so that commands can evaluate it."""
+MODEL = "model.json"
+"""The method and settings of a saved model whose run has others: of a network that a behavior was added to, or of
+``mcne.MCNE`` with attributes."""
 NEVER = 1e9
 """Seconds between checkpoints of a run that vanishes: none could ever be used."""
 GENERAL = {"seed": 0, "device": "auto", "separate": False}
@@ -70,12 +73,14 @@ class Model(Queries):
         self._fitted: Fitted | None = None
 
     @classmethod
-    def opened(cls, run: Run) -> Self:
-        """The trained model of a finished run."""
+    def opened(cls, run: Run, settings: Mapping[str, Any] | None = None) -> Self:
+        """The trained model of a finished run, with the settings of the run if none are given."""
         model = cls.__new__(cls)
-        config = {name: tuple(value) if isinstance(value, list) else value for name, value in run.spec.config.items()}
-        own = {"seed": run.spec.seed, "device": "auto", "separate": run.spec.mode == "separate"}
-        model.__dict__.update({**asdict(TrainingSettings()), **config, **run.spec.schedule, **own, **cls.extra})
+        if settings is None:
+            own = {"seed": run.spec.seed, "separate": run.spec.mode == "separate", **cls.extra}
+            settings = {**run.spec.config, **run.spec.schedule, **own}
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+        model.__dict__.update({**asdict(TrainingSettings()), **given, "device": "auto"})
         model._fitted = Fitted(run)
         return model
 
@@ -129,13 +134,7 @@ class Model(Queries):
         there, with its checkpoints, metrics and data, and ``resume`` continues an interrupted one. ``progress`` shows
         the progress on stderr.
         """
-        if not isinstance(data, SocialDataset):
-            raise UsageError(
-                f"fit takes a SocialDataset, not {type(data).__name__}",
-                place="data",
-                value=type(data).__name__,
-                remedy="make one with mcne.datasets.from_frames",
-            )
+        check_dataset(data)
         parts = random_split(data, seed=whole(self.seed)) if split is None else split
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
@@ -230,7 +229,7 @@ class Model(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """The learned embeddings: save them, export them, or use their vectors."""
-        return self._trained.run.embeddings
+        return self._embeddings()
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:
@@ -283,6 +282,8 @@ class Model(Queries):
                 save_data(aside, data, split, PLACES)
                 content = files.read_json(aside / SPEC, step="train again")
                 files.write_json(aside / SPEC, content | {"places": PLACES}, sort_keys=True)
+            if self.method not in (trained.run.spec.method, TRANSFER):
+                files.write_json(aside / MODEL, {"method": self.method, "settings": self._settings_to_keep()})
         return trained.run.fingerprint
 
     def __getattr__(self, name: str) -> Any:
@@ -313,6 +314,12 @@ class Model(Queries):
         settings = {name: value for name, value in self.get_params().items() if name not in GENERAL}
         training.settings_of(self.method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
         return self.method, settings
+
+    def _settings_to_keep(self) -> dict[str, Any]:
+        """All settings as plain data, but for the device."""
+        config, schedule = training.settings_of(*self._method_settings())
+        own = {"seed": whole(self.seed), "separate": bool(self.separate)}
+        return {**to_json(config), **to_json(schedule), **own, **{name: getattr(self, name) for name in self.extra}}
 
     def _training(
         self,
@@ -348,11 +355,19 @@ class Model(Queries):
         return PlainReporter(partial(print, file=sys.stderr), epochs=self.epochs)
 
 
-def whole(seed: object) -> int:
-    """A seed of any integer type, such as NumPy's, as a plain number."""
+def check_dataset(data: object) -> None:
+    """Refuse what is no dataset."""
+    if not isinstance(data, SocialDataset):
+        kind = type(data).__name__
+        remedy = "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
+        raise UsageError(f"is of type {kind}, not a SocialDataset", place="data", value=kind, remedy=remedy)
+
+
+def whole(number: object, *, place: str = "seed") -> int:
+    """A number of any integer type, such as NumPy's, as a plain number."""
     try:
-        return int(operator.index(seed))  # type: ignore[arg-type]  # which is the question
+        return int(operator.index(number))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
         raise UsageError(
-            f"{seed!r} is not a whole number", place="seed", value=seed, remedy="use a whole number, such as 0"
+            f"{number!r} is not a whole number", place=place, value=number, remedy="use a whole number, such as 1"
         ) from error

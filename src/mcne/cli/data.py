@@ -29,7 +29,7 @@ Extra = Annotated[str, Option(help="Additional behaviors; they do not affect whi
 Format = Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")]
 Timestamps = Annotated[bool, Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, Option("--unverified", help="Read the files even if their sha256 is unknown.")]
-PositiveFrom = Annotated[float | None, Option(help="Lower ratings are no records; their pairs are kept as known.")]
+PositiveFrom = Annotated[float | None, Option(help="Lower ratings are not interactions; their pairs are known.")]
 Aligned = Annotated[bool, Option("--aligned", help="Correct the ids of trustnetwork.mat that are one too low.")]
 
 
@@ -74,11 +74,11 @@ def prepare_files(
     users: Annotated[Path | None, Option(help="user_id[, name] and attributes: csv, parquet, .user.")] = None,
     items: Annotated[Path | None, Option(help="item_id[, behavior, name] and attributes: csv, parquet, .item.")] = None,
     known: Annotated[
-        Path | None, Option(help="Pairs that users know and that are no records, as interactions.")
+        Path | None, Option(help="user_id, item_id, behavior of pairs that users know but that are not interactions.")
     ] = None,
     positive_from: PositiveFrom = None,
     column: Annotated[list[str] | None, Option(help="Map a column: user_id=NAME (repeatable).")] = None,
-    sep: Annotated[str | None, Option(help="Between columns of text files; found in the header if not given.")] = None,
+    sep: Annotated[str | None, Option(help="Separator of text files; default: found in the first line.")] = None,
     behaviors: Behaviors = None,
     extra_behaviors: Extra = "",
     single_behavior: Annotated[str | None, Option(help="Name of the only behavior, without a behavior column.")] = None,
@@ -93,7 +93,7 @@ def prepare_files(
     id_type: Annotated[Literal["auto", "integer", "text"], Option(help="How ids of text files are read.")] = "auto",
     name: Annotated[str | None, Option(help="The dataset's name; default: the name of the directory.")] = None,
 ) -> None:
-    """Prepare your own tables: CSV, TSV, parquet or RecBole's atomic files."""
+    """Prepare your own tables: CSV, TSV, .dat, .txt, parquet or RecBole's atomic files."""
     from mcne.data.assemble import UserFilter
 
     dataset = mcne.SocialDataset.from_frames(
@@ -149,11 +149,13 @@ def synthetic(
 @app.command("split")
 def split(
     data: Data,
-    name: Annotated[str | None, Option(help="Saved as DATA/splits/NAME; default: random-SEED.")] = None,
+    name: Annotated[str | None, Option(help="Saved as DATA/splits/NAME; default: the kind and the seed.")] = None,
     seed: Annotated[int, Option(help="Seed of the parts and the negatives.")] = 0,
     ratios: Annotated[str | None, Option(help="Training, validation, test; default: 70,10,20.")] = None,
-    temporal: Annotated[bool, Option("--temporal", help="Train on the earliest, test on the latest.")] = False,
-    last: Annotated[bool, Option("--last", help="Each user's last record tests, the one before validates.")] = False,
+    temporal: Annotated[bool, Option("--temporal", help="Train on the earliest records, test on the latest.")] = False,
+    last: Annotated[
+        bool, Option("--last", help="Test on each user's last record, validate on the one before.")
+    ] = False,
     source: Annotated[Path | None, Option("--from", help="Your own train, validation and test files.")] = None,
 ) -> None:
     """Split a dataset into training, validation and test parts, and sample the negatives to rank against."""

@@ -26,10 +26,19 @@ def existing_run(path: Path) -> Path:
     return path
 
 
+def existing_data(path: Path) -> Path:
+    """Refuse a dataset that does not exist, before a command imports what it needs."""
+    from mcne.files import missing
+
+    if not path.exists():
+        raise missing(path, "mcne dataset")
+    return path
+
+
 RunPath = Annotated[
     Path, Argument(help="A finished run, or saved embeddings.", metavar="RUN", is_eager=True, callback=existing_run)
 ]
-DataOption = Annotated[Path, Option("--data", help="A prepared dataset.")]
+DataOption = Annotated[Path, Option("--data", help="A prepared dataset.", callback=existing_data)]
 ConfigFile = Annotated[Path | None, Option("--config", help="A TOML file of settings.")]
 Settings = Annotated[list[str] | None, set_option(help="One setting: learning_rate=0.01 (repeatable).")]
 Device = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="auto uses the GPU if there is one.")]

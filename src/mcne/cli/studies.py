@@ -12,15 +12,18 @@ import typer
 from typer import Argument, Option
 
 import mcne
-from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings, set_option
+from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings, existing_data, set_option
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
+from mcne.models.registry import entry
 
 Methods = Annotated[str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")]
 PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, searches, repetitions.", metavar="PLAN")]
 Seeds = Annotated[int | None, Option(min=1, help="With --methods: number of random splits and seeds; default: 3.")]
 WaysFile = Annotated[Path, Argument(help="A TOML file: the behavior, ways to add it, and rivals.", metavar="PLAN")]
-NewData = Annotated[Path, Option(help="A prepared dataset that has the new behavior and others.")]
+NewData = Annotated[
+    Path, Option(help="A prepared dataset that has the new behavior and others.", callback=existing_data)
+]
 SettingsOfMethods = Annotated[
     list[str] | None,
     set_option(help="epochs=20 for every method that has it, mcne.epochs=20 for one (repeatable)."),
@@ -119,6 +122,9 @@ def sweep(
     To continue after an interruption, run the same command again; finished trainings are kept. Draw the
     result with mcne plot sweep.
     """
+    if not what.endswith(".toml"):
+        entry(what)  # refuses an unknown method before the imports below
+
     from mcne.studies.comparison import Comparison
     from mcne.studies.engine import Kind, check_kind
     from mcne.studies.sweep import TIMING, Sweep, check_place, collect, is_shared, titles_of, write
@@ -161,10 +167,14 @@ def structure(
     Each method uses its own settings (--set gives all the same) and keeps the epoch with the best validation metric.
     To continue after an interruption, run the same command again. Draw the result with mcne plot structure.
     """
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    for name in names:
+        entry(name)  # refuses an unknown method before the imports below
+
     from mcne.studies.structure import StructureStudy, collect, lines, settings_by_method, write
     from mcne.training import choose_device
 
-    settings = settings_by_method([name.strip() for name in methods.split(",") if name.strip()], setting or [])
+    settings = settings_by_method(names, setting or [])
     dataset = mcne.SocialDataset.load(data)
     chosen = choose_device(device).type
     study = StructureStudy(dataset, out, share, repetitions, settings)
@@ -220,12 +230,12 @@ def compare_new_users(
     Ranks their test items against 100 random ones, with popularity as the baseline. To continue after an
     interruption, run the same command again; finished seeds are kept.
     """
-    from mcne import training
     from mcne.cli.train import given_settings
 
     given = given_settings(method, config, setting or [])
     dataset = mcne.SocialDataset.load(data)
 
+    from mcne import training
     from mcne.cli.progress import training_progress  # imports torch, so mistakes above are reported first
     from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mcne.data.graph import Graph, offsets
 from mcne.data.ids import Ids, Names
@@ -309,6 +308,8 @@ def _cosines(
     behavior: Behavior, records: NDArray[np.int64], source: NDArray[np.int32], target: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """Of each pair of users, items of both over the root of the product of the items of each."""
+    from scipy import sparse  # as in graph.py
+
     ones = np.ones(len(behavior), dtype=np.int8)
     touched = sparse.csr_array((ones, behavior.item, offsets(records)), (len(records), behavior.n_items))
     starts = offsets(records[source] + records[target])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mcne.files import Arrays, freeze
 
@@ -171,6 +170,8 @@ def undirected(
 
     Of differing weights of one link the largest counts: listing it once, twice or in both directions is the same.
     """
+    from scipy import sparse  # nothing else here needs it, and its import takes as long as a short answer
+
     keys = np.minimum(source, target).astype(np.int64)
     keys *= n_users
     keys += np.maximum(source, target)

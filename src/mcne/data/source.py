@@ -86,13 +86,13 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
 
 
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str | None) -> RawTable:
+    if path.is_dir():
+        raise DataError("is a directory", place=path, value=str(path), remedy="give the path of a file")
     suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
-        raise UnknownError.of("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES])
+        raise UnknownError.of("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES], place=path)
     if not path.is_file():
-        kind = DataError if path.is_dir() else MissingError
-        problem = "is a directory" if path.is_dir() else "no such file"
-        raise kind(problem, place=path, value=str(path), remedy="give the path of a file")
+        raise MissingError("no such file", place=path, value=str(path), remedy="give the path of a file")
     if suffix in PARQUET_SUFFIXES:
         import pyarrow.parquet as pq  # takes longer to import than the rest of this module
 

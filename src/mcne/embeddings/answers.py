@@ -31,6 +31,12 @@ class Frame:
         """The columns by name: lists or arrays."""
         raise NotImplementedError
 
+    def __iter__(self) -> Iterator[Any]:
+        """The rows, as dictionaries unless a class says otherwise."""
+        columns = self.columns()
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
     def to_arrow(self) -> pa.Table:
         """The columns as an Arrow table."""
         return pa.table(dict(self.columns()))
@@ -50,6 +56,9 @@ class Frame:
         except ImportError as error:
             raise UsageError("to_polars needs polars", remedy="run pip install polars, or use to_arrow") from error
         return pl.DataFrame(dict(self.columns()))
+
+    def __str__(self) -> str:
+        return "\n".join(self._table().lines())
 
     def _repr_html_(self) -> str:
         return str(self._table(most=ROWS_SHOWN).section())
@@ -83,9 +92,6 @@ class Ranking(Frame):
     def __iter__(self) -> Iterator[tuple[int | str, float]]:
         return zip(self.ids, self.scores.tolist(), strict=True)
 
-    def __str__(self) -> str:
-        return "\n".join(self._table().lines())
-
     def columns(self) -> dict[str, Any]:
         """``rank`` from 1, ``item_id`` or ``user_id``, ``name`` where there are names, ``score``."""
         columns: dict[str, Any] = {"rank": np.arange(1, len(self) + 1), f"{self.kind}_id": list(self.ids)}
@@ -113,9 +119,6 @@ class Rankings(list[Ranking], Frame):
         self.asked = tuple(asked)
         self.asked_names = None if asked_names is None else tuple(asked_names)
         self._asked_kind = asked_kind
-
-    def __str__(self) -> str:
-        return "\n".join(self._table().lines())
 
     def items(self) -> Iterator[tuple[int | str, Ranking]]:
         """Who was asked about, with the answer."""

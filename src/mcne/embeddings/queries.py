@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FilterSeen = Literal["behavior", "all"] | bool
 Friends = Literal["include", "exclude", "only"]
 Rows = NDArray[np.integer[Any]]
+WITH_VECTORS = "train a method with vectors, such as mcne or bpr"
 
 
 class Catalog(Protocol):
@@ -261,12 +262,12 @@ class Queries:
             raise UnavailableError(
                 f"{answering.method!r} has no vectors, so nothing is similar to anything",
                 value=answering.method,
-                remedy="ask another method",
+                remedy=WITH_VECTORS,
             )
         raise UnavailableError(
             f"{answering.method!r} has no vectors, so it can only recommend",
             value=answering.method,
-            remedy="to compare users or items, train a method with vectors, such as mcne or bpr",
+            remedy=WITH_VECTORS,
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mcne.data.ids import Ids, Names, names_of
@@ -47,8 +48,7 @@ class VectorTable:
 
     def search(self, queries: NDArray[np.float32], *, k: int, excluded: Sequence[NDArray[Any]]) -> list[Ranking]:
         """The ``k`` best for each of ``queries`` [n, d], but none of the rows ``excluded[q]``."""
-        if k < 1:
-            raise UsageError(f"{k} is out of range", place="k", value=k, remedy="use 1 or more")
+        check_k(k)
         errors = self._rounding_errors(queries)
         rankings = []
         step = max(1, AT_ONCE // max(1, len(self.ids)))
@@ -112,12 +112,18 @@ def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDAr
     return inverse
 
 
+def check_k(k: object) -> None:
+    """Refuse a number of results that is not a whole number of 1 or more."""
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise UsageError(f"{k!r} is out of range", place="k", value=k, remedy="use a whole number of 1 or more")
+
+
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     """The rows of one raw id or several; the first unknown one is an error."""
     wanted: Any = [raw] if is_one(raw) else raw
     if not isinstance(wanted, Iterable):
         raise UsageError(f"{raw!r} is not an id or a sequence of ids", value=raw, remedy="use a list of ids")
-    wanted = list(wanted)
+    wanted = wanted.to_pylist() if isinstance(wanted, pa.Array | pa.ChunkedArray) else list(wanted)
     rows = ids.rows(wanted)
     for at in np.flatnonzero(rows < 0):
         rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error

@@ -14,6 +14,7 @@ from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries, SeenItems, place_of
+from mcne.embeddings.ranking import check_k
 from mcne.embeddings.scorer import Scorer
 
 AT_ONCE = 1 << 22
@@ -80,6 +81,7 @@ class ScoredItems(Queries):
         excluded: Sequence[NDArray[np.integer[Any]]],
     ) -> list[Ranking]:
         """The ``k`` best items for each user; of equal scores the lower row comes first."""
+        check_k(k)
         catalog = self.spaces[behavior]
         rows = np.arange(len(catalog.items)) if among is None else among
         rankings = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +30,21 @@ class Scorer(Protocol):
         with lists of several lengths fills them up and ignores those scores). The caller never writes to the result.
         """
         ...
+
+
+class DeferredScorer:
+    """A scorer that is made at the first question; a wrong name is reported before that."""
+
+    def __init__(self, make: Callable[[], Scorer]) -> None:
+        self._make = make
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return self._make()
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """As :meth:`Scorer.scores`."""
+        return self._scorer.scores(behavior, users, items)
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,6 @@ class Evaluation(Frame):
             columns[metric] = [*(result.mean(metric) for result in self.behaviors.values()), self.overall(metric)]
         return columns
 
-    def __str__(self) -> str:
-        return "\n".join(self._table().lines())
-
     def _metric_names(self) -> list[str]:
         return list(dict.fromkeys(name for r in self.behaviors.values() for name in (*r.metrics, *r.pooled)))
 
