@@ -6,6 +6,7 @@ A message names the place, the value, what is allowed and the next step. It is p
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Self
@@ -106,6 +107,11 @@ class CaptureError(MCNEError):
 
 
 MOST_LISTED = 30
+
+
+def warn_deprecated(old: str, new: str, *, stacklevel: int = 3) -> None:
+    """Tell the caller of the caller what to write instead of what the next release no longer has."""
+    warnings.warn(f"{old} will be removed in the next release; {new}", DeprecationWarning, stacklevel=stacklevel)
 
 
 def suggestion(value: object, allowed: Iterable[object]) -> str:

@@ -14,8 +14,8 @@ import pytest
 from tests.small_training import sixty_users, small_settings
 
 import mcne
+from mcne.api.deprecated import MOVED
 from mcne.data.dataset import SocialDataset
-from mcne.deprecated import MOVED
 from mcne.embeddings import ConditionalEmbeddings, Ranking
 from mcne.embeddings.ranking import Ranking as RankingOfBefore
 

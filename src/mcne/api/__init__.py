@@ -1,5 +1,5 @@
 """The Python face: a class for every method, splits, evaluation, comparison; ``import mcne`` offers it all."""
 
-from mcne.deprecated import moved
+from mcne.api.deprecated import moved
 
 __getattr__ = moved(__name__)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from mcne import training
+from mcne.api.deprecated import DataclassFields
 from mcne.api.model import GENERAL, MODEL, Model
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split
-from mcne.deprecated import DataclassFields
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UnknownError, UsageError
 from mcne.files import read_json

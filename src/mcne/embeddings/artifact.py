@@ -16,12 +16,11 @@ from mcne import files
 from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids, Names
-from mcne.deprecated import warn
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries, SeenItems
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
-from mcne.errors import UnknownError
+from mcne.errors import UnknownError, warn_deprecated
 from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
@@ -235,7 +234,7 @@ class ConditionalEmbeddings(Queries):
         path = Path(path)
         inner = path / "embeddings"
         if (inner / files.MANIFEST).is_file() and not (path / files.MANIFEST).is_file():  # what a model has saved
-            warn("ConditionalEmbeddings.load of a model", "use mcne.load(path).embeddings")
+            warn_deprecated("ConditionalEmbeddings.load of a model", "use mcne.load(path).embeddings")
             path = inner
         saved = files.read(path, KIND, VERSION, verify=verify)
         arrays = saved.arrays

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph, offsets
 from mcne.data.ids import Ids, Names, names_of
-from mcne.deprecated import warn
 from mcne.embeddings.answers import Kind, Ranking, Rankings
 from mcne.embeddings.explanation import Explanation, explain
 from mcne.embeddings.ranking import RawId, RawIds, VectorTable, inverse_norms, is_one, rows_of
-from mcne.errors import UnavailableError, UnknownError, UsageError
+from mcne.errors import UnavailableError, UnknownError, UsageError, warn_deprecated
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -307,7 +306,7 @@ def _seen(answering: Answering, at: int, users: Rows, filter_seen: FilterSeen) -
 def _which_seen(filter_seen: object) -> object:
     """``filter_seen`` in today's values; ``True`` means the behavior."""
     if not isinstance(filter_seen, str | bool | np.bool_):
-        warn(f"filter_seen={filter_seen!r}", 'use "behavior", "all" or False', stacklevel=5)
+        warn_deprecated(f"filter_seen={filter_seen!r}", 'use "behavior", "all" or False', stacklevel=5)
     if isinstance(filter_seen, str):
         return filter_seen
     return "behavior" if filter_seen else False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from mcne.errors import warn_deprecated
 
 MOVED = {
     "mcne.api": {
@@ -21,11 +22,6 @@ MOVED = {
 """Of every module the names that were in it, with their modules of today."""
 
 
-def warn(old: str, new: str, *, stacklevel: int = 3) -> None:
-    """Say what to write instead; the warning is about the caller of the caller."""
-    warnings.warn(f"{old} will be removed in the next release; {new}", DeprecationWarning, stacklevel=stacklevel)
-
-
 def moved(module: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module that finds what has moved from it."""
     homes = MOVED[module]
@@ -33,7 +29,7 @@ def moved(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warn(f"{module}.{name}", f"use {homes[name]}.{name}")
+        warn_deprecated(f"{module}.{name}", f"use {homes[name]}.{name}")
         return getattr(importlib.import_module(homes[name]), name)
 
     return find
@@ -48,7 +44,7 @@ class DataclassFields:
     def __get__(self, instance: object, owner: type) -> dict[str, dataclasses.Field[Any]]:
         if sys._getframe(1).f_code.co_name not in ("is_dataclass", "_is_dataclass_instance"):  # which printers ask
             now = "use get_params and set_params, or scikit-learn's clone"
-            warn(f"{owner.__name__} as a dataclass", now, stacklevel=4)
+            warn_deprecated(f"{owner.__name__} as a dataclass", now, stacklevel=4)
         fields = [(name, Any, dataclasses.field(default=value)) for name, value in self._defaults(owner).items()]
         made = dataclasses.make_dataclass(owner.__name__, fields, kw_only=True)
         return {field.name: field for field in dataclasses.fields(made)}
