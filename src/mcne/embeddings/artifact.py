@@ -17,6 +17,7 @@ from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids, Names
 from mcne.embeddings.answers import Ranking
+from mcne.embeddings.parts import Parts
 from mcne.embeddings.queries import Queries, SeenItems
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
@@ -117,6 +118,7 @@ class ConditionalEmbeddings(Queries):
     trunk: Trunk | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     user_names: Names | None = None  # for people
+    parts: Parts | None = None  # what the vectors are sums of, if they are
 
     def __post_init__(self) -> None:
         check(self, "vectors", "user vectors", dtype=np.float32, shape=(self.n_users, None))
@@ -137,6 +139,9 @@ class ConditionalEmbeddings(Queries):
             space.validate(self.n_users, self.width)
         if self.trunk is not None:
             self._validate_trunk(self.trunk)
+        if self.parts is not None:
+            sizes = [(len(space.seen_items), len(space.items)) for space in self.spaces]
+            self.parts.validate(sizes, self.n_users, self.width)
 
     @property
     def n_users(self) -> int:
@@ -239,6 +244,7 @@ class ConditionalEmbeddings(Queries):
         saved = files.read(path, KIND, VERSION, verify=verify)
         arrays = saved.arrays
         names = enumerate(saved.meta["behaviors"])
+        parts = saved.meta.get("parts")
         embeddings = cls(
             Ids.from_arrays(arrays, "users"),
             arrays["vectors"],
@@ -247,6 +253,9 @@ class ConditionalEmbeddings(Queries):
             None if saved.meta["trunk"] is None else Trunk.from_arrays(arrays, saved.meta["trunk"]),
             saved.provenance,
             Names.stored(arrays, "user_names"),
+            Parts.from_arrays(arrays, parts, len(saved.meta["behaviors"]))
+            if (parts := saved.meta.get("parts"))
+            else None,
         )
         embeddings.__dict__["fingerprint"] = saved.fingerprint
         return embeddings
@@ -258,7 +267,8 @@ class ConditionalEmbeddings(Queries):
         return export(self, Path(path), file_format=file_format)
 
     def _meta(self) -> dict[str, Any]:
-        return {"behaviors": self.behavior_names, "trunk": None if self.trunk is None else self.trunk.meta()}
+        meta = {"behaviors": self.behavior_names, "trunk": None if self.trunk is None else self.trunk.meta()}
+        return meta if self.parts is None else meta | {"parts": self.parts.meta()}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {"vectors": self.vectors} | self.users.arrays("users") | self.graph.arrays()
@@ -266,7 +276,9 @@ class ConditionalEmbeddings(Queries):
             arrays |= space.arrays(f"behavior.{k}")
         if self.user_names is not None:
             arrays |= self.user_names.arrays("user_names")
-        return arrays if self.trunk is None else arrays | self.trunk.arrays()
+        for optional in (self.trunk, self.parts):
+            arrays |= {} if optional is None else optional.arrays()
+        return arrays
 
     def _validate_trunk(self, trunk: Trunk) -> None:
         learned, added = self.spaces[: trunk.n_behaviors], self.spaces[trunk.n_behaviors :]

@@ -29,6 +29,7 @@ class TrainingData:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     weights: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)  # of the pairs, by the behavior's place
     known: Mapping[int, Pairs] = field(default_factory=dict)  # by the behavior's place: no pairs, and no negatives
+    item_attributes: Mapping[int, Mapping[str, Attribute]] = field(default_factory=dict)  # by the behavior's place
 
     @property
     def n_users(self) -> int:
@@ -47,6 +48,7 @@ class TrainingData:
             dataset.attributes,
             {k: each.weight[part == TRAIN] for k, (each, part) in enumerate(parts) if each.weight is not None},
             {k: each.known for k, each in enumerate(dataset.behaviors) if each.known is not None},
+            {k: each.attributes for k, each in enumerate(dataset.behaviors) if each.attributes},
         )
 
     def seen(self, behavior: int) -> Pairs:
@@ -120,6 +122,14 @@ class Learner(Method, Protocol):
 
     def load_memory(self, memory: Mapping[str, Tensor]) -> None:
         """Load what :meth:`memory` gave."""
+
+
+@runtime_checkable
+class Adaptive(Learner, Protocol):
+    """A learner that learns otherwise by how well it does on the validation part; ``memory`` contains how."""
+
+    def validated(self, metric: float | None) -> str | None:
+        """An evaluation gave this metric, or there is no validation part; returns what to report, if anything."""
 
 
 @runtime_checkable

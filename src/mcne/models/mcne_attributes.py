@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Encoding, Profile
 from mcne.models.contract import TrainingData
+from mcne.models.features import project
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.models.optimizer import DenseAdam
 from mcne.models.tables import INIT_STD, new_table, normal_table, to_device, to_numpy
@@ -79,9 +79,4 @@ class MCNEAttributes(MCNE):
 
     def _project(self, users: Tensor) -> Tensor:
         """``Σ_f x_if w_f``, [n, d₀], by a function whose gradient adds up in a fixed order."""
-        index = self._index[users]
-        weights = self.network.get_parameter("attributes")
-        if not index.numel():
-            return weights.new_zeros(len(users), weights.shape[1])
-        amount = self._amount[users].to(weights.dtype)
-        return functional.embedding_bag(index, weights, mode="sum", per_sample_weights=amount)
+        return project(self.network.get_parameter("attributes"), self._index[users], self._amount[users])

@@ -269,6 +269,25 @@ def pinsage(size: TrainingSize) -> Estimate:
     )
 
 
+def sums(size: TrainingSize) -> Estimate:
+    """MCNE-plus: users and items in one table, in another as contexts of walks, and items as records."""
+    config, users, items = size.config, size.users, size.items
+    width = config.width_for(users, items)
+    contexts = size.nodes if config.walks else 0
+    learned = [size.nodes * width, items, items * width if config.history else 0, contexts * width]
+    some = _distinct(size.seeds, users)
+    records = _distinct(some * size.training_pairs // max(1, users), items) if config.history else 0
+    friends = _friends(size.dataset, some) if config.friends else 0
+    walked = config.walk_batch * config.walk_length if config.walks else 0
+    nodes = min(size.nodes, some + friends + _distinct(size.scored, items) + walked)
+    stretches = 6 * walked * width  # centers, contexts and noise, with their gradients
+    step = (4 * nodes + 3 * records + 2 * min(contexts, 2 * walked) + 6 * some + 8 * size.seeds) * width + stretches
+    piece = 6 * min(users, 1 << 14) * width
+    links = 2 * size.training_pairs + size.dataset.graph.n_directions
+    data = INDEX * (size.training_pairs + size.dataset.graph.n_directions) + 3 * INDEX * links
+    return size.estimate(learned, step=step, scoring=users * width + piece, data=data)
+
+
 network_without_attention = partial(network, has_attention=False)
 network_drawn_on_host = partial(network, may_draw_on_gpu=False)
 graphsage = partial(network, has_attention=False, may_draw_on_gpu=False)

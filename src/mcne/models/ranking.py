@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mcne.data.dataset import SocialDataset
 from mcne.data.graph import offsets
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
+from mcne.embeddings.parts import Parts
 from mcne.embeddings.scorer import DotScorer, Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.backend import MOST_NUMBERS, backend_for, block, fits_gpu, is_gpu, warn_once
@@ -201,10 +202,15 @@ class DotRanking:
         *,
         dataset: SocialDataset,
         provenance: Mapping[str, Any],
+        masks: NDArray[np.bool_] | None = None,
         trunk: Trunk | None = None,
+        parts: Parts | None = None,
     ) -> ConditionalEmbeddings:
-        """The artifact of the same scores, which holds copies of all tables; behaviors have the masks of the trunk."""
-        masks = np.ones((len(self.data.names), self.width), dtype=bool) if trunk is None else trunk.masks[-1]
+        """The artifact of the same scores, which holds copies of all tables; without ``masks`` [C, d] behaviors have
+        those of the trunk, or all dimensions.
+        """
+        if masks is None:
+            masks = np.ones((len(self.data.names), self.width), dtype=bool) if trunk is None else trunk.masks[-1]
         items, bias = self.items_and_bias(tables)
         spaces = tuple(
             BehaviorSpace.of(
@@ -218,7 +224,7 @@ class DotRanking:
         )
         users = copied(vectors) if any(vectors is table for table in tables.values()) else vectors
         return ConditionalEmbeddings(
-            dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance, dataset.user_names
+            dataset.users, to_numpy(users), spaces, dataset.graph, trunk, provenance, dataset.user_names, parts
         )
 
     def items_and_bias(self, tables: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:

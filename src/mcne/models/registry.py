@@ -81,6 +81,13 @@ _conditional = partial(Entry, needs=("links", "behaviors"), memory="network")
 _without_attention = partial(_conditional, memory="network_without_attention", settings="mcne.MCNEConfig")
 
 METHODS = {
+    "mcne-plus": Entry(
+        "mcne_plus.MCNEPlus",
+        "Users as sums of an own vector, their history in all behaviors and their friends; a binary mask per behavior; "
+        "learned by ranking pairs and random walks.",
+        "after Wang et al. 2019",
+        memory="sums",
+    ),
     "popularity": Entry(
         "popularity.Popularity",
         "Every user is offered the items that most users have: the line that other methods have to pass.",

@@ -26,7 +26,7 @@ from torch import Tensor
 from mcne.errors import DivergedError, Interrupted
 from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.kernels.compilation import CLOCK
-from mcne.models.contract import Learner, Method
+from mcne.models.contract import Adaptive, Learner, Method
 from mcne.models.tables import Kept
 from mcne.training.gpu import captured_steps
 from mcne.training.journal import Position, Record, RunJournal, State
@@ -147,7 +147,10 @@ class Loop:
         is_last = position.epoch + 1 == self.settings.epochs
         if is_last or (position.epoch + 1) % self.settings.evaluate_every == 0:
             record["validation"] = dict(self.evaluate(self.method))
-            self._compare(record["validation"]["mean"][DECIDING_METRIC])
+            metric = record["validation"]["mean"][DECIDING_METRIC]
+            self._compare(metric)
+            if isinstance(self.method, Adaptive) and (line := self.method.validated(metric)):
+                self.journal.reporter.say(line)
         record |= self.method.vitals()
         position.epoch += 1
         position.step = 0
