@@ -129,5 +129,5 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
 
 def load_embeddings(path: str | Path) -> ConditionalEmbeddings:
     """The vectors of a run or of saved embeddings."""
-    opened = load(path)
-    return opened.embeddings if isinstance(opened, Model) else opened
+    path = Path(path)
+    return Run.open(path).embeddings if (path / SPEC).is_file() else open_embeddings(path)
