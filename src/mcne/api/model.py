@@ -20,8 +20,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.queries import Queries
+from mcne.embeddings.ranking import Scorer
 from mcne.embeddings.scored import ScoredItems
-from mcne.embeddings.scorer import Scorer
 from mcne.errors import UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
@@ -345,8 +345,7 @@ class Model(Queries):
         )
 
     def _reporter(self, method: str, *, progress: bool) -> Reporter:
-        from mcne.api.notebook import NotebookReporter, is_notebook
-        from mcne.training.journal import PlainReporter, Reporter
+        from mcne.training.journal import NotebookReporter, PlainReporter, Reporter, is_notebook
 
         if not progress:
             return Reporter()

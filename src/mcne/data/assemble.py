@@ -14,12 +14,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data import facts
 from mcne.data.behavior import Attribute, Behavior, likeness
 from mcne.data.graph import Graph, directed, undirected
 from mcne.data.ids import Ids, Names, encode
 from mcne.data.raw import Locate, Raw, RawInteractions, RawItems, refuse_rows
-from mcne.data.records import REPEATED, distinct, divide, known_rows, with_known
+from mcne.data.records import REPEATED, distinct, divide, known_rows, told_of_items, told_of_users, with_known
 from mcne.errors import DataError, UnknownError
 from mcne.text import with_spread
 
@@ -146,7 +145,7 @@ def assemble(
         behaviors, told = _tell(raw.items, behaviors)
         ledgers.append(told)
     notes = [*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, behaviors)]
-    attributes, names = facts.of_users(users, listed[0], kept) if users else ({}, None)
+    attributes, names = told_of_users(users, listed[0], kept) if users else ({}, None)
     return stay, friends, behaviors, attributes, names, PreparationReport(ledgers, notes)
 
 
@@ -278,7 +277,7 @@ def _know(
 
 def _tell(items: RawItems, behaviors: Sequence[Behavior]) -> tuple[tuple[Behavior, ...], Ledger]:
     """The behaviors with names and attributes of their items, and which rows told of none."""
-    told, has_told = facts.of_items(items, behaviors)
+    told, has_told = told_of_items(items, behaviors)
     is_about_one = np.zeros(len(items), dtype=bool)
     for behavior in behaviors:
         is_about_one |= items.about(behavior.name)

@@ -14,8 +14,7 @@ from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.queries import Queries, SeenItems, place_of
-from mcne.embeddings.ranking import check_k
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer, check_k
 
 AT_ONCE = 1 << 22
 """Scores held in memory."""

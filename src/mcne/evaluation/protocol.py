@@ -19,7 +19,7 @@ from mcne.data.graph import offsets, run_starts
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
 from mcne.embeddings.answers import Frame
-from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
+from mcne.embeddings.ranking import SAMPLED_AT_ONCE, Scorer
 from mcne.errors import UnknownError, UsageError
 from mcne.evaluation.metrics import METRICS, pooled_recall
 from mcne.randomness import Stream

@@ -14,8 +14,8 @@ from scipy import sparse
 from torch import Tensor
 
 from mcne.errors import UsageError
-from mcne.models.available import free_memory
 from mcne.models.contract import TrainingData
+from mcne.models.memory import free_memory
 from mcne.models.tables import to_numpy
 
 AT_ONCE = 1 << 22

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.errors import UsageError
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, BinaryMask, Mask, MCNEConfig

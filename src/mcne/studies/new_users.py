@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, TEST, TRAIN, Split, random_split, supplied_split
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.errors import ArtifactError, DataError, UnknownError, UsageError
 from mcne.evaluation.protocol import evaluate
 from mcne.extend.new_users import embed_users

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcne.errors import UnknownError, UsageError
-from mcne.models.available import available_memory
-from mcne.models.memory import Estimate
+from mcne.models.memory import Estimate, available_memory
 from mcne.text import human_bytes
 
 if TYPE_CHECKING:

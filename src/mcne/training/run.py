@@ -17,7 +17,7 @@ from mcne import files
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.errors import ArtifactError, DataError, MissingError, UnavailableError
 from mcne.models.registry import entry, first_name, present_name, refuse_former_settings
 from mcne.models.settings import TrainingSettings, parse, to_json

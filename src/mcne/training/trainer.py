@@ -18,7 +18,7 @@ from mcne import __version__, files
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import side_by_side
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.errors import ArtifactError, DataError, DiskError, DivergedError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
 from mcne.files import NotFiniteError
