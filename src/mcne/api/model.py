@@ -229,7 +229,7 @@ class Model(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """The learned embeddings: save them, export them, or use their vectors."""
-        return self._embeddings()
+        return self._queried._embeddings()
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:
@@ -293,7 +293,7 @@ class Model(Queries):
             return own.fget(self)  # it raised UnavailableError, and says so again
         if name in OF_EMBEDDINGS or name in OF_SCORES:
             answering = self._queried
-            return getattr(answering if hasattr(answering, name) else self._embeddings(), name)
+            return getattr(answering if hasattr(answering, name) else answering._embeddings(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
