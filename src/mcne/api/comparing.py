@@ -15,13 +15,12 @@ from mcne.api.model import Model, check_dataset, whole
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.answers import Frame
 from mcne.errors import UsageError
+from mcne.evaluation.metrics import USUAL
 from mcne.evaluation.protocol import CUTOFFS, ProtocolName
 from mcne.studies.comparison import ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import Summary, summarize, tables, write
 from mcne.studies.engine import DATA
 from mcne.studies.plans import check_names
-
-METRICS = ("recall", "ndcg", "hit_rate", "mrr")
 
 
 class ComparisonTable(Frame):
@@ -39,7 +38,7 @@ class ComparisonTable(Frame):
         for row in self._summary.rows:
             for protocol in comparison.plan.protocols:
                 for behavior in (*comparison.dataset.behavior_names, None):
-                    for metric in (f"{name}@{cutoff}" for name in METRICS for cutoff in CUTOFFS):
+                    for metric in (f"{name}@{cutoff}" for name in USUAL for cutoff in CUTOFFS):
                         spread = row.metric(protocol, behavior, metric)
                         if spread is not None:
                             cells = (row.name, protocol, behavior or "mean", metric, spread["mean"], spread["sd"])

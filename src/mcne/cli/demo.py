@@ -42,6 +42,7 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
     """Make a synthetic social network, train and compare three methods on it, and query MCNE."""
     from mcne.data.split import DIRECTORY, random_split
     from mcne.data.synthetic import SyntheticConfig, generate
+    from mcne.evaluation.metrics import HEADLINE
     from mcne.evaluation.protocol import evaluate
 
     if out.exists():
@@ -70,7 +71,7 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
         raise Interrupted(problem, remedy=remedy, signal_number=error.signal_number) from error
     _heading("On the test part: each user's items ranked with 100 random others, in percent")
     evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
-    for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
+    for metric, title in HEADLINE.items():
         rows = []
         for method, evaluation in evaluations.items():
             means = [evaluation.mean(name, metric) for name in dataset.behavior_names]

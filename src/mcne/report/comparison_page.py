@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores
 from mcne.files import checked_json, read_parquet
 from mcne.plots.ablation import AGAIN, TABLES, USERS, Ablation, caption, draw, user_scores
 from mcne.report.cards import data_card, named_values
 from mcne.report.figures import draw_means, sensitivity
 from mcne.report.page import Drawing, Part, Report, Section, facts
-from mcne.report.quality import METRICS, best_cells, intervals, mean_name, means_over_behaviors
+from mcne.report.quality import best_cells, intervals, mean_name, means_over_behaviors
 from mcne.text import Table, bullet_list, count_cell, element, interval_cell, joined, paragraph
 
 PAGE, DATA = "table.md", "data.json"
@@ -89,7 +90,7 @@ def _scores(path: Path) -> dict[Key, UserScores]:
             (protocol, metric, method): user_scores(users, method, protocol, metric)
             for method in (users["method"].unique().to_pylist() if users.num_rows else ())
             for protocol in PROTOCOLS
-            for metric in METRICS
+            for metric in HEADLINE
             if f"{protocol} {metric}" in users.column_names
         }
     except (KeyError, pa.ArrowException) as error:
@@ -122,7 +123,7 @@ def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
                 f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
             )
             drawing = Drawing(f"quality-{protocol}", title, about, note, partial(draw_means, rows, title))
-            tables = tuple(_means(mine, metric, title) for metric in METRICS)
+            tables = tuple(_means(mine, metric, title) for metric in HEADLINE)
             sections.append(Section(protocol, title, [drawing, tables]))
     return sections
 
@@ -138,7 +139,7 @@ def _means(means: dict[tuple[str, str], Comparisons], metric: str, title: str) -
     ]
     best = best_cells([[line[at].difference for line in cells.values()] for at in range(len(behaviors) + 1)])
     head = ["method", *behaviors, mean_name(behaviors)]
-    return Table(f"{METRICS[metric]} {title[0].lower()}{title[1:]}", head, rows, best=best)
+    return Table(f"{HEADLINE[metric]} {title[0].lower()}{title[1:]}", head, rows, best=best)
 
 
 def _ablation_section(path: Path, methods: set[str]) -> Section | None:

@@ -13,6 +13,7 @@ from mcne.analysis.maps import FEWEST, ConditionalMap, Separation, conditional_m
 from mcne.analysis.masks import mask_numbers
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.evaluation.significance import Comparison
 from mcne.plots import sweep
 from mcne.plots.curves import Curves, draw_curves
@@ -219,9 +220,9 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
 def _points(curve: Mapping[str, Any]) -> Table:
     rows = []
     for point in curve["points"]:
-        spreads = [point["mean"][metric] or {"mean": None, "sd": None} for metric in sweep.METRICS]
+        spreads = [point["mean"][metric] or {"mean": None, "sd": None} for metric in HEADLINE]
         quality = [spread_cell(spread["mean"], spread["sd"]) for spread in spreads]
         seconds = point["epoch_seconds"]
         rows.append([str(point["value"]), *quality, number_cell(seconds and seconds["mean"], ".2f")])
-    head = [curve["setting"], *sweep.METRICS.values(), "seconds of an epoch"]
+    head = [curve["setting"], *HEADLINE.values(), "seconds of an epoch"]
     return Table(f"{curve['setting']}: test part, mean over behaviors ± standard deviation, percent", head, rows)
