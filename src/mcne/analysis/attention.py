@@ -180,9 +180,7 @@ def read_attention(path: Path) -> dict[str, Any]:
         if missing := KEYS[numbers["of"]] - set(numbers):
             raise ValueError(f"damaged (no {', '.join(sorted(missing))})")
     except ValueError as error:
-        raise ArtifactError(
-            str(error), place=path, remedy="give a run, or the .json file beside such a figure"
-        ) from error
+        raise ArtifactError(str(error), path, "give a run, or the .json file beside such a figure") from error
     return numbers
 
 

@@ -109,8 +109,8 @@ class ConditionalMap:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ArtifactError(
                 f"is not a map that this version can read ({error!r})",
-                place=path,
-                remedy="give the .json file that mcne plot map wrote, or draw the map again",
+                path,
+                "give the .json file that mcne plot map wrote, or draw the map again",
             ) from error
 
 
@@ -283,12 +283,10 @@ def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
         raise UsageError(
             f"{wanted:,} is out of range: the network has {embeddings.n_users:,} users, and a map needs at least "
             f"{FEWEST}",
-            place="users",
+            "users",
+            f"use {FEWEST:,} to {embeddings.n_users:,}" if embeddings.n_users >= FEWEST else "use a larger network",
             value=wanted,
             allowed=(FEWEST, embeddings.n_users),
-            remedy=f"use {FEWEST:,} to {embeddings.n_users:,}"
-            if embeddings.n_users >= FEWEST
-            else "use a larger network",
         )
 
 

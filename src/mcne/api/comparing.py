@@ -83,7 +83,7 @@ def compare(
     check_dataset(data)
     rows = _rows(methods)
     if whole(seeds, place="seeds") < 1:
-        raise UsageError(f"{seeds} is out of range", place="seeds", value=seeds, remedy="use 1 or more")
+        raise UsageError(f"{seeds} is out of range", "seeds", "use 1 or more", value=seeds)
     protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
     check_names("protocol", protocols, get_args(ProtocolName), place="protocols")
     say = partial(print, file=sys.stderr) if progress else _say_nothing
@@ -107,9 +107,9 @@ def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[st
     if isinstance(methods, str) or not methods:
         raise UsageError(
             f"{methods!r} is not a list of names or models",
-            place="methods",
+            "methods",
+            'for example, use ["popularity", "bpr"]',
             value=methods,
-            remedy='for example, use ["popularity", "bpr"]',
         )
     if isinstance(methods, Mapping):
         return {name: _row(method) for name, method in methods.items()}
@@ -127,9 +127,9 @@ def _row(method: str | Model) -> ComparedTable:
     if not isinstance(method, Model):
         raise UsageError(
             f"{method!r} is neither a name nor a model",
-            place="methods",
+            "methods",
+            'use names and models, such as "bpr" and mcne.BPR()',
             value=method,
-            remedy='use names and models, such as "bpr" and mcne.BPR()',
         )
     name, given = method._method_settings()
     defaults = model_class(name)._defaults()

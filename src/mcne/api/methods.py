@@ -127,7 +127,7 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
                 return model_class(kept["method"]).opened(run, kept["settings"])
             except (KeyError, TypeError, AttributeError) as error:
                 remedy = "save the model again"
-                raise ArtifactError(f"is damaged ({error!r})", place=path / MODEL, remedy=remedy) from error
+                raise ArtifactError(f"is damaged ({error!r})", path / MODEL, remedy) from error
         kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
         return kind.opened(run)
     return open_embeddings(path)
@@ -162,10 +162,7 @@ def split(
     if kind == "last":
         if ratios is not None:
             raise UsageError(
-                "a split by each user's last record has no ratios",
-                place="ratios",
-                value=ratios,
-                remedy="leave them out",
+                "a split by each user's last record has no ratios", "ratios", "leave them out", value=ratios
             )
         return last_split(data, seed=seed)
     make = temporal_split if kind == "temporal" else random_split
@@ -199,5 +196,5 @@ def evaluate(
     else:
         scorer = model
     if data is None or split is None:
-        raise UsageError("data and split are missing", place="evaluate", remedy="make a split with mcne.split(data)")
+        raise UsageError("data and split are missing", "evaluate", "make a split with mcne.split(data)")
     return protocols.evaluate(scorer, data, split, part=part, protocol=protocol)

@@ -140,10 +140,10 @@ class Model(Queries):
             raise UsageError(
                 f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
                 f"({data.fingerprint[:12]})",
-                place="split",
+                "split",
+                "split this dataset with mcne.split(data)",
                 value=parts.dataset_fingerprint,
                 allowed=[data.fingerprint],
-                remedy="split this dataset with mcne.split(data)",
             )
         method, settings = self._method_settings()
         with run_directory(out) as path:
@@ -179,7 +179,7 @@ class Model(Queries):
         from mcne.extend.transfer import beside, transfer
 
         if not isinstance(name, str) or not name:
-            raise UsageError(f"{name!r} is not a name", place="name", value=name, remedy="use a text such as 'Sports'")
+            raise UsageError(f"{name!r} is not a name", "name", "use a text such as 'Sports'", value=name)
         known, split = self._trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
@@ -268,11 +268,8 @@ class Model(Queries):
         trained = self._trained
         path = files.place(Path(path))
         if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError(
-                "already exists, and existing files are never replaced",
-                place=path,
-                value=str(path),
-                remedy="choose another path",
+            raise UsageError.of_path(
+                "already exists, and existing files are never replaced", path, "choose another path"
             )
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
         with files.written_aside(path) as aside:
@@ -359,7 +356,7 @@ def check_dataset(data: object) -> None:
     if not isinstance(data, SocialDataset):
         kind = type(data).__name__
         remedy = "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
-        raise UsageError(f"is of type {kind}, not a SocialDataset", place="data", value=kind, remedy=remedy)
+        raise UsageError(f"is of type {kind}, not a SocialDataset", "data", remedy, value=kind)
 
 
 def whole(number: object, *, place: str = "seed") -> int:
@@ -368,5 +365,5 @@ def whole(number: object, *, place: str = "seed") -> int:
         return int(operator.index(number))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
         raise UsageError(
-            f"{number!r} is not a whole number", place=place, value=number, remedy="use a whole number, such as 1"
+            f"{number!r} is not a whole number", place, "use a whole number, such as 1", value=number
         ) from error

@@ -46,11 +46,8 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
     from mcne.evaluation.protocol import evaluate
 
     if out.exists():
-        raise UsageError(
-            "already exists, and existing files are never replaced",
-            place=out,
-            value=str(out),
-            remedy="choose another --out, or remove it",
+        raise UsageError.of_path(
+            "already exists, and existing files are never replaced", out, "choose another --out, or remove it"
         )
     network = out / "network"
     _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")

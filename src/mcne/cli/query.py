@@ -123,9 +123,7 @@ def report(
     from mcne.report.writing import report_of, write_page
 
     if no_map and kept_map is not None:
-        raise UsageError(
-            "--map and --no-map exclude each other", place="--map", value=str(kept_map), remedy="omit one of them"
-        )
+        raise UsageError("--map and --no-map exclude each other", "--map", "omit one of them", value=str(kept_map))
     check_new(out)
     if figures is not None:
         check_new(figures, option="--figures")

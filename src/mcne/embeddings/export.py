@@ -43,11 +43,8 @@ def export(embeddings: ConditionalEmbeddings, directory: Path, *, file_format: s
     if file_format not in WRITERS:
         raise UnknownError.of("format", file_format, WRITERS)
     if directory.exists():
-        raise UsageError(
-            "already exists, and existing files are never replaced",
-            place=directory,
-            value=str(directory),
-            remedy="choose another --out",
+        raise UsageError.of_path(
+            "already exists, and existing files are never replaced", directory, "choose another --out"
         )
     directory = directory.absolute()
     with written_aside(directory) as aside:

@@ -247,10 +247,7 @@ def place_of(answering: Answering[Catalog], behavior: str | None) -> int:
     names = answering.behavior_names
     if behavior is None and len(names) > 1:
         raise UsageError(
-            "is missing, and there are several",
-            place="behavior",
-            allowed=names,
-            remedy=f"choose one of {', '.join(names)}",
+            "is missing, and there are several", "behavior", f"choose one of {', '.join(names)}", allowed=names
         )
     if behavior is not None and behavior not in names:
         raise UnknownError.of("behavior", behavior, names)

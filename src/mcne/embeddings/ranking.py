@@ -164,7 +164,7 @@ def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDAr
 def check_k(k: object) -> None:
     """Refuse a number of results that is not a whole number of 1 or more."""
     if not isinstance(k, int | np.integer) or k < 1:
-        raise UsageError(f"{k!r} is out of range", place="k", value=k, remedy="use a whole number of 1 or more")
+        raise UsageError(f"{k!r} is out of range", "k", "use a whole number of 1 or more", value=k)
 
 
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:

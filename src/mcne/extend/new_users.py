@@ -85,9 +85,9 @@ def embed_users(
     if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
         raise UsageError(
             "was added after the training, for the users known then",
-            place=", ".join(added),
+            ", ".join(added),
+            "embed the new users with the network from before, then add the behavior to the result",
             value=added,
-            remedy="embed the new users with the network from before, then add the behavior to the result",
         )
     new = NewUsers.read(
         embeddings, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown

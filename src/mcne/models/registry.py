@@ -237,9 +237,9 @@ def refuse_former_settings(name: str, settings: Iterable[str]) -> None:
         if setting in former and setting not in own:
             raise UsageError(
                 f"belongs to {owner}, which was called {name} in version 0.1",
-                place=f"setting {setting}",
+                f"setting {setting}",
+                "use that name",
                 value=setting,
-                remedy="use that name",
             )
 
 

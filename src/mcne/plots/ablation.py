@@ -100,9 +100,9 @@ def check_rows(rows: Sequence[str], reference: str) -> None:
     if len(set(rows)) < max(2, len(rows)):
         raise UsageError(
             "are not two different rows",
-            place=f"--rows {','.join(rows)}",
+            f"--rows {','.join(rows)}",
+            "name at least two, such as mcne-a,mcne",
             value=list(rows),
-            remedy="name at least two, such as mcne-a,mcne",
         )
     if reference not in rows:
         raise UnknownError.of("row", reference, rows, place="--reference")
@@ -228,9 +228,7 @@ def _read_users(directory: Path) -> pa.Table:
             path, columns=["method", "behavior", "user", "weight", *(f"sampled {m}" for m in HEADLINE)]
         )
     except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(
-            f"is damaged, or has no results of the sampled protocol ({error})", place=path, remedy=AGAIN
-        ) from error
+        raise ArtifactError(f"is damaged, or has no results of the sampled protocol ({error})", path, AGAIN) from error
 
 
 def _deviations(tables: Any) -> dict[tuple[str, str], float]:

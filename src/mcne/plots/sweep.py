@@ -33,9 +33,7 @@ def read(directory: Path) -> dict[str, Any]:
         raise absent(directory, RESULT, "a finished sweep", remedy)
     result: dict[str, Any] = checked_json(path, _check, step="remove it, and the same mcne sweep writes it again")
     if not any(point["finished"] for point in _points(result)):
-        raise DataError(
-            "no training is finished yet", place=directory, remedy="continue with the same mcne sweep command"
-        )
+        raise DataError("no training is finished yet", directory, "continue with the same mcne sweep command")
     return result
 
 

@@ -71,7 +71,7 @@ def _introduction(path: Path) -> tuple[str, list[str]]:
     try:
         title, *about = (path / PAGE).read_text(encoding="utf-8").partition("\n\n### ")[0].split("\n\n")
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"is missing or damaged ({error})", place=path / PAGE, remedy=AGAIN) from error
+        raise ArtifactError(f"is missing or damaged ({error})", path / PAGE, AGAIN) from error
     return title.removeprefix("# "), about
 
 
@@ -94,7 +94,7 @@ def _scores(path: Path) -> dict[Key, UserScores]:
             if f"{protocol} {metric}" in users.column_names
         }
     except (KeyError, pa.ArrowException) as error:
-        raise ArtifactError(f"is missing or damaged ({error})", place=path / USERS, remedy=AGAIN) from error
+        raise ArtifactError(f"is missing or damaged ({error})", path / USERS, AGAIN) from error
 
 
 def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
@@ -166,9 +166,9 @@ def _data_section(data: Path | None, fingerprint: str) -> Section:
     if dataset.fingerprint != fingerprint:
         raise ArtifactError(
             f"is dataset {dataset.fingerprint[:12]}, and the comparison was made on {fingerprint[:12]}",
-            place=data,
+            data,
+            "give the dataset of the comparison, or omit --data",
             value=dataset.fingerprint,
             allowed=[fingerprint],
-            remedy="give the dataset of the comparison, or omit --data",
         )
     return Section("data", "Data", data_card(dataset, None))

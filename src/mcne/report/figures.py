@@ -151,10 +151,10 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
     if drawn.fingerprint != embeddings.fingerprint:
         raise ArtifactError(
             f"is a map of other vectors ({drawn.fingerprint[:12]}; the run has {embeddings.fingerprint[:12]})",
-            place=path,
+            path,
+            "give the map of this run",
             value=drawn.fingerprint,
             allowed=[embeddings.fingerprint],
-            remedy="give the map of this run",
         )
     users = f"{len(drawn.user_ids):,}"
     alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
@@ -202,10 +202,10 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
         if result["dataset"]["fingerprint"] != dataset:
             raise UsageError(
                 f"is a sweep on dataset {result['dataset']['fingerprint'][:12]}, not on {dataset[:12]}",
-                place=path,
+                path,
+                "give sweeps on the same dataset",
                 value=result["dataset"]["fingerprint"],
                 allowed=[dataset],
-                remedy="give sweeps on the same dataset",
             )
         settings = ", ".join(curve["setting"] for curve in result["curves"])
         alt_text = f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}"
