@@ -267,10 +267,8 @@ class Model(Queries):
         """
         trained = self._trained
         path = files.place(Path(path))
-        if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError.of_path(
-                "already exists, and existing files are never replaced", path, "choose another path"
-            )
+        if files.is_taken(path):
+            raise files.existing(path, "choose another path")
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
         with files.written_aside(path) as aside:
             shutil.copytree(trained.run.path, aside, ignore=left_out, dirs_exist_ok=True)
