@@ -57,6 +57,11 @@ class UsageError(MCNEError, ValueError):
 
     exit_code = 2
 
+    @classmethod
+    def of_method(cls, problem: str, method: str, remedy: str, *, allowed: Iterable[object] = ()) -> Self:
+        """The error that a method, or what it has learned, lacks what was asked for."""
+        return cls(f"{method!r} {problem}", remedy=remedy, value=method, allowed=allowed)
+
 
 class UnknownError(UsageError, KeyError):
     """An unknown name: of a method, setting, behavior, user or item."""

@@ -100,10 +100,8 @@ def _write_npz(embeddings: ConditionalEmbeddings, aside: Path) -> None:
 
 def _write_word2vec(embeddings: ConditionalEmbeddings, aside: Path) -> None:
     if not embeddings.width:
-        raise UsageError(
-            f"{embeddings.method!r} has no vectors, only item bias",
-            value=embeddings.method,
-            remedy="export to parquet or npz instead",
+        raise UsageError.of_method(
+            "has no vectors, only item bias", embeddings.method, "export to parquet or npz instead"
         )
     _word2vec(embeddings.users, embeddings.vectors, aside / "users.txt")
     for name, space in zip(file_names(embeddings.behavior_names), embeddings.spaces, strict=True):

@@ -79,5 +79,4 @@ class ScoredItems(Answering[ScoredCatalog]):
         return rankings
 
     def _embeddings(self, *, needs_width: bool = False) -> NoReturn:
-        problem = f"{self.method!r} has no vectors, so it can only recommend"
-        raise UnavailableError(problem, value=self.method, remedy=WITH_VECTORS)
+        raise UnavailableError.of_method("has no vectors, so it can only recommend", self.method, WITH_VECTORS)

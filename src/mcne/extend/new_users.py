@@ -76,11 +76,11 @@ def embed_users(
     """
     trunk = embeddings.trunk
     if trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} keeps no network that could embed new users",
-            value=embeddings.method,
+        raise UsageError.of_method(
+            "keeps no network that could embed new users",
+            embeddings.method,
+            f"train one of {', '.join(EXTENDABLE)}",
             allowed=EXTENDABLE,
-            remedy=f"train one of {', '.join(EXTENDABLE)}",
         )
     if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
         raise UsageError(

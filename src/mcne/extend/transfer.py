@@ -104,11 +104,11 @@ def transfer(
 def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
     """The network to add a behavior to; embeddings without one are refused."""
     if base.trunk is None:
-        raise UsageError(
-            f"{base.method!r} has no layers to put masks on",
-            value=base.method,
+        raise UsageError.of_method(
+            "has no layers to put masks on",
+            base.method,
+            f"train one of {', '.join(EXTENDABLE)}, or train {base.method} again with all behaviors",
             allowed=EXTENDABLE,
-            remedy=f"train one of {', '.join(EXTENDABLE)}, or train {base.method} again with all behaviors",
         )
     if len(config.neighbor_samples) != base.trunk.n_layers:
         raise UsageError(
