@@ -15,10 +15,10 @@ _HOMES = {
     "ConditionalEmbeddings": "mcne.embeddings.artifact",
     "SocialDataset": "mcne.data.dataset",
     "compare": "mcne.api.comparing",
-    "evaluate": "mcne.api.asking",
+    "evaluate": "mcne.api.methods",
     "fit": "mcne.api.methods",
     "load": "mcne.api.methods",
-    "split": "mcne.api.asking",
+    "split": "mcne.api.methods",
 }
 
 _MODULES = ("datasets", "errors")

@@ -30,7 +30,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
-from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.ranking import DotScorer
 from mcne.errors import UnknownError
 from mcne.evaluation.protocol import CUTOFFS, FULL_AT_ONCE, evaluate
 from mcne.kernels import backend

@@ -19,11 +19,11 @@ from typing import Literal
 
 from mcne import datasets as datasets
 from mcne import errors as errors
-from mcne.api.asking import evaluate as evaluate
-from mcne.api.asking import split as split
 from mcne.api.comparing import compare as compare
+from mcne.api.methods import evaluate as evaluate
 from mcne.api.methods import fit as fit
 from mcne.api.methods import load as load
+from mcne.api.methods import split as split
 from mcne.api.model import Model
 from mcne.data.dataset import SocialDataset as SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings as ConditionalEmbeddings

@@ -12,7 +12,7 @@ from tests.small_training import small_network
 
 from mcne.data.graph import undirected
 from mcne.data.split import PARTS, random_split
-from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.ranking import DotScorer
 from mcne.errors import UsageError
 from mcne.kernels.backend import backend_for
 from mcne.models.contract import TrainingData

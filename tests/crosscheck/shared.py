@@ -23,7 +23,7 @@ import pyarrow as pa  # noqa: E402
 from mcne.data.dataset import SocialDataset  # noqa: E402
 from mcne.data.split import TEST, TRAIN, Split, random_split  # noqa: E402
 from mcne.data.trust import CIAO, prepare  # noqa: E402
-from mcne.embeddings.scorer import Scorer  # noqa: E402
+from mcne.embeddings.ranking import Scorer  # noqa: E402
 from mcne.evaluation.protocol import evaluate  # noqa: E402
 from mcne.models.contract import Learner, TrainingData  # noqa: E402
 

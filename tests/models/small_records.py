@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcne.data.graph import undirected
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.models.contract import TrainingData
 
 

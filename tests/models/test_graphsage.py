@@ -12,7 +12,7 @@ from tests.models.communities import circle_auc, train, training_data
 from tests.values import not_none
 from torch.nn import functional
 
-from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.ranking import DotScorer
 from mcne.errors import UsageError
 from mcne.models.graphsage import GraphSage, GraphSageConfig, walk_loss
 

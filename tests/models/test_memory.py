@@ -19,9 +19,9 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.errors import UsageError
-from mcne.models import tables
+from mcne.models import memory, tables
 from mcne.models.contract import TrainingData
-from mcne.models.memory import Estimate, _most_users, estimate
+from mcne.models.memory import Estimate, _left_in_groups, _most_users, available_memory, estimate, free_memory
 from mcne.models.ranking import DotRanking
 from mcne.models.registry import METHODS, entry
 from mcne.training import resources, settings_of
@@ -301,3 +301,44 @@ def test_a_gpu_holds_what_it_draws_from_and_the_most_rows(batch_size: int, weigh
     users, hops, triples = sampler.draw(torch.from_numpy(sampler.turn(0, 0)).to(device))
     assert len(triples.user) == 2 * batch_size
     assert [len(users), *(len(hop.receiver) for hop in hops)] == _most_users(samples, dataset, 2 * batch_size)
+
+
+# --- what is left to this process ---
+
+
+def write(group: Path, **files: str) -> None:
+    group.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (group / name.replace("__", ".")).write_text(text)
+
+
+def test_the_limits_of_all_groups_count(tmp_path: Path) -> None:
+    root, own = tmp_path / "groups", tmp_path / "own"
+    own.write_text("0::/outer/inner\n")
+    assert _left_in_groups(7, root, own) == [7]
+    stat = f"anon 5\ninactive_file {30 * MIB}\n"
+    write(root / "outer", memory__max=f"{100 * MIB}\n", memory__current=f"{60 * MIB}\n", memory__stat=stat)
+    write(root / "outer" / "inner", memory__max="max\n", memory__current=f"{60 * MIB}\n", memory__stat=stat)
+    assert _left_in_groups(7, root, own) == [7, 70 * MIB]
+
+
+def test_the_limits_of_older_kernels_count(tmp_path: Path) -> None:
+    root, own = tmp_path / "groups", tmp_path / "own"
+    own.write_text("5:cpu:/elsewhere\n4:memory:/job\n0::/\n")
+    write(
+        root / "memory" / "job",
+        memory__limit_in_bytes=f"{50 * MIB}\n",
+        memory__usage_in_bytes=f"{80 * MIB}\n",
+        memory__stat=f"total_inactive_file {10 * MIB}\n",
+    )
+    assert _left_in_groups(7, root, own) == [7, 0]
+    assert _left_in_groups(7, root, tmp_path / "missing") == [7]
+
+
+def test_there_is_memory_here() -> None:
+    assert available_memory() > free_memory() > 50 * MIB
+
+
+def test_the_least_that_any_group_has_left_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_left_in_groups", lambda machine: [machine, 3 * MIB, 5 * MIB])
+    assert free_memory() == 3 * MIB

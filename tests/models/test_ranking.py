@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.models.small_records import training_data
 
-from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.ranking import DotScorer
 from mcne.kernels import backend
 from mcne.models import ranking
 from mcne.models.bpr import BPRConfig

@@ -13,7 +13,7 @@ from scipy import stats
 
 from mcne.data.graph import Graph, directed, undirected
 from mcne.randomness import Stream
-from mcne.sampling.neighbors import Hop, LinkSampler, Neighborhood, NeighborSampler, Noise
+from mcne.sampling.neighbors import SPARSE, Hop, LinkSampler, Neighborhood, NeighborSampler, Noise, distinct
 
 
 def graph_of(n_users: int, links: list[tuple[int, int]], weights: list[float] | None = None) -> Graph:
@@ -221,3 +221,28 @@ def test_noise_counts_both_ends_of_directed_links() -> None:
         observed = np.bincount(drawn, minlength=5)
         assert observed[3:].tolist() == [0, 0]
         assert stats.chisquare(observed[:3], expected).pvalue > 1e-4
+
+
+# --- distinct numbers ---
+
+
+@given(st.lists(st.lists(st.integers(0, 19)), min_size=1, max_size=3))
+def test_marking_equals_sorting(lists: list[list[int]]) -> None:
+    drawn = [np.array(each, np.int64) for each in lists]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mcne.sampling.neighbors.SPARSE", 20)
+        marked = distinct(20, *drawn)
+        patch.setattr("mcne.sampling.neighbors.SPARSE", 0)
+        in_order = distinct(20, *drawn)
+    assert marked[0].tolist() == in_order[0].tolist() == sorted({number for each in lists for number in each})
+    assert [rows.tolist() for rows in marked[1]] == [rows.tolist() for rows in in_order[1]]
+    for each, rows in zip(lists, marked[1], strict=True):
+        assert marked[0][rows].tolist() == each
+
+
+def test_rows_have_the_shape_of_what_was_drawn() -> None:
+    for size in (6, 20 * SPARSE):  # marked, sorted
+        keys, (flat, square) = distinct(size, np.array([5, 0]), np.array([[5, 3], [3, 3]], np.int32))
+        assert keys.tolist() == [0, 3, 5]
+        assert (flat.tolist(), square.tolist()) == ([2, 0], [[2, 1], [1, 1]])
+        assert {each.dtype for each in (keys, flat, square)} == {np.dtype(np.int64)}

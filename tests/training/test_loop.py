@@ -20,7 +20,7 @@ import torch
 from tests.errors import refused
 from torch import Tensor
 
-from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.ranking import DotScorer
 from mcne.errors import ArtifactError, DivergedError, Interrupted, UsageError
 from mcne.kernels import compilation
 from mcne.models.contract import Learner, Method, StepLoss

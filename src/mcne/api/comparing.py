@@ -15,13 +15,12 @@ from mcne.api.model import Model, check_dataset, whole
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.answers import Frame
 from mcne.errors import UsageError
+from mcne.evaluation.metrics import USUAL
 from mcne.evaluation.protocol import CUTOFFS, ProtocolName
 from mcne.studies.comparison import ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import Summary, summarize, tables, write
 from mcne.studies.engine import DATA
 from mcne.studies.plans import check_names
-
-METRICS = ("recall", "ndcg", "hit_rate", "mrr")
 
 
 class ComparisonTable(Frame):
@@ -39,7 +38,7 @@ class ComparisonTable(Frame):
         for row in self._summary.rows:
             for protocol in comparison.plan.protocols:
                 for behavior in (*comparison.dataset.behavior_names, None):
-                    for metric in (f"{name}@{cutoff}" for name in METRICS for cutoff in CUTOFFS):
+                    for metric in (f"{name}@{cutoff}" for name in USUAL for cutoff in CUTOFFS):
                         spread = row.metric(protocol, behavior, metric)
                         if spread is not None:
                             cells = (row.name, protocol, behavior or "mean", metric, spread["mean"], spread["sd"])
@@ -84,7 +83,7 @@ def compare(
     check_dataset(data)
     rows = _rows(methods)
     if whole(seeds, place="seeds") < 1:
-        raise UsageError(f"{seeds} is out of range", place="seeds", value=seeds, remedy="use 1 or more")
+        raise UsageError(f"{seeds} is out of range", "seeds", "use 1 or more", value=seeds)
     protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
     check_names("protocol", protocols, get_args(ProtocolName), place="protocols")
     say = partial(print, file=sys.stderr) if progress else _say_nothing
@@ -108,9 +107,9 @@ def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[st
     if isinstance(methods, str) or not methods:
         raise UsageError(
             f"{methods!r} is not a list of names or models",
-            place="methods",
+            "methods",
+            'for example, use ["popularity", "bpr"]',
             value=methods,
-            remedy='for example, use ["popularity", "bpr"]',
         )
     if isinstance(methods, Mapping):
         return {name: _row(method) for name, method in methods.items()}
@@ -128,9 +127,9 @@ def _row(method: str | Model) -> ComparedTable:
     if not isinstance(method, Model):
         raise UsageError(
             f"{method!r} is neither a name nor a model",
-            place="methods",
+            "methods",
+            'use names and models, such as "bpr" and mcne.BPR()',
             value=method,
-            remedy='use names and models, such as "bpr" and mcne.BPR()',
         )
     name, given = method._method_settings()
     defaults = model_class(name)._defaults()

@@ -14,8 +14,8 @@ from pathlib import Path
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.ranking import DeferredScorer, Scorer
 from mcne.embeddings.scored import ScoredItems
-from mcne.embeddings.scorer import DeferredScorer, Scorer
 from mcne.errors import Interrupted
 from mcne.training.run import Run
 

@@ -1,9 +1,11 @@
-"""A class for every method, made from its entry in the registry: ``mcne.BPR``, ``mcne.EASE``, …"""
+"""A class for every method, made from its entry in the registry: ``mcne.BPR``, ``mcne.EASE``, …; and the functions of
+``mcne`` about one model.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -11,17 +13,21 @@ from typing import Any, ClassVar, Literal, get_args
 
 from mcne import training
 from mcne.api.deprecated import DataclassFields
-from mcne.api.model import GENERAL, MODEL, Model
+from mcne.api.model import GENERAL, MODEL, Model, check_dataset
 from mcne.data.dataset import SocialDataset
-from mcne.data.split import Split
+from mcne.data.split import DEFAULT_RATIOS, Split, last_split, random_split, temporal_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.ranking import Scorer
 from mcne.errors import ArtifactError, UnknownError, UsageError
+from mcne.evaluation import protocol as protocols
+from mcne.evaluation.protocol import Evaluation, Part, ProtocolName
 from mcne.files import read_json
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
 from mcne.training.run import SPEC, TRANSFER, Run, open_embeddings
 
 Initial = Literal["free", "attributes", "both"]
+KINDS = ("random", "temporal", "last")
 
 
 class _MCNE(Model):
@@ -121,7 +127,7 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
                 return model_class(kept["method"]).opened(run, kept["settings"])
             except (KeyError, TypeError, AttributeError) as error:
                 remedy = "save the model again"
-                raise ArtifactError(f"is damaged ({error!r})", place=path / MODEL, remedy=remedy) from error
+                raise ArtifactError(f"is damaged ({error!r})", path / MODEL, remedy) from error
         kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
         return kind.opened(run)
     return open_embeddings(path)
@@ -129,5 +135,66 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
 
 def load_embeddings(path: str | Path) -> ConditionalEmbeddings:
     """The vectors of a run or of saved embeddings."""
-    opened = load(path)
-    return opened.embeddings if isinstance(opened, Model) else opened
+    path = Path(path)
+    return Run.open(path).embeddings if (path / SPEC).is_file() else open_embeddings(path)
+
+
+def split(
+    data: SocialDataset,
+    kind: Literal["random", "temporal", "last"] = "random",
+    *,
+    seed: int = 0,
+    ratios: Sequence[float] | None = None,
+) -> Split:
+    """Training, validation and test parts of a dataset, with the items that test items are ranked against.
+
+    ``"random"`` and ``"temporal"`` cut every behavior by ``ratios``, 70, 10 and 20 if not given; ``"last"`` tests each
+    user's last record of a behavior.
+
+    >>> import mcne
+    >>> parts = mcne.split(mcne.datasets.synthetic(users=500), seed=1)
+    >>> [int((parts.parts[0] == part).sum()) for part in range(3)]
+    [1286, 184, 367]
+    """
+    check_dataset(data)
+    if kind not in KINDS:
+        raise UnknownError.of("kind of split", kind, KINDS)
+    if kind == "last":
+        if ratios is not None:
+            raise UsageError(
+                "a split by each user's last record has no ratios", "ratios", "leave them out", value=ratios
+            )
+        return last_split(data, seed=seed)
+    make = temporal_split if kind == "temporal" else random_split
+    return make(data, seed=seed, ratios=DEFAULT_RATIOS if ratios is None else ratios)
+
+
+def evaluate(
+    model: Model | Scorer,
+    data: SocialDataset | None = None,
+    split: Split | None = None,
+    *,
+    protocol: ProtocolName = "sampled",
+    part: Part = "test",
+) -> Evaluation:
+    """How well a model ranks the test part of the split that it was trained with, or of another one.
+
+    Anything with ``scores(behavior, users, items)``, as in :class:`~mcne.embeddings.ranking.Scorer`, can be evaluated
+    on a dataset and a split.
+
+    >>> import mcne
+    >>> model = mcne.Popularity().fit(mcne.datasets.synthetic(users=500), progress=False)
+    >>> round(mcne.evaluate(model, protocol="full").overall("recall@20"), 3)
+    0.15
+    """
+    if isinstance(model, Model):
+        known, parts = model.data()
+        if (data is None or data.fingerprint == known.fingerprint) and split is None:
+            return protocols.evaluate(model.scorer(), known, parts, part=part, protocol=protocol)
+        scorer = model.scorer()
+        data = known if data is None else data
+    else:
+        scorer = model
+    if data is None or split is None:
+        raise UsageError("data and split are missing", "evaluate", "make a split with mcne.split(data)")
+    return protocols.evaluate(scorer, data, split, part=part, protocol=protocol)

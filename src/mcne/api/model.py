@@ -20,8 +20,8 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.queries import Queries
+from mcne.embeddings.ranking import Scorer
 from mcne.embeddings.scored import ScoredItems
-from mcne.embeddings.scorer import Scorer
 from mcne.errors import UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
@@ -140,10 +140,10 @@ class Model(Queries):
             raise UsageError(
                 f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
                 f"({data.fingerprint[:12]})",
-                place="split",
+                "split",
+                "split this dataset with mcne.split(data)",
                 value=parts.dataset_fingerprint,
                 allowed=[data.fingerprint],
-                remedy="split this dataset with mcne.split(data)",
             )
         method, settings = self._method_settings()
         with run_directory(out) as path:
@@ -179,7 +179,7 @@ class Model(Queries):
         from mcne.extend.transfer import beside, transfer
 
         if not isinstance(name, str) or not name:
-            raise UsageError(f"{name!r} is not a name", place="name", value=name, remedy="use a text such as 'Sports'")
+            raise UsageError(f"{name!r} is not a name", "name", "use a text such as 'Sports'", value=name)
         known, split = self._trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
@@ -229,7 +229,7 @@ class Model(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """The learned embeddings: save them, export them, or use their vectors."""
-        return self._embeddings()
+        return self._queried._embeddings()
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:
@@ -267,13 +267,8 @@ class Model(Queries):
         """
         trained = self._trained
         path = files.place(Path(path))
-        if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError(
-                "already exists, and existing files are never replaced",
-                place=path,
-                value=str(path),
-                remedy="choose another path",
-            )
+        if files.is_taken(path):
+            raise files.existing(path, "choose another path")
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
         with files.written_aside(path) as aside:
             shutil.copytree(trained.run.path, aside, ignore=left_out, dirs_exist_ok=True)
@@ -293,7 +288,7 @@ class Model(Queries):
             return own.fget(self)  # it raised UnavailableError, and says so again
         if name in OF_EMBEDDINGS or name in OF_SCORES:
             answering = self._queried
-            return getattr(answering if hasattr(answering, name) else self._embeddings(), name)
+            return getattr(answering if hasattr(answering, name) else answering._embeddings(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
@@ -345,8 +340,7 @@ class Model(Queries):
         )
 
     def _reporter(self, method: str, *, progress: bool) -> Reporter:
-        from mcne.api.notebook import NotebookReporter, is_notebook
-        from mcne.training.journal import PlainReporter, Reporter
+        from mcne.training.journal import NotebookReporter, PlainReporter, Reporter, is_notebook
 
         if not progress:
             return Reporter()
@@ -360,7 +354,7 @@ def check_dataset(data: object) -> None:
     if not isinstance(data, SocialDataset):
         kind = type(data).__name__
         remedy = "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
-        raise UsageError(f"is of type {kind}, not a SocialDataset", place="data", value=kind, remedy=remedy)
+        raise UsageError(f"is of type {kind}, not a SocialDataset", "data", remedy, value=kind)
 
 
 def whole(number: object, *, place: str = "seed") -> int:
@@ -369,5 +363,5 @@ def whole(number: object, *, place: str = "seed") -> int:
         return int(operator.index(number))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
         raise UsageError(
-            f"{number!r} is not a whole number", place=place, value=number, remedy="use a whole number, such as 1"
+            f"{number!r} is not a whole number", place, "use a whole number, such as 1", value=number
         ) from error

@@ -97,7 +97,7 @@ def bench(figures: Figures = None, only_list: OnlyList = False, as_json: AsJson 
 def _memory() -> dict[str, int | None]:
     """Bytes in all and still free for use, where the system says so."""
     try:
-        from mcne.models.available import kernel_sizes
+        from mcne.models.memory import kernel_sizes
     except ImportError:  # a package is missing, which is among the problems
         return {"total": None, "available": None}
     sizes = kernel_sizes("/proc/meminfo")

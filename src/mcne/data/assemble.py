@@ -14,12 +14,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data import facts
 from mcne.data.behavior import Attribute, Behavior, likeness
 from mcne.data.graph import Graph, directed, undirected
 from mcne.data.ids import Ids, Names, encode
 from mcne.data.raw import Locate, Raw, RawInteractions, RawItems, refuse_rows
-from mcne.data.records import REPEATED, distinct, divide, known_rows, with_known
+from mcne.data.records import REPEATED, distinct, divide, known_rows, told_of_items, told_of_users, with_known
 from mcne.errors import DataError, UnknownError
 from mcne.text import with_spread
 
@@ -122,9 +121,7 @@ def assemble(
     known[np.concatenate([source, target, *listed])] = True
     kept, friends, dropped = _filter(graph, records, known, rules.user_filter)
     if not kept.any():
-        raise DataError(
-            f"no user is left of {len(ids):,} {rules.user_filter.text()}", place=name, remedy="lower the filter"
-        )
+        raise DataError(f"no user is left of {len(ids):,} {rules.user_filter.text()}", name, "lower the filter")
 
     built = {code: _restrict(merged_rows[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
@@ -146,7 +143,7 @@ def assemble(
         behaviors, told = _tell(raw.items, behaviors)
         ledgers.append(told)
     notes = [*raw.notes, *_strangers(source, target, recorded, ids), *_unlike(friends, behaviors)]
-    attributes, names = facts.of_users(users, listed[0], kept) if users else ({}, None)
+    attributes, names = told_of_users(users, listed[0], kept) if users else ({}, None)
     return stay, friends, behaviors, attributes, names, PreparationReport(ledgers, notes)
 
 
@@ -238,9 +235,9 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
     if not mine.any():
         raise DataError(
             f"none of its users is left {wanted.text()}",
-            place=f"behavior {behavior.name!r}",
+            f"behavior {behavior.name!r}",
+            "lower the filter",
             value=behavior.name,
-            remedy="lower the filter",
         )
     touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
     return behavior.restrict(kept, touched, mine)
@@ -278,7 +275,7 @@ def _know(
 
 def _tell(items: RawItems, behaviors: Sequence[Behavior]) -> tuple[tuple[Behavior, ...], Ledger]:
     """The behaviors with names and attributes of their items, and which rows told of none."""
-    told, has_told = facts.of_items(items, behaviors)
+    told, has_told = told_of_items(items, behaviors)
     is_about_one = np.zeros(len(items), dtype=bool)
     for behavior in behaviors:
         is_about_one |= items.about(behavior.name)

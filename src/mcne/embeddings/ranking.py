@@ -1,4 +1,4 @@
-"""Exact search by inner product or cosine, from raw ids to raw ids.
+"""What scores items for users, and exact search by inner product or cosine, from raw ids to raw ids.
 
 The last bits of a matrix product depend on the machine and on how many queries share it. So it only makes a short
 list, as long as its rounding requires; the short list is scored again in double precision, a row at a time, and a
@@ -7,9 +7,10 @@ question has one answer, whoever else is asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,55 @@ RawIds = Sequence[int | str] | NDArray[Any]
 AT_ONCE = 1 << 24  # numbers held in memory
 GATHERED_AT_ONCE = 1 << 18  # numbers gathered, few enough to be still in cache when they are multiplied
 EPSILON = float(np.finfo(np.float32).eps)
+SAMPLED_AT_ONCE = 1 << 16  # scores of sampled items asked for in one call: a scorer may gather a vector for each
 ZERO_NORM = 1e-18  # a vector no longer, whose square float32 can hardly hold, counts as zero: all its cosines are 0
+
+
+class Scorer(Protocol):
+    """Scores items of one behavior for users; the higher, the sooner recommended.
+
+    The same pair gets the same score wherever it stands in ``items``: a score computed differently by position
+    would break ties by position.
+    """
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """Scores [n, m] of ``items`` [n, m] for ``users`` [n], or [n, n_items] of the whole catalog.
+
+        Users are rows of the dataset, items rows of the behavior's catalog; ``items`` holds valid rows only (a caller
+        with lists of several lengths fills them up and ignores those scores). The caller never writes to the result.
+        """
+        ...
+
+
+class DeferredScorer:
+    """A scorer that is made at the first question; a wrong name is reported before that."""
+
+    def __init__(self, make: Callable[[], Scorer]) -> None:
+        self._make = make
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return self._make()
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """As :meth:`Scorer.scores`."""
+        return self._scorer.scores(behavior, users, items)
+
+
+@dataclass(frozen=True)
+class DotScorer:
+    """``⟨u ⊙ m_c, z⟩ + b``: users by items, with a mask and a catalog per behavior."""
+
+    vectors: NDArray[np.float32]  # [users, d]
+    masks: NDArray[np.bool_]  # [C, d]
+    item_vectors: tuple[NDArray[np.float32], ...]  # C × [items, d]
+    item_bias: tuple[NDArray[np.float32], ...] | None = None  # C × [items]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """[n, m] for ``items`` [n, m] of each user, [n, all items] without."""
+        bias = None if self.item_bias is None else self.item_bias[behavior]
+        queries = self.vectors[users] * self.masks[behavior]
+        return inner_products(queries, self.item_vectors[behavior], bias=bias, items=items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +164,7 @@ def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDAr
 def check_k(k: object) -> None:
     """Refuse a number of results that is not a whole number of 1 or more."""
     if not isinstance(k, int | np.integer) or k < 1:
-        raise UsageError(f"{k!r} is out of range", place="k", value=k, remedy="use a whole number of 1 or more")
+        raise UsageError(f"{k!r} is out of range", "k", "use a whole number of 1 or more", value=k)
 
 
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from mcne.data.graph import offsets, run_starts
 from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split
 from mcne.embeddings.answers import Frame
-from mcne.embeddings.scorer import SAMPLED_AT_ONCE, Scorer
+from mcne.embeddings.ranking import SAMPLED_AT_ONCE, Scorer
 from mcne.errors import UnknownError, UsageError
 from mcne.evaluation.metrics import METRICS, pooled_recall
 from mcne.randomness import Stream
@@ -167,18 +167,18 @@ def check_request(dataset: SocialDataset, split: Split, *, part: str, protocol: 
     if not cutoffs or any(cutoff < 1 for cutoff in cutoffs):
         raise UsageError(
             f"{tuple(cutoffs)} are not whole numbers of at least 1",
-            place="cutoffs",
+            "cutoffs",
+            "use numbers such as 5, 10, 20",
             value=tuple(cutoffs),
-            remedy="use numbers such as 5, 10, 20",
         )
     if split.dataset_fingerprint != dataset.fingerprint:
         raise UsageError(
             f"the split belongs to dataset {split.dataset_fingerprint[:12]}, not to this one "
             f"({dataset.fingerprint[:12]})",
-            place="split",
+            "split",
+            "evaluate with a split of this dataset",
             value=split.dataset_fingerprint,
             allowed=[dataset.fingerprint],
-            remedy="evaluate with a split of this dataset",
         )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData

@@ -15,7 +15,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.split import TRAIN, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 
 
 @dataclass(frozen=True)

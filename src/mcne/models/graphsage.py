@@ -29,8 +29,7 @@ from mcne.models.settings import Amount, Count, Rate
 from mcne.models.skip_gram import logistic_loss
 from mcne.models.tables import take, to_device
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
-from mcne.sampling.neighbors import NeighborSampler, Noise
+from mcne.sampling.neighbors import NeighborSampler, Noise, distinct
 from mcne.sampling.walks import WalkCorpus, Walker
 
 

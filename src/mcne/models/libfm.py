@@ -36,7 +36,7 @@ from mcne.models.ranking import DotEmbedder, DotRanking, Rows, StepLearner, Trip
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import INIT_STD, normal_table, take, to_device
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
+from mcne.sampling.neighbors import distinct
 
 if TYPE_CHECKING:
     from mcne.models.nfm import NFMConfig

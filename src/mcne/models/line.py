@@ -25,8 +25,7 @@ from mcne.models.settings import Amount, Count
 from mcne.models.skip_gram import NetworkTaught, logistic_loss
 from mcne.models.tables import take
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
-from mcne.sampling.neighbors import LinkSampler, Noise
+from mcne.sampling.neighbors import LinkSampler, Noise, distinct
 
 
 @dataclass(frozen=True)

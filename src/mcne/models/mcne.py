@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.embeddings.trunk import MessageKind
 from mcne.kernels.edges import TensorHop, aggregate, masked_halves, mean_of_senders, receivers_of
 from mcne.kernels.products import gated, weighed

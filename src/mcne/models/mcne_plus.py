@@ -29,7 +29,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.parts import Parts, Records
 from mcne.embeddings.profile import Profile
-from mcne.embeddings.scorer import Scorer
+from mcne.embeddings.ranking import Scorer
 from mcne.kernels.products import gated
 from mcne.kernels.sums import add_up, add_up_lists
 from mcne.kernels.triples import rank

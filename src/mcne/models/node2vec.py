@@ -20,8 +20,7 @@ from mcne.models.contract import TrainingData
 from mcne.models.settings import Amount, Count, Range, Rate
 from mcne.models.skip_gram import NetworkTaught, SkipGram
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
-from mcne.sampling.neighbors import Noise
+from mcne.sampling.neighbors import Noise, distinct
 from mcne.sampling.walks import WalkCorpus, Walker
 
 Outward = Annotated[float, Range("a number from 0.01 to 100", lambda value: 0.01 <= value <= 100)]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
-from mcne.embeddings.scorer import DotScorer
+from mcne.embeddings.ranking import DotScorer
 from mcne.models.contract import TrainingData
 
 

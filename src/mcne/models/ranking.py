@@ -19,7 +19,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import offsets
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.parts import Parts
-from mcne.embeddings.scorer import DotScorer, Scorer
+from mcne.embeddings.ranking import DotScorer, Scorer
 from mcne.embeddings.trunk import Trunk
 from mcne.kernels.backend import MOST_NUMBERS, backend_for, block, fits_gpu, is_gpu, warn_once
 from mcne.kernels.products import gated
@@ -29,7 +29,7 @@ from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.optimizer import RowAdam, adam_memory, load_adam
 from mcne.models.tables import INIT_STD, copied, normal_table, take, to_device, to_device_at_once, to_numpy
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
+from mcne.sampling.neighbors import distinct
 from mcne.sampling.triples import TripleSampler
 
 GATHERED_AT_ONCE = 1 << 26
@@ -236,7 +236,7 @@ class DotRanking:
 
 @dataclass(frozen=True, eq=False)
 class DeviceScorer:
-    """:class:`mcne.embeddings.scorer.DotScorer` on a device: only ids and scores travel."""
+    """:class:`mcne.embeddings.ranking.DotScorer` on a device: only ids and scores travel."""
 
     vectors: Tensor  # [users, d]
     masks: Tensor  # [C, d]

@@ -1,4 +1,4 @@
-"""What is drawn from a network: neighborhoods of a step, links, and noise users.
+"""What is drawn from a network: neighborhoods of a step, links, and noise users; then the distinct ones of any draws.
 
 Neighborhoods are fixed-size samples, each distinct user computed once per layer. In training every user that a layer
 needs draws its neighbors with replacement, once per step and layer and not once per path that leads to it (reading 11).
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
 
 POWER = 0.75
 """Noise is drawn in proportion to degree^0.75, as word2vec does with words (Mikolov et al., NIPS 2013)."""
+
+SPARSE = 64
+"""With fewer than one number in so many drawn, what is drawn is sorted instead of marked."""
 
 
 @dataclass(frozen=True)
@@ -129,3 +131,21 @@ class Noise:
         target = stream.uniform(shape) * self._cumulative[-1]
         drawn: NDArray[np.int64] = np.searchsorted(self._cumulative, target, side="right").astype(np.int64)
         return drawn.clip(max=self._last)
+
+
+def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """Of numbers below ``size`` the distinct ones, increasing, and the rows of each array of ``drawn`` among them.
+
+    Sorting takes time and memory in proportion to the draws, marking in proportion to ``size``, but faster where
+    much of it is drawn.
+    """
+    if SPARSE * sum(map(np.size, drawn)) < size:
+        numbers = np.unique(np.concatenate([each.ravel() for each in drawn])).astype(np.int64)
+        return numbers, [np.searchsorted(numbers, each) for each in drawn]
+    is_drawn = np.zeros(size, dtype=bool)
+    for each in drawn:
+        is_drawn[each] = True
+    numbers = np.flatnonzero(is_drawn)
+    row = np.empty(size, dtype=np.int64)
+    row[numbers] = np.arange(len(numbers))
+    return numbers, [row[each] for each in drawn]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import offsets
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
+from mcne.sampling.neighbors import distinct
 
 BLOCK = 1024
 """Shorter cycles share a stream up to this many pairs: a stream for each would take longer than the step."""
@@ -139,7 +139,7 @@ class Unseen:
         A user who has seen every item gets its positive back: such a triple ranks nothing, so only the
         regularization of its loss moves anything.
         """
-        from mcne.kernels.numba.draws import bisect
+        from mcne.kernels.numba.rows import bisect
 
         low, high = self.indptr[users], self.indptr[users + 1]
         unseen = self.n_items - (high - low)
@@ -151,7 +151,7 @@ class Unseen:
 
 def stable_order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """``np.argsort(keys, kind="stable")``, several times as fast for keys that are uniform over 64 bits."""
-    from mcne.kernels.numba.draws import sort_buckets
+    from mcne.kernels.numba.rows import sort_buckets
 
     bits = max(1, (len(keys) // KEYS_PER_BUCKET).bit_length())
     places = np.empty(len(keys), np.int64)

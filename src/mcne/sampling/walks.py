@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from mcne.data.graph import Graph, run_starts
 from mcne.randomness import Stream
-from mcne.sampling.distinct import distinct
-from mcne.sampling.neighbors import cumulative_shares
+from mcne.sampling.neighbors import cumulative_shares, distinct
 
 BLOCK = 4096
 """Walks that are drawn together. Part of what a seed means."""

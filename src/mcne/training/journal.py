@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from mcne.evaluation.protocol import DECIDING_METRIC
 from mcne.files import disk_errors, overwrite
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import read_in_order
+from mcne.text import Html, element, paragraph
 from mcne.training.run import CHECKPOINTS, METRICS, TENSORBOARD, TIMES
 
 KIND, VERSION = "mcne checkpoint", 1
@@ -96,6 +98,39 @@ class PlainReporter(Reporter):
         self._write(", ".join(parts))
 
 
+class NotebookReporter(PlainReporter):
+    """In a notebook, a progress bar with the latest line of terminal output below it."""
+
+    def __init__(self, title: str, *, epochs: int) -> None:
+        from IPython.display import display
+
+        super().__init__(self._show, epochs=epochs)
+        self._title = title
+        self._done = 0
+        self._line = ""
+        self._handle: Any = display(self, display_id=True)
+
+    def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
+        """Move the bar."""
+        self._done = record["epoch"]
+        super().epoch(record, seconds=seconds, examples=examples)
+
+    def _show(self, line: str) -> None:
+        self._line = line
+        self._handle.update(self)
+
+    def _repr_html_(self) -> Html:
+        bar = element("progress", value=str(self._done), max=str(self._epochs))
+        return element("div", element("strong", self._title), " ", bar, paragraph(self._line))
+
+
+def is_notebook() -> bool:
+    """Whether this process shows its output in a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 @dataclass(eq=False)
 class RunJournal:
     """Records a training in a directory, and passes its progress to a reporter."""
@@ -151,19 +186,19 @@ class RunJournal:
                 newer = "a newer" if version > VERSION else "an older"
                 raise ArtifactError(
                     f"was written by {newer} mcne: {KIND} format {version}, and this one reads format {VERSION}",
-                    place=path,
+                    path,
+                    "continue with the mcne that wrote it, or choose another --out",
                     value=version,
                     allowed=[VERSION],
-                    remedy="continue with the mcne that wrote it, or choose another --out",
                 )
             if saved.meta["run"] != self.identity:
                 raise ArtifactError(
                     f"belongs to a run with other data, method or settings ({saved.meta['run'][:12]}; this one is "
                     f"{self.identity[:12]})",
-                    place=path,
+                    path,
+                    "use the settings that it was started with, or choose another --out",
                     value=saved.meta["run"],
                     allowed=[self.identity],
-                    remedy="use the settings that it was started with, or choose another --out",
                 )
             state: State = {}
             for name in saved.arrays:
@@ -213,10 +248,10 @@ class RunJournal:
             if most is not None and len(lines) < most:
                 raise ArtifactError(
                     f"has {len(lines):,} records, and its checkpoint has {most:,}",
-                    place=path,
+                    path,
+                    "restore it, or train again in another directory",
                     value=len(lines),
                     allowed=[most],
-                    remedy="restore it, or train again in another directory",
                 )
             kept = b"".join(lines[:most])
             if len(kept) != len(content):
@@ -238,7 +273,7 @@ def tensorboard_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UsageError(
-            "needs the tensorboard package", place="setting tensorboard", remedy="run pip install 'mcne[tensorboard]'"
+            "needs the tensorboard package", "setting tensorboard", "run pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
 

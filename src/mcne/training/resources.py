@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcne.errors import UnknownError, UsageError
-from mcne.models.available import available_memory
-from mcne.models.memory import Estimate
+from mcne.models.memory import Estimate, available_memory
 from mcne.text import human_bytes
 
 if TYPE_CHECKING:
@@ -33,10 +32,10 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise UsageError(
             "PyTorch finds no GPU",
-            place="device cuda",
+            "device cuda",
+            "use --device cpu, or install a CUDA build of PyTorch",
             value=name,
             allowed=("auto", "cpu"),
-            remedy="use --device cpu, or install a CUDA build of PyTorch",
         )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")

@@ -35,7 +35,7 @@ SIZES = ["length", "other_length", "most", "other_most", "none", "other_none"]
 
 @dataclass(frozen=True)
 class Distinct:
-    """What :func:`mcne.sampling.distinct.distinct` finds on the host, and the places of each number."""
+    """What :func:`mcne.sampling.neighbors.distinct` finds on the host, and the places of each number."""
 
     keys: Tensor  # [most] the distinct keys, increasing, then NOBODY
     rows: Tensor  # [L] the row of each key among these, 0 where there is no key
