@@ -17,12 +17,8 @@ from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids, Names
 from mcne.embeddings.answers import Ranking
-<<<<<<< HEAD
 from mcne.embeddings.parts import Parts
-from mcne.embeddings.queries import Queries, SeenItems
-=======
 from mcne.embeddings.queries import WITH_VECTORS, Answering, Catalog
->>>>>>> house
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import UnavailableError, warn_deprecated

@@ -18,6 +18,7 @@ from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Kind, Ranking, Rankings
 from mcne.embeddings.explanation import Explanation, explain
 from mcne.embeddings.ranking import RawId, RawIds, VectorTable, inverse_norms, is_one, rows_of
+from mcne.embeddings.reasons import Level, LikenessParts, Reasons, likeness_parts, why
 from mcne.errors import UnknownError, UsageError, warn_deprecated
 
 if TYPE_CHECKING:
@@ -203,6 +204,22 @@ class Queries(ABC):
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
         """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
         return explain(self._queried._embeddings(), user_id, other_id)
+
+    def why(self, user_id: RawId, item_id: RawId, behavior: str | None = None, *, level: Level = "own") -> Reasons:
+        """Why a user gets the score of an item: the item's popularity, the user's learned taste, every record and
+        attribute of the user, and with ``level="full"`` every friend. The reasons add up to the score, and ``without``
+        is the score without one.
+
+        ``full`` tells about other people; ``own``, for answers that others see, counts friends as learned taste.
+        """
+        embeddings = self._queried._embeddings()
+        return why(embeddings, user_id, item_id, place_of(embeddings, behavior), level)
+
+    def likeness(self, user_id: RawId, other_id: RawId, behavior: str | None = None) -> LikenessParts:
+        """What makes two users alike on a behavior, or in the whole vector: a table of the parts of one and of the
+        other, which adds up to their inner product.
+        """
+        return likeness_parts(self._queried._embeddings(), user_id, other_id, behavior)
 
 
 class Answering(Queries, ABC, Generic[Space]):

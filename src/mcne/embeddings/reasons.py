@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mcne.data.ids import name_of
 from mcne.embeddings.answers import Frame
+from mcne.embeddings.ranking import RawId
 from mcne.errors import UnavailableError, UnknownError
 from mcne.text import with_name
 
@@ -91,12 +92,12 @@ class LikenessParts(Frame):
 
 
 def why(
-    embeddings: ConditionalEmbeddings, user_id: int | str, item_id: int | str, behavior: str, level: Level = "own"
+    embeddings: ConditionalEmbeddings, user_id: RawId, item_id: RawId, behavior: int, level: Level = "own"
 ) -> Reasons:
     """Why a user gets the score of an item."""
     if level not in get_args(Level):
         raise UnknownError.of("level", level, get_args(Level))
-    space = embeddings.space(behavior)
+    space = embeddings.spaces[behavior]
     row = embeddings.users.row(user_id, what="user")
     item = space.items.row(item_id, what=f"item of {space.name}")
     user = _User(embeddings, row)
@@ -117,11 +118,11 @@ def why(
         for name, vector in user.attributes
     ]
     ordered = sorted(reasons, key=lambda each: -abs(each.value))
-    return Reasons(embeddings.users[row], space.items[item], behavior, score + bias, level, tuple(ordered))
+    return Reasons(embeddings.users[row], space.items[item], space.name, score + bias, level, tuple(ordered))
 
 
 def likeness_parts(
-    embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str, behavior: str | None = None
+    embeddings: ConditionalEmbeddings, user_id: RawId, other_id: RawId, behavior: str | None = None
 ) -> LikenessParts:
     """What makes two users alike on a behavior, part by part; the table adds up to their inner product."""
     _, mask = embeddings.matrix_and_mask(behavior)
