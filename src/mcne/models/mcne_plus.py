@@ -168,7 +168,8 @@ class MCNEPlus(StepLearner):
         """Vectors [n, d] plus what the attributes of these users or items add, if there are any."""
         if name not in self.features:
             return vectors
-        return vectors + self.config.attributes * self.features[name](rows)
+        added: Tensor = self.features[name](rows)
+        return vectors + self.config.attributes * added
 
     def _walked(self, nodes: Tensor, batch: PlusBatch) -> Tensor:
         """The weighed skip-gram loss of a step's walks, []."""
@@ -177,7 +178,8 @@ class MCNEPlus(StepLearner):
             return nodes.new_zeros(())
         contexts = self.tables.rows("contexts", walks.contexts)
         loss = skip_gram.loss(nodes, contexts, center=walks.center, context=walks.context, noise=walks.noise)
-        return torch.mul(loss, self.config.walks)
+        weighed: Tensor = self.config.walks * loss
+        return weighed
 
     # --- how it learns ---
 
