@@ -13,18 +13,21 @@ from typing import Any, ClassVar, Literal, get_args
 
 from mcne import training
 from mcne.api.deprecated import DataclassFields
-from mcne.api.model import GENERAL, MODEL, Model, check_dataset
+from mcne.api.model import GENERAL, MODEL, Model, check_dataset, check_split
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DEFAULT_RATIOS, Split, last_split, random_split, temporal_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.queries import place_of
 from mcne.embeddings.ranking import Scorer
+from mcne.embeddings.scored import ScoredItems
 from mcne.errors import ArtifactError, UnknownError, UsageError
 from mcne.evaluation import protocol as protocols
 from mcne.evaluation.protocol import Evaluation, Part, ProtocolName
 from mcne.files import read_json
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
-from mcne.training.run import SPEC, TRANSFER, Run, open_embeddings
+from mcne.studies.plans import located
+from mcne.training.run import SPEC, TRANSFER, OneOfEach, Run, open_embeddings
 
 Initial = Literal["free", "attributes", "both"]
 KINDS = ("random", "temporal", "last")
@@ -183,21 +186,45 @@ def evaluate(
     """How well a model ranks the test part of the split that it was trained with, or of another one.
 
     Anything with ``scores(behavior, users, items)``, as in :class:`~mcne.embeddings.ranking.Scorer`, can be evaluated
-    on a dataset and a split.
+    on a dataset and a split. Models and embeddings find behaviors by their names, so a dataset may have fewer of them
+    or another order; its users and items must be those that they know.
 
     >>> import mcne
     >>> model = mcne.Popularity().fit(mcne.datasets.synthetic(users=500), progress=False)
     >>> round(mcne.evaluate(model, protocol="full").overall("recall@20"), 3)
     0.15
     """
-    if isinstance(model, Model):
+    if data is not None:
+        check_dataset(data)
+    if split is not None:
+        check_split(split)
+    if isinstance(model, Model) and (data is None or split is None):
         known, parts = model.data()
-        if (data is None or data.fingerprint == known.fingerprint) and split is None:
-            return protocols.evaluate(model.scorer(), known, parts, part=part, protocol=protocol)
-        scorer = model.scorer()
         data = known if data is None else data
-    else:
-        scorer = model
+        split = parts if split is None and data.fingerprint == known.fingerprint else split
     if data is None or split is None:
         raise UsageError("data and split are missing", place="evaluate", remedy="make a split with mcne.split(data)")
+    scorer = _scorer_for(data, model) if isinstance(model, Model | ConditionalEmbeddings) else model
     return protocols.evaluate(scorer, data, split, part=part, protocol=protocol)
+
+
+def _scorer_for(data: SocialDataset, model: Model | ConditionalEmbeddings) -> Scorer:
+    """What a model scores a dataset with: behaviors are found by name, and users and items must be those it knows."""
+    answering = model._queried
+    with located("data"):
+        if data.users != answering.users:
+            raise UsageError(
+                f"its users ({data.users!r}) are not those of the model ({answering.users!r})",
+                remedy="evaluate on a dataset of the same users, or train on this one",
+            )
+        places = [place_of(answering, name) for name in data.behavior_names]
+        for place, behavior in zip(places, data.behaviors, strict=True):
+            known = answering.spaces[place].items
+            if behavior.items != known:
+                raise UsageError(
+                    f"the items of {behavior.name} ({behavior.items!r}) are not those of the model ({known!r})",
+                    value=behavior.name,
+                    remedy="evaluate on a dataset with the same items, or train on this one",
+                )
+    scorer = answering.scorer if isinstance(answering, ScoredItems) else answering
+    return OneOfEach(tuple((scorer, place) for place in places))

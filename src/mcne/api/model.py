@@ -136,6 +136,7 @@ class Model(Queries):
         """
         check_dataset(data)
         parts = random_split(data, seed=whole(self.seed)) if split is None else split
+        check_split(parts)
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
                 f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
@@ -356,10 +357,20 @@ class Model(Queries):
 
 def check_dataset(data: object) -> None:
     """Refuse what is no dataset."""
-    if not isinstance(data, SocialDataset):
-        kind = type(data).__name__
-        remedy = "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
-        raise UsageError(f"is of type {kind}, not a SocialDataset", place="data", value=kind, remedy=remedy)
+    _check_kind(
+        data, SocialDataset, "data", "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
+    )
+
+
+def check_split(split: object) -> None:
+    """Refuse what is no split."""
+    _check_kind(split, Split, "split", "make one with mcne.split(data)")
+
+
+def _check_kind(value: object, wanted: type, place: str, remedy: str) -> None:
+    if not isinstance(value, wanted):
+        kind = type(value).__name__
+        raise UsageError(f"is of type {kind}, not a {wanted.__name__}", place=place, value=kind, remedy=remedy)
 
 
 def whole(number: object, *, place: str = "seed") -> int:
