@@ -127,7 +127,8 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
         if (path / MODEL).is_file():
             kept = read_json(path / MODEL, step="save the model again")
             try:
-                return model_class(kept["method"]).opened(run, kept["settings"])
+                kind = Extended if kept["method"] == TRANSFER else model_class(kept["method"])
+                return kind.opened(run, kept["settings"], kept.get("data"))
             except (KeyError, TypeError, AttributeError) as error:
                 remedy = "save the model again"
                 raise ArtifactError(f"is damaged ({error!r})", place=path / MODEL, remedy=remedy) from error
