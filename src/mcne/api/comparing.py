@@ -135,7 +135,7 @@ def _row(method: str | Model) -> ComparedTable:
     name, given = method._method_settings()
     defaults = model_class(name)._defaults()
     changed = {key: value for key, value in given.items() if value != defaults[key]}
-    return ComparedTable(name, changed, modes=("separate" if method.separate else "joint",))
+    return ComparedTable(name, changed, modes=(method._mode,))
 
 
 def _say_nothing(_line: str) -> None:

@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from mcne import training
 from mcne.api.deprecated import DataclassFields
-from mcne.api.model import GENERAL, MODEL, Model, check_dataset, check_split
+from mcne.api.model import GENERAL, MODEL, Model, check_dataset, check_split, whole
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DEFAULT_RATIOS, Split, last_split, random_split, temporal_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -171,9 +172,18 @@ def split(
                 value=ratios,
                 remedy="leave them out",
             )
-        return last_split(data, seed=seed)
+        return last_split(data, seed=whole(seed))
     make = temporal_split if kind == "temporal" else random_split
-    return make(data, seed=seed, ratios=DEFAULT_RATIOS if ratios is None else ratios)
+    return make(data, seed=whole(seed), ratios=DEFAULT_RATIOS if ratios is None else _numbers(ratios))
+
+
+def _numbers(ratios: Sequence[float]) -> tuple[float, ...]:
+    numbers = tuple(ratios) if isinstance(ratios, Iterable) else (ratios,)
+    if not all(isinstance(each, Real) for each in numbers):
+        raise UsageError(
+            f"{ratios!r} are not three numbers", place="ratios", value=ratios, remedy="use ratios such as (70, 10, 20)"
+        )
+    return numbers
 
 
 def evaluate(

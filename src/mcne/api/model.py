@@ -25,7 +25,7 @@ from mcne.embeddings.scored import ScoredItems
 from mcne.errors import MCNEError, MissingError, UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
-from mcne.models.settings import TrainingSettings, to_json
+from mcne.models.settings import TrainingSettings, convert, plain, to_json
 from mcne.training.run import CHECKPOINTS, SPEC, TENSORBOARD, TRANSFER, Run
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Model(Queries):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Every setting by name; ``deep`` exists for scikit-learn and has no effect."""
-        return {name: self.__dict__.get(name, default) for name, default in self._defaults().items()}
+        return {name: plain(self.__dict__.get(name, default)) for name, default in self._defaults().items()}
 
     def set_params(self, **settings: Any) -> Self:
         """Change settings of the next :meth:`fit`.
@@ -194,7 +194,8 @@ class Model(Queries):
         known, split = trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
-        schedule = {field: self.__dict__[field] for field in asdict(TrainingSettings())}
+        settings = self.get_params()
+        schedule = {field: settings[field] for field in asdict(TrainingSettings())}
         with run_directory(out) as path:
             added = self._training(TRANSFER, schedule, new, parts, is_kept=out is not None, progress=progress)
             run = transfer(self.embeddings, added, path, behavior=name, resume=resume, skip_unknown=skip_unknown)
@@ -342,8 +343,12 @@ class Model(Queries):
     def _settings_to_keep(self) -> dict[str, Any]:
         """All settings as plain data, but for the device."""
         config, schedule = training.settings_of(*self._method_settings())
-        own = {"seed": whole(self.seed), "separate": bool(self.separate)}
+        own = {"seed": whole(self.seed), "separate": self._mode == "separate"}
         return {**to_json(config), **to_json(schedule), **own, **{name: getattr(self, name) for name in self.extra}}
+
+    @property
+    def _mode(self) -> training.Mode:
+        return "separate" if convert("setting separate", plain(self.separate), bool) else "joint"
 
     def _training(
         self,
@@ -363,7 +368,7 @@ class Model(Queries):
             seed=whole(self.seed),
             device=training.choose_device(self.device),
             places=PLACES,
-            mode="separate" if self.separate else "joint",
+            mode=self._mode,
             reporter=self._reporter(method, progress=progress),
             reports_memory=progress,
         )
