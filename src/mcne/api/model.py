@@ -156,6 +156,7 @@ class Model(Queries):
         with run_directory(out) as path:
             fitting = self._training(method, settings, data, parts, is_kept=out is not None, progress=progress)
             run = fitting.run(path, resume=resume)
+            fitting.reporter.end()
             save_data(path, data, parts, run.places)
             (path / MODEL).unlink(missing_ok=True)  # of a class that gives the same run
             if method != self.method:
@@ -199,6 +200,7 @@ class Model(Queries):
         with run_directory(out) as path:
             added = self._training(TRANSFER, schedule, new, parts, is_kept=out is not None, progress=progress)
             run = transfer(self.embeddings, added, path, behavior=name, resume=resume, skip_unknown=skip_unknown)
+            added.reporter.end()
             save_data(path, *beside(known, split, *run.data()), JOINED)
             files.write_json(path / MODEL, {"method": self.method, "settings": trained.settings, "data": JOINED})
         self._fitted = Fitted(run, trained.settings, places=JOINED, is_temporary=out is None)
