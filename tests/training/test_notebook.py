@@ -65,3 +65,11 @@ def test_the_bar_is_full_at_the_end(handle: Handle) -> None:
     assert "epoch 50/50" not in handle.shown[-1]
     assert '<progress value="50" max="50">' in handle.shown[-1]
     assert "epoch" in handle.shown[-1]
+
+
+def test_a_comparison_has_a_bar(handle: Handle, capsys: pytest.CaptureFixture[str]) -> None:
+    mcne.compare(sixty_users(), ["popularity", "ease"], seeds=2, device="cpu")
+    assert '<progress value="0" max="4">' in handle.shown[0]
+    assert any('<progress value="3" max="4">' in shown for shown in handle.shown)
+    assert '<progress value="4" max="4">' in handle.shown[-1]
+    assert capsys.readouterr().err == ""

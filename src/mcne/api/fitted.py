@@ -90,8 +90,8 @@ def save_data(path: Path, data: SocialDataset, split: Split, places: Mapping[str
 
 
 @contextmanager
-def run_directory(out: str | Path | None) -> Iterator[Path]:
-    """The run's own directory, or a temporary one, which is removed if the block fails.
+def run_directory(out: str | Path | None, *, outlives: bool = True) -> Iterator[Path]:
+    """The run's own directory, or a temporary one, which is removed if the block fails, or ends and is not outlived.
 
     There no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
     """
@@ -106,3 +106,5 @@ def run_directory(out: str | Path | None) -> Iterator[Path]:
         if isinstance(error, Interrupted):
             signal.raise_signal(error.signal_number)
         raise
+    if not outlives:
+        shutil.rmtree(path, ignore_errors=True)
