@@ -25,11 +25,11 @@ class MCNEError(Exception):
     def __init__(
         self,
         problem: str,
-        *,
         place: object = "",
+        remedy: str = "",
+        *,
         value: object = None,
         allowed: Iterable[object] = (),
-        remedy: str = "",
     ) -> None:
         self.problem = problem
         self.place = str(place)
@@ -37,6 +37,11 @@ class MCNEError(Exception):
         self.allowed = tuple(allowed)
         self.remedy = remedy
         super().__init__(": ".join(filter(None, [self.place, problem])) + (f"; {remedy}" if remedy else ""))
+
+    @classmethod
+    def of_path(cls, problem: str, path: object, remedy: str) -> Self:
+        """The error about a file or directory that was given: it is place and value."""
+        return cls(problem, path, remedy, value=str(path))
 
     def __str__(self) -> str:
         return str(self.args[0])  # a KeyError would show it in quotes
@@ -51,6 +56,11 @@ class UsageError(MCNEError, ValueError):
     """A wrong option, setting or argument."""
 
     exit_code = 2
+
+    @classmethod
+    def of_method(cls, problem: str, method: str, remedy: str, *, allowed: Iterable[object] = ()) -> Self:
+        """The error that a method, or what it has learned, lacks what was asked for."""
+        return cls(f"{method!r} {problem}", remedy=remedy, value=method, allowed=allowed)
 
 
 class UnknownError(UsageError, KeyError):

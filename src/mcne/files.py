@@ -89,8 +89,8 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
     """Save an artifact and return its fingerprint; an existing one must have the same content, and is kept."""
     path = place(path)
     with disk_errors(path, needed=0):
-        is_taken = path.exists() and any(path.iterdir() if path.is_dir() else [path])
-    if is_taken:
+        has_content = is_taken(path)
+    if has_content:
         return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
     with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
         files = {f"{name}.npy": _write_file(aside / f"{name}.npy", _chunks(arrays[name])) for name in sorted(arrays)}
@@ -105,10 +105,10 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
 def place(path: Path) -> Path:
     """The resolved path to write to, which must not contain the current directory."""
     if path.is_symlink() and not path.exists():
-        raise UsageError("is a broken link", place=path, value=str(path), remedy="choose another path")
+        raise UsageError.of_path("is a broken link", path, "choose another path")
     real = path.resolve()
     if Path.cwd().is_relative_to(real):
-        raise UsageError("is the current directory", place=path, value=str(path), remedy="name a new directory in it")
+        raise UsageError.of_path("is the current directory", path, "name a new directory in it")
     return real
 
 
@@ -119,27 +119,27 @@ def read(path: Path, kind: str, version: int, *, verify: bool = True) -> Artifac
         newer = "a newer" if manifest["version"] > version else "an older"
         raise ArtifactError(
             f"was written by {newer} mcne: {kind} format {manifest['version']}, and this one reads format {version}",
-            place=path,
+            path,
+            "make it again, or use the mcne that wrote it",
             value=manifest["version"],
             allowed=[version],
-            remedy="make it again, or use the mcne that wrote it",
         )
     redo = "restore it or make the artifact again"
     for name, entry in manifest["files"].items():
         file = path / name
         if not file.is_file():
-            raise ArtifactError("is missing", place=file, remedy=redo)
+            raise ArtifactError("is missing", file, redo)
         size = file.stat().st_size
         if size != entry["bytes"]:
             raise ArtifactError(
                 f"has {size:,} bytes, and its manifest says {entry['bytes']:,}",
-                place=file,
+                file,
+                redo,
                 value=size,
                 allowed=[entry["bytes"]],
-                remedy=redo,
             )
         if verify and sha256_of_file(file) != entry["sha256"]:
-            raise ArtifactError("its sha256 does not match its manifest", place=file, remedy=redo)
+            raise ArtifactError("its sha256 does not match its manifest", file, redo)
     arrays = {
         name.removesuffix(".npy"): np.load(path / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         for name in manifest["files"]
@@ -159,20 +159,16 @@ def read_manifest(path: Path, kind: str) -> Json:
         computed = _digest(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(
-            f"is damaged ({error})", place=path / MANIFEST, remedy=f"restore the {kind}, or make it again"
+            f"is damaged ({error})", path / MANIFEST, f"restore the {kind}, or make it again"
         ) from error
     if computed != recorded or not as_written:
         raise ArtifactError(
-            "its sha256 does not match its content",
-            place=path / MANIFEST,
-            remedy=f"restore the {kind}, or make it again",
+            "its sha256 does not match its content", path / MANIFEST, f"restore the {kind}, or make it again"
         )
     if manifest["kind"] != kind:
         other, _ = _made_by(path, manifest["kind"])
         what, remedy = _made_by(path, kind)
-        raise ArtifactError(
-            f"is {other}, not {what}", place=path, value=manifest["kind"], allowed=[kind], remedy=remedy
-        )
+        raise ArtifactError(f"is {other}, not {what}", path, remedy, value=manifest["kind"], allowed=[kind])
     return dict(manifest)
 
 
@@ -195,7 +191,17 @@ def absent(path: Path, name: str, what: str, remedy: str) -> MissingError:
         problem = "no such directory"
     elif path.is_file():
         problem = f"is a file, not {what}"
-    return MissingError(problem, place=path, value=str(path), remedy=remedy)
+    return MissingError.of_path(problem, path, remedy)
+
+
+def existing(path: Path, remedy: str) -> UsageError:
+    """The error that something is there already."""
+    return UsageError.of_path("already exists, and existing files are never replaced", path, remedy)
+
+
+def is_taken(path: Path) -> bool:
+    """Whether a file or a directory with anything in it is there."""
+    return path.exists() and any(path.iterdir() if path.is_dir() else [path])
 
 
 def sha256_of_file(path: Path) -> str:
@@ -216,21 +222,17 @@ def _rendered(manifest: Json) -> bytes:
 
 def _keep_existing(path: Path, kind: str, version: int, wanted: str) -> str:
     if not path.is_dir():
-        raise UsageError("is a file", place=path, value=str(path), remedy="choose another path")
+        raise UsageError.of_path("is a file", path, "choose another path")
     if not (path / MANIFEST).is_file():
-        raise UsageError(
-            "is not empty, and existing files are never replaced",
-            place=path,
-            value=str(path),
-            remedy="choose another path, or an empty directory",
+        raise UsageError.of_path(
+            "is not empty, and existing files are never replaced", path, "choose another path, or an empty directory"
         )
     existing = read_manifest(path, kind)["fingerprint"]
     if existing != wanted:
-        raise UsageError(
+        raise UsageError.of_path(
             f"already contains another {kind} ({existing[:12]}; this one is {wanted[:12]}), which is never replaced",
-            place=path,
-            value=str(path),
-            remedy="choose another path, or remove it",
+            path,
+            "choose another path, or remove it",
         )
     read(path, kind, version)  # what is kept must be sound
     return wanted
@@ -334,13 +336,13 @@ def disk_errors(path: Path, *, needed: int | None = None) -> Iterator[None]:
         reason = error.strerror or str(error)
         if needed is None:
             step = "free some disk space" if is_full else "check the path and its permissions"
-            raise DiskError(reason, place=path, remedy=f"{step}, then run again with --resume") from error
+            raise DiskError(reason, path, f"{step}, then run again with --resume") from error
         if is_full:
             free = shutil.disk_usage(next(p for p in path.parents if p.exists())).free
             missing = f", {needed - free:,} missing" if needed > free else ""
             reason += f" ({f'{needed:,} bytes needed, ' if needed else ''}{free:,} free{missing})"
         step = "free some disk space, or choose another path" if is_full else "choose another path"
-        raise DiskError(f"{reason}; no partial files were left behind", place=path, remedy=step) from error
+        raise DiskError(f"{reason}; no partial files were left behind", path, step) from error
 
 
 def overwrite(path: Path, data: bytes) -> None:
@@ -359,16 +361,9 @@ def write_new(path: Path, data: bytes, *, option: str = "--out") -> None:
 def check_new(path: Path, *, option: str = "--out") -> None:
     """Refuse a path that exists already, or whose directory does not exist."""
     if path.exists() or path.is_symlink():
-        raise UsageError(
-            "already exists, and existing files are never replaced",
-            place=path,
-            value=str(path),
-            remedy=f"choose another {option}",
-        )
+        raise existing(path, f"choose another {option}")
     if not path.parent.is_dir():
-        raise UsageError(
-            "its directory does not exist", place=path, value=str(path), remedy=f"create {path.parent} first"
-        )
+        raise UsageError.of_path("its directory does not exist", path, f"create {path.parent} first")
 
 
 def aside_of(path: Path) -> Path:
@@ -395,7 +390,7 @@ def read_json(path: Path, *, step: str) -> Json:
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}, not an object")
     except ValueError as error:
-        raise ArtifactError(f"is damaged ({error})", place=path, remedy=step) from error
+        raise ArtifactError(f"is damaged ({error})", path, step) from error
     return value
 
 
@@ -405,7 +400,7 @@ def checked_json(path: Path, check: Callable[[Any], object], *, step: str) -> An
         value = json.loads(path.read_text(encoding="utf-8"))
         check(value)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"is missing or damaged ({error!r})", place=path, remedy=step) from error
+        raise ArtifactError(f"is missing or damaged ({error!r})", path, step) from error
     return value
 
 
@@ -422,7 +417,7 @@ def read_parquet(path: Path, *, step: str) -> pa.Table:
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(f"is missing or damaged ({error})", place=path, remedy=step) from error
+        raise ArtifactError(f"is missing or damaged ({error})", path, step) from error
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
@@ -452,7 +447,7 @@ def locked(directory: Path, *, wait: bool = False) -> Iterator[None]:
             "another process is training there", place=directory, remedy="wait until it ends, or choose another --out"
         ) from error
     except FileExistsError as error:
-        raise UsageError("is a file", place=directory, value=str(directory), remedy="choose another --out") from error
+        raise UsageError.of_path("is a file", directory, "choose another --out") from error
     try:
         yield
     finally:

@@ -17,8 +17,9 @@ from tests.values import not_none
 
 from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation import significance
+from mcne.evaluation.metrics import HEADLINE
 from mcne.plots import ablation
-from mcne.plots.ablation import MEAN, METRICS, Ablation, chance
+from mcne.plots.ablation import MEAN, Ablation, chance
 from mcne.plots.style import THEMES, Theme, save, shortened, styled
 from mcne.randomness import Stream
 from mcne.studies.comparison import Comparison, Plan
@@ -72,7 +73,7 @@ def test_numbers_and_chances_are_those_of_the_comparison(compared: Comparison) -
     variants = Ablation.read(compared.out, rows, reference="itemknn")
     assert (variants.name, variants.rivals) == ("small", 2)
     assert variants.places == (*compared.dataset.behavior_names, MEAN)
-    for metric in METRICS:
+    for metric in HEADLINE:
         tests = summary.tests("sampled", metric)["userknn"]
         for place in variants.places:
             name = None if place == MEAN else place

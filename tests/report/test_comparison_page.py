@@ -14,11 +14,11 @@ from tests.errors import refused
 from tests.report.report_reader import ReportReader, checked_page
 
 from mcne.errors import ArtifactError, DataError, UsageError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.evaluation.significance import BehaviorScores, UserScores, compare
 from mcne.report import comparison_page
 from mcne.report import page as report_page
 from mcne.report.comparison_page import report_of_comparison
-from mcne.report.quality import METRICS
 from mcne.report.writing import report_of
 from mcne.studies.comparison import Comparison, Plan
 from mcne.studies.comparison_tables import summarize, write
@@ -48,7 +48,7 @@ def test_means_are_those_of_the_tables_and_of_the_users(page: ReportReader, comp
     users = pq.read_table(compared / "users.parquet")
     tables = {made["title"]: made for made in json.loads((compared / "table.json").read_text())}
     printed = tables["Against 100 random items of the behavior (the paper's protocol)"]
-    for short, (metric, title) in zip(("R@5", "N@5"), METRICS.items(), strict=True):
+    for short, (metric, title) in zip(("R@5", "N@5"), HEADLINE.items(), strict=True):
         for row in printed["rows"]:
             for place in ("Books", "Movies", "mean"):
                 (mean, shown), *_ = page.tables[f"{title} against 100 random items"].column(place)[row[0]].numbers

@@ -26,7 +26,7 @@ from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
-from mcne.evaluation.metrics import TITLES
+from mcne.evaluation.metrics import HEADLINE, TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import BehaviorScores, UserScores, averaged, compare
 from mcne.extend.transfer import transfer
@@ -37,7 +37,7 @@ from mcne.report import figures, writing
 from mcne.report import page as report_page
 from mcne.report.cards import model_card
 from mcne.report.page import Report
-from mcne.report.quality import METRICS, best_cells, intervals, mean_name, measure
+from mcne.report.quality import best_cells, intervals, mean_name, measure
 from mcne.report.run_page import report_of_run
 from mcne.studies.comparison import Comparison
 from mcne.studies.engine import Kind
@@ -112,7 +112,7 @@ def test_metrics_are_those_of_evaluate_as_json(page: ReportReader, plain: Path) 
     for name in ("mcne", "bpr", "popularity"):
         run = Run.open(plain / name)
         summary = json.loads(json.dumps(evaluate(run.embeddings, *run.data()).summary()))
-        for metric, title in METRICS.items():
+        for metric, title in HEADLINE.items():
             for place, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
                 cell = page.tables[f"{title} on the test part"].column(place)[name]
                 (mean, shown), (low, _), (high, _) = cell.numbers
@@ -125,9 +125,9 @@ def test_tests_against_the_others_are_those_of_a_paired_bootstrap(page: ReportRe
     evaluated = {name: evaluate(run.embeddings, *run.data()) for name, run in opened.items()}
     rows = page.tables["mcne against the others, mean over behaviors"].rows[1:]
     assert [(row[0].text, row[1].text) for row in rows] == [
-        (other, title) for title in METRICS.values() for other in ("bpr", "popularity")
+        (other, title) for title in HEADLINE.values() for other in ("bpr", "popularity")
     ]
-    for row, (metric, other) in zip(rows, [(m, o) for m in METRICS for o in ("bpr", "popularity")], strict=True):
+    for row, (metric, other) in zip(rows, [(m, o) for m in HEADLINE for o in ("bpr", "popularity")], strict=True):
         scores = {name: averaged([each], metric) for name, each in evaluated.items()}
         one = compare(scores["mcne"], {name: scores[name] for name in ("bpr", "popularity")})[other].overall
         told = [value for cell in row[2:] for value, _ in cell.numbers]
@@ -153,7 +153,7 @@ def test_a_sweep_is_shown_on_the_page_of_a_run(plain: Path, tmp_path: Path) -> N
     assert [row[0].text for row in table.rows[1:]] == [str(point["value"]) for point in written]
     assert written[0]["mean"] != written[1]["mean"]
     for row, point in zip(table.rows[1:], written, strict=True):
-        assert [cell.numbers[0][0] for cell in row[1:3]] == [point["mean"][metric]["mean"] for metric in METRICS]
+        assert [cell.numbers[0][0] for cell in row[1:3]] == [point["mean"][metric]["mean"] for metric in HEADLINE]
     assert "sensitivity-1" in [drawing.name for drawing in report.drawings]
 
 

@@ -180,9 +180,7 @@ def read_attention(path: Path) -> dict[str, Any]:
         if missing := KEYS[numbers["of"]] - set(numbers):
             raise ValueError(f"damaged (no {', '.join(sorted(missing))})")
     except ValueError as error:
-        raise ArtifactError(
-            str(error), place=path, remedy="give a run, or the .json file beside such a figure"
-        ) from error
+        raise ArtifactError(str(error), path, "give a run, or the .json file beside such a figure") from error
     return numbers
 
 
@@ -200,11 +198,7 @@ def _named(embeddings: ConditionalEmbeddings, kind: str, row: int) -> dict[str, 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
     """The network behind the vectors; only some methods have one."""
     if embeddings.trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} has no attention over behaviors",
-            value=embeddings.method,
-            remedy="train mcne and draw that",
-        )
+        raise UsageError.of_method("has no attention over behaviors", embeddings.method, "train mcne and draw that")
     return embeddings.trunk
 
 

@@ -59,10 +59,7 @@ def faithfulness(embeddings: ConditionalEmbeddings, *, seed: int, draws: int) ->
     graph = embeddings.graph
     if draws < 2:
         raise UsageError(
-            "one draw has no spread" if draws == 1 else "no draws",
-            place="draws",
-            value=draws,
-            remedy="use 2 or more, such as 5",
+            "one draw has no spread" if draws == 1 else "no draws", "draws", "use 2 or more, such as 5", value=draws
         )
     observer = _Observer(embeddings, seed)
     parts = {} if trunk.attention is None else {"behaviors": _behaviors(trunk, graph)}

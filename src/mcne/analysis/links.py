@@ -44,10 +44,7 @@ def hold_out(graph: Graph, *, share: float, seed: int) -> HeldOut:
     """
     if not 0 < share < 1:
         raise UsageError(
-            f"{share:g} is out of range",
-            place="share",
-            value=share,
-            remedy="use a number above 0 and below 1, such as 0.1",
+            f"{share:g} is out of range", "share", "use a number above 0 and below 1, such as 0.1", value=share
         )
     pairs = graph.symmetric()
     sources = pairs.sources()

@@ -109,8 +109,8 @@ class ConditionalMap:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ArtifactError(
                 f"is not a map that this version can read ({error!r})",
-                place=path,
-                remedy="give the .json file that mcne plot map wrote, or draw the map again",
+                path,
+                "give the .json file that mcne plot map wrote, or draw the map again",
             ) from error
 
 
@@ -269,26 +269,22 @@ def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
     """Refuse too few users, and vectors that do not differ between behaviors."""
     method, spaces = embeddings.method, embeddings.spaces
     if not embeddings.width:
-        raise UsageError(
-            f"{method!r} has no vectors to draw", value=method, remedy="train a method with vectors, such as mcne"
-        )
+        raise UsageError.of_method("has no vectors to draw", method, "train a method with vectors, such as mcne")
     if all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces):
-        raise UsageError(
-            f"{method!r} has the same user vectors on every behavior, so a map cannot separate the behaviors",
-            value=method,
-            remedy="train mcne, mcne-a or mcne-f",
+        raise UsageError.of_method(
+            "has the same user vectors on every behavior, so a map cannot separate the behaviors",
+            method,
+            "train mcne, mcne-a or mcne-f",
         )
     wanted = min(USERS, embeddings.n_users) if n_users is None else n_users
     if not FEWEST <= wanted <= embeddings.n_users:
         raise UsageError(
             f"{wanted:,} is out of range: the network has {embeddings.n_users:,} users, and a map needs at least "
             f"{FEWEST}",
-            place="users",
+            "users",
+            f"use {FEWEST:,} to {embeddings.n_users:,}" if embeddings.n_users >= FEWEST else "use a larger network",
             value=wanted,
             allowed=(FEWEST, embeddings.n_users),
-            remedy=f"use {FEWEST:,} to {embeddings.n_users:,}"
-            if embeddings.n_users >= FEWEST
-            else "use a larger network",
         )
 
 

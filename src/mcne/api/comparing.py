@@ -15,14 +15,13 @@ from mcne.api.model import Model, check_dataset, whole
 from mcne.data.dataset import SocialDataset
 from mcne.embeddings.answers import Frame
 from mcne.errors import DataError, UsageError
+from mcne.evaluation.metrics import USUAL
 from mcne.evaluation.protocol import CUTOFFS, ProtocolName
 from mcne.studies import engine
 from mcne.studies.comparison import ComparedTable, Comparison, Plan
 from mcne.studies.comparison_tables import Summary, summarize, tables, write
 from mcne.studies.plans import check_names, is_distinct
 from mcne.training import choose_device
-
-METRICS = ("recall", "ndcg", "hit_rate", "mrr")
 
 
 class ComparisonTable(Frame):
@@ -40,7 +39,7 @@ class ComparisonTable(Frame):
         for row in self._summary.rows:
             for protocol in comparison.plan.protocols:
                 for behavior in (*comparison.dataset.behavior_names, None):
-                    for metric in (f"{name}@{cutoff}" for name in METRICS for cutoff in CUTOFFS):
+                    for metric in (f"{name}@{cutoff}" for name in USUAL for cutoff in CUTOFFS):
                         spread = row.metric(protocol, behavior, metric)
                         if spread is not None:
                             cells = (row.name, protocol, behavior or "mean", metric, spread["mean"], spread["sd"])
@@ -93,7 +92,7 @@ def compare(
     seeds, jobs = whole(seeds, place="seeds"), whole(jobs, place="jobs")
     for name, number in (("seeds", seeds), ("jobs", jobs)):
         if number < 1:
-            raise UsageError(f"{number} is out of range", place=name, value=number, remedy="use 1 or more")
+            raise UsageError(f"{number} is out of range", name, "use 1 or more", value=number)
     protocols = _protocols(protocols)
     choose_device(device)
     reference = "mcne" if "mcne" in rows else next(iter(rows))
@@ -109,7 +108,7 @@ def compare(
         unfinished = "; ".join(f"{row}: {lacks}" for row, lacks in summary.unfinished.items())
         if not summary.rows:
             remedy = "correct what the messages name, and compare again"
-            raise DataError(f"no row has a result ({unfinished})", place="mcne.compare", remedy=remedy)
+            raise DataError(f"no row has a result ({unfinished})", "mcne.compare", remedy)
         write(summary, place)
         table = ComparisonTable(summary)
     print(table)
@@ -123,14 +122,14 @@ def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[st
     if isinstance(methods, str) or not isinstance(methods, Iterable) or not (listed := list(methods)):
         raise UsageError(
             f"{methods!r} is not a list of names or models",
-            place="methods",
+            "methods",
+            'for example, use ["popularity", "bpr"]',
             value=methods,
-            remedy='for example, use ["popularity", "bpr"]',
         )
     if isinstance(methods, Mapping):
         for name in methods:
             if not isinstance(name, str) or not name:
-                raise UsageError(f"{name!r} is not a name", place="methods", value=name, remedy="name rows by texts")
+                raise UsageError(f"{name!r} is not a name", "methods", "name rows by texts", value=name)
         return {name: _row(method) for name, method in methods.items()}
     rows: dict[str, ComparedTable] = {}
     for method in listed:
@@ -148,9 +147,9 @@ def _protocols(given: ProtocolName | Sequence[ProtocolName]) -> tuple[ProtocolNa
     if not is_distinct(names):
         raise UsageError(
             f"{given!r} is not a list of different protocols",
-            place="protocols",
+            "protocols",
+            'for example, use ["sampled", "full"]',
             value=given,
-            remedy='for example, use ["sampled", "full"]',
         )
     return names
 
@@ -161,9 +160,9 @@ def _row(method: str | Model) -> ComparedTable:
     if not isinstance(method, Model):
         raise UsageError(
             f"{method!r} is neither a name nor a model",
-            place="methods",
+            "methods",
+            'use names and models, such as "bpr" and mcne.BPR()',
             value=method,
-            remedy='use names and models, such as "bpr" and mcne.BPR()',
         )
     name, given = method._method_settings()
     defaults = model_class(name)._defaults()

@@ -132,7 +132,7 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
                 return kind.opened(run, kept["settings"], kept.get("data"))
             except (KeyError, TypeError, AttributeError) as error:
                 remedy = "save the model again"
-                raise ArtifactError(f"is damaged ({error!r})", place=path / MODEL, remedy=remedy) from error
+                raise ArtifactError(f"is damaged ({error!r})", path / MODEL, remedy) from error
         kind = Extended if run.spec.method == TRANSFER else model_class(run.spec.method)
         return kind.opened(run)
     return open_embeddings(path)
@@ -167,10 +167,7 @@ def split(
     if kind == "last":
         if ratios is not None:
             raise UsageError(
-                "a split by each user's last record has no ratios",
-                place="ratios",
-                value=ratios,
-                remedy="leave them out",
+                "a split by each user's last record has no ratios", "ratios", "leave them out", value=ratios
             )
         return last_split(data, seed=whole(seed))
     make = temporal_split if kind == "temporal" else random_split
@@ -180,9 +177,7 @@ def split(
 def _numbers(ratios: Sequence[float]) -> tuple[float, ...]:
     numbers = tuple(ratios) if isinstance(ratios, Iterable) else (ratios,)
     if not all(isinstance(each, Real) for each in numbers):
-        raise UsageError(
-            f"{ratios!r} are not three numbers", place="ratios", value=ratios, remedy="use ratios such as (70, 10, 20)"
-        )
+        raise UsageError(f"{ratios!r} are not three numbers", "ratios", "use ratios such as (70, 10, 20)", value=ratios)
     return numbers
 
 
@@ -214,7 +209,7 @@ def evaluate(
         data = known if data is None else data
         split = parts if split is None and data.fingerprint == known.fingerprint else split
     if data is None or split is None:
-        raise UsageError("data and split are missing", place="evaluate", remedy="make a split with mcne.split(data)")
+        raise UsageError("data and split are missing", "evaluate", "make a split with mcne.split(data)")
     scorer = _scorer_for(data, model) if isinstance(model, Model | ConditionalEmbeddings) else model
     return protocols.evaluate(scorer, data, split, part=part, protocol=protocol)
 

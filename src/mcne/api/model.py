@@ -146,10 +146,10 @@ class Model(Queries):
             raise UsageError(
                 f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
                 f"({data.fingerprint[:12]})",
-                place="split",
+                "split",
+                "split this dataset with mcne.split(data)",
                 value=parts.dataset_fingerprint,
                 allowed=[data.fingerprint],
-                remedy="split this dataset with mcne.split(data)",
             )
         method, settings = self._method_settings()
         kept = self._settings_to_keep()
@@ -190,7 +190,7 @@ class Model(Queries):
         from mcne.extend.transfer import beside, transfer
 
         if not isinstance(name, str) or not name:
-            raise UsageError(f"{name!r} is not a name", place="name", value=name, remedy="use a text such as 'Sports'")
+            raise UsageError(f"{name!r} is not a name", "name", "use a text such as 'Sports'", value=name)
         trained = self._trained
         known, split = trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
@@ -245,7 +245,7 @@ class Model(Queries):
     @property
     def embeddings(self) -> ConditionalEmbeddings:
         """The learned embeddings: save them, export them, or use their vectors."""
-        return self._embeddings()
+        return self._queried._embeddings()
 
     @property
     def _queried(self) -> ConditionalEmbeddings | ScoredItems:
@@ -283,13 +283,8 @@ class Model(Queries):
         """
         trained = self._trained
         path = files.place(Path(path))
-        if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError(
-                "already exists, and existing files are never replaced",
-                place=path,
-                value=str(path),
-                remedy="choose another path",
-            )
+        if files.is_taken(path):
+            raise files.existing(path, "choose another path")
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
         own = trained.run.places == PLACES or trained.run.spec.method == TRANSFER
         data = None if own else self._data_to_save()
@@ -308,7 +303,7 @@ class Model(Queries):
             return own.fget(self)  # it raised UnavailableError, and says so again
         if name in OF_EMBEDDINGS or name in OF_SCORES:
             answering = self._queried
-            return getattr(answering if hasattr(answering, name) else self._embeddings(), name)
+            return getattr(answering if hasattr(answering, name) else answering._embeddings(), name)
         if name[0] != "_" and name in (defaults := self._defaults()):  # a setting that a run does not hold
             return defaults[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -340,7 +335,7 @@ class Model(Queries):
             if not self._trained.run.has_vectors:
                 raise
             remedy = f"{error.remedy}, or save the vectors alone with model.embeddings.save(path)"
-            raise MissingError(error.problem, place=error.place, value=error.value, remedy=remedy) from error
+            raise MissingError(error.problem, error.place, remedy, value=error.value) from error
 
     def _settings_to_keep(self) -> dict[str, Any]:
         """All settings as plain data, but for the device."""
@@ -400,7 +395,7 @@ def check_split(split: object) -> None:
 def _check_kind(value: object, wanted: type, place: str, remedy: str) -> None:
     if not isinstance(value, wanted):
         kind = type(value).__name__
-        raise UsageError(f"is of type {kind}, not a {wanted.__name__}", place=place, value=kind, remedy=remedy)
+        raise UsageError(f"is of type {kind}, not a {wanted.__name__}", place, remedy, value=kind)
 
 
 def whole(number: object, *, place: str = "seed") -> int:
@@ -409,5 +404,5 @@ def whole(number: object, *, place: str = "seed") -> int:
         return int(operator.index(number))  # type: ignore[arg-type]  # which is the question
     except TypeError as error:
         raise UsageError(
-            f"{number!r} is not a whole number", place=place, value=number, remedy="use a whole number, such as 1"
+            f"{number!r} is not a whole number", place, "use a whole number, such as 1", value=number
         ) from error

@@ -164,15 +164,12 @@ def split(
     asked = {"--from": source, "--last": last, "--temporal": temporal, "--ratios": ratios is not None}
     given = [option for option, is_given in asked.items() if is_given]
     if len(given) > 1 and given != ["--temporal", "--ratios"]:
-        raise UsageError(f"it excludes {given[1]}", place=given[0], remedy="omit one of them")
+        raise UsageError(f"it excludes {given[1]}", given[0], "omit one of them")
     kind = "supplied" if source else "last" if last else "temporal" if temporal else "random"
     name = name if name is not None else f"{kind}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
         raise UsageError(
-            f"{name!r} is not a plain name",
-            place="--name",
-            value=name,
-            remedy="use a name without a slash or a leading dot",
+            f"{name!r} is not a plain name", "--name", "use a name without a slash or a leading dot", value=name
         )
     dataset = mcne.SocialDataset.load(data)
     if source:
@@ -185,10 +182,7 @@ def split(
             shares = [float(part) for part in ("70,10,20" if ratios is None else ratios).split(",")]
         except ValueError as error:
             raise UsageError(
-                "are not three numbers",
-                place=f"--ratios {ratios}",
-                value=ratios,
-                remedy="use three numbers, such as 70,10,20",
+                "are not three numbers", f"--ratios {ratios}", "use three numbers, such as 70,10,20", value=ratios
             ) from error
         cut = make(dataset, seed=seed, ratios=shares)
     fingerprint = cut.save(data / splits.DIRECTORY / name)
@@ -245,16 +239,14 @@ def _mapping(columns: list[str]) -> dict[str, str]:
         if not (standard and sign and own):
             raise UsageError(
                 "is not a mapping",
-                place=f"--column {standard}{sign}{own}",
+                f"--column {standard}{sign}{own}",
+                "write STANDARD=NAME, such as user_id=NAME",
                 value=standard + sign + own,
-                remedy="write STANDARD=NAME, such as user_id=NAME",
             )
     names = [standard for standard, _, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(
-            "is given more than once", place=f"--column {twice}=…", value=twice, remedy="map it to one column"
-        )
+        raise UsageError("is given more than once", f"--column {twice}=…", "map it to one column", value=twice)
     return {standard: own for standard, _, own in pairs}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcne.cli.output import print_line, print_table
-from mcne.errors import Interrupted, UsageError
+from mcne.errors import Interrupted
 from mcne.text import percent, with_name
 
 if TYPE_CHECKING:
@@ -42,15 +42,12 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
     """Make a synthetic social network, train and compare three methods on it, and query MCNE."""
     from mcne.data.split import DIRECTORY, random_split
     from mcne.data.synthetic import SyntheticConfig, generate
+    from mcne.evaluation.metrics import HEADLINE
     from mcne.evaluation.protocol import evaluate
+    from mcne.files import existing
 
     if out.exists():
-        raise UsageError(
-            "already exists, and existing files are never replaced",
-            place=out,
-            value=str(out),
-            remedy="choose another --out, or remove it",
-        )
+        raise existing(out, "choose another --out, or remove it")
     network = out / "network"
     _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")
     dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))
@@ -70,7 +67,7 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
         raise Interrupted(problem, remedy=remedy, signal_number=error.signal_number) from error
     _heading("On the test part: each user's items ranked with 100 random others, in percent")
     evaluations = {method: evaluate(run.embeddings, dataset, split) for method, run in runs.items()}
-    for title, metric in (("Recall@5", "recall@5"), ("NDCG@5", "ndcg@5")):
+    for metric, title in HEADLINE.items():
         rows = []
         for method, evaluation in evaluations.items():
             means = [evaluation.mean(name, metric) for name in dataset.behavior_names]

@@ -93,8 +93,8 @@ def map_users(
         if users is not None or seed is not None or aligned:
             raise UsageError(
                 "is a computed map, and --users, --seed and --aligned need a run",
-                place=run,
-                remedy="omit these options, or give a run",
+                run,
+                "omit these options, or give a run",
             )
         users_map = ConditionalMap.read(run)
     else:
@@ -116,9 +116,7 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
     opened = [Run.open(path) for path in runs]
     for run in opened:
         if run.spec.mode == "separate":
-            raise UsageError(
-                "has one run per behavior", place=run.path, remedy=f"draw {run.path}/behaviors/0 and so on"
-            )
+            raise UsageError("has one run per behavior", run.path, f"draw {run.path}/behaviors/0 and so on")
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
     content = {"runs": [asdict(each) for each in all_curves]}
@@ -197,8 +195,8 @@ def attention(
         if (user, other, draws, seed) != (None,) * 4:
             raise UsageError(
                 "contains computed numbers, and --user, --other, --draws and --seed need a run",
-                place=run,
-                remedy="omit these options, or give a run",
+                run,
+                "omit these options, or give a run",
             )
         numbers = read_attention(run)
     else:
@@ -250,7 +248,7 @@ def _distinct_names(paths: Sequence[Path]) -> list[str]:
     resolved = [path.resolve() for path in paths]
     for at, path in enumerate(resolved):
         if path in resolved[:at]:
-            raise UsageError("is given twice", place=paths[at], value=str(paths[at]), remedy="name each directory once")
+            raise UsageError.of_path("is given twice", paths[at], "name each directory once")
     short = [path.name for path in resolved]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
@@ -276,15 +274,13 @@ def _attention_numbers(
     from mcne.api.methods import load_embeddings as load
 
     if user is None and other is not None:
-        raise UsageError(
-            "needs --user, the other end of the link", place=f"--other {other}", value=other, remedy="add --user"
-        )
+        raise UsageError("needs --user, the other end of the link", f"--other {other}", "add --user", value=other)
     if user is not None and (draws is not None or seed is not None):
         raise UsageError(
             "--draws and --seed are for the network, not for one user",
-            place=f"--user {user}",
+            f"--user {user}",
+            "omit them, or omit --user",
             value=user,
-            remedy="omit them, or omit --user",
         )
     embeddings = load(run)
     if user is not None:

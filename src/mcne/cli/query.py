@@ -32,19 +32,11 @@ Format = Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", hel
 Map = Annotated[Path | None, Option("--map", help="The .json file of mcne plot map; default: compute a smaller map.")]
 ItsDataset = Annotated[Path | None, Option(help="The dataset of a comparison, or of a run whose dataset was moved.")]
 
-METRICS = {
-    "Recall": "recall",
-    "NDCG": "ndcg",
-    "HitRate": "hit_rate",
-    "MRR": "mrr",
-    "pooled\nRecall": "pooled_recall",
-    "hits-ideal\nNDCG": "hits_ideal_ndcg",
-}
-
 
 def evaluate(run: FinishedRun, protocol: Protocol = "sampled", as_json: AsJson = False) -> None:
     """Evaluate how well a run ranks the test items of its split."""
     from mcne.data.negatives import COUNT
+    from mcne.evaluation.metrics import TITLES
     from mcne.evaluation.protocol import evaluate as measure
     from mcne.training import Run
 
@@ -62,9 +54,9 @@ def evaluate(run: FinishedRun, protocol: Protocol = "sampled", as_json: AsJson =
     for name, means in [*summary["behaviors"].items(), ("mean", summary["mean"])]:
         for at, cutoff in enumerate(cutoffs):
             users = f"{means['users']:,}" if "users" in means and not at else ""
-            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in METRICS.values()]
+            values = [percent(means[f"{metric}@{cutoff}"], 2) for metric in TITLES]
             rows.append([name if not at else "", users, f"@{cutoff}", *values])
-    print_table(["", "users", "at", *METRICS], rows)
+    print_table(["", "users", "at", *(title.replace(" ", "\n") for title in TITLES.values())], rows)
     print_line("pooled Recall and hits-ideal NDCG are there to compare with the paper's tables", "dim")
 
 
@@ -131,9 +123,7 @@ def report(
     from mcne.report.writing import report_of, write_page
 
     if no_map and kept_map is not None:
-        raise UsageError(
-            "--map and --no-map exclude each other", place="--map", value=str(kept_map), remedy="omit one of them"
-        )
+        raise UsageError("--map and --no-map exclude each other", "--map", "omit one of them", value=str(kept_map))
     check_new(out)
     if figures is not None:
         check_new(figures, option="--figures")

@@ -58,9 +58,7 @@ def compare(
 
     if plan is not None:
         if (methods, seeds) != (None, None):
-            raise UsageError(
-                "a plan names its own methods and repetitions", place=plan, remedy="omit --methods and --seeds"
-            )
+            raise UsageError("a plan names its own methods and repetitions", plan, "omit --methods and --seeds")
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
     elif methods is None:
         raise UsageError(
@@ -70,9 +68,9 @@ def compare(
     elif only:
         raise UsageError(
             "selects rows of a plan, and there is no plan",
-            place="--only",
+            "--only",
+            "name the methods to train in --methods",
             value=only,
-            remedy="name the methods to train in --methods",
         )
     else:
         chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
@@ -282,4 +280,4 @@ def _finish(
             remedy="run the same command again to retry them",
         )
     if not paths:
-        raise DataError("nothing is finished yet", place=out, remedy="run without --table")
+        raise DataError("nothing is finished yet", out, "run without --table")

@@ -121,9 +121,7 @@ def assemble(
     known[np.concatenate([source, target, *listed])] = True
     kept, friends, dropped = _filter(graph, records, known, rules.user_filter)
     if not kept.any():
-        raise DataError(
-            f"no user is left of {len(ids):,} {rules.user_filter.text()}", place=name, remedy="lower the filter"
-        )
+        raise DataError(f"no user is left of {len(ids):,} {rules.user_filter.text()}", name, "lower the filter")
 
     built = {code: _restrict(merged_rows[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
@@ -237,9 +235,9 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
     if not mine.any():
         raise DataError(
             f"none of its users is left {wanted.text()}",
-            place=f"behavior {behavior.name!r}",
+            f"behavior {behavior.name!r}",
+            "lower the filter",
             value=behavior.name,
-            remedy="lower the filter",
         )
     touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
     return behavior.restrict(kept, touched, mine)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
-from mcne.errors import DataError, UnknownError, UsageError
-from mcne.files import place, written_aside
+from mcne.errors import DataError, UnknownError
+from mcne.files import existing, is_taken, place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
 ATOMIC = {"interactions": "inter", "links": "net", "users": "user", "items": "item", "known": "known.inter"}
@@ -31,13 +31,8 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
     """Write the dataset's files into a new directory and return them."""
     if file_format not in FORMATS:
         raise UnknownError.of("format", file_format, FORMATS)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError(
-            "already exists, and existing files are never replaced",
-            place=directory,
-            value=str(directory),
-            remedy="choose another --out",
-        )
+    if is_taken(directory):
+        raise existing(directory, "choose another --out")
     tables = {
         "interactions": interactions(dataset),
         "links": links(dataset),
@@ -65,8 +60,8 @@ def interactions(dataset: SocialDataset) -> pa.Table:
         what = "timestamps" if len({behavior.timestamp is None for behavior in dataset.behaviors}) > 1 else "ratings"
         raise DataError(
             f"only some behaviors have {what}, which one table cannot hold",
-            place=dataset.name,
-            remedy=f"give all of them {what}, or none",
+            dataset.name,
+            f"give all of them {what}, or none",
         )
     return pa.concat_tables(parts, promote_options="permissive")
 
@@ -114,8 +109,8 @@ def items(dataset: SocialDataset) -> pa.Table:
         raise DataError(
             f"an attribute of items is a number in one behavior and text in another, which one table cannot hold "
             f"({error})",
-            place=dataset.name,
-            remedy="give them two names",
+            dataset.name,
+            "give them two names",
         ) from error
     return table.select(_in_common_order([part.column_names for part in parts]))
 
@@ -176,9 +171,9 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
             raise DataError(
                 f"the column name {column!r} contains a tab, a quote, a line break or a colon, which RecBole files "
                 "cannot store",
-                place=what,
+                what,
+                "export to parquet or csv instead",
                 value=column,
-                remedy="export to parquet or csv instead",
             )
     numbers = {field.name for field in table.schema if pa.types.is_primitive(field.type)}
     tokens = {name for name in table.column_names if name.endswith("_id") or name not in numbers - {"behavior"}}
@@ -191,7 +186,7 @@ def _write(table: pa.Table, directory: Path, what: str, file_format: str, name: 
     except pa.ArrowInvalid as error:
         raise DataError(
             f"an id or name contains a tab, a quote or a line break, which RecBole files cannot store ({error})",
-            place=what,
-            remedy="export to parquet or csv instead",
+            what,
+            "export to parquet or csv instead",
         ) from error
     return path

@@ -49,31 +49,27 @@ def read_matrix(path: Path, key: str) -> NDArray[Any]:
         if size > MAX_FILE:
             raise DataError(
                 f"has {human_bytes(size)}, and MATLAB files of up to {human_bytes(MAX_FILE)} can be read",
-                place=path,
+                path,
+                "save a smaller file",
                 value=size,
                 allowed=[MAX_FILE],
-                remedy="save a smaller file",
             )
         data = path.read_bytes()
     except OSError as error:
-        raise DataError(
-            str(error.strerror), place=path, value=str(path), remedy="put the raw files into this directory"
-        ) from error
+        raise DataError.of_path(str(error.strerror), path, "put the raw files into this directory") from error
     try:
         variables = _variables(path, data)
         if key not in variables:
             raise DataError(
                 f"has no matrix {key!r}; it has {', '.join(variables) or 'none'}",
-                place=path,
+                path,
+                "save the matrix under this name",
                 value=key,
                 allowed=variables,
-                remedy="save the matrix under this name",
             )
         return _values(path, key, variables[key])
     except (struct.error, UnicodeDecodeError) as error:
-        raise DataError(
-            f"is damaged: a matrix cannot be read ({error})", place=path, remedy="download it again"
-        ) from error
+        raise DataError(f"is damaged: a matrix cannot be read ({error})", path, "download it again") from error
 
 
 def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
@@ -81,9 +77,7 @@ def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
     order = VERSIONS.get(data[124:HEADER])
     if order is None:
         raise DataError(
-            "is not a MATLAB 5 file (a 7.3 or 4 file, another format, or truncated)",
-            place=path,
-            remedy="save it with -v7",
+            "is not a MATLAB 5 file (a 7.3 or 4 file, another format, or truncated)", path, "save it with -v7"
         )
     budget = min(MAX_EXPANDED, ALWAYS_ALLOWED + MAX_RATIO * len(data))
     variables: dict[str, _Variable] = {}
@@ -91,15 +85,11 @@ def _variables(path: Path, data: bytes) -> dict[str, _Variable]:
     while at < len(data):
         if at + 8 > len(data):
             raise DataError(
-                f"is truncated at byte {len(data):,}, inside the tag of an element",
-                place=path,
-                remedy="download it again",
+                f"is truncated at byte {len(data):,}, inside the tag of an element", path, "download it again"
             )
         kind, size = struct.unpack_from(order + "II", data, at)
         if at + 8 + size > len(data):
-            raise DataError(
-                f"is truncated at byte {len(data):,} of {at + 8 + size:,}", place=path, remedy="download it again"
-            )
+            raise DataError(f"is truncated at byte {len(data):,} of {at + 8 + size:,}", path, "download it again")
         element = data[at : at + 8 + size]
         if kind == MI_COMPRESSED:
             element = _expand(path, element[8:], budget)
@@ -115,17 +105,17 @@ def _expand(path: Path, body: bytes, budget: int) -> bytes:
         element = decompress.decompress(body, budget + 1)
     except zlib.error as error:
         raise DataError(
-            f"is damaged: its compressed data cannot be read ({error})", place=path, remedy="download it again"
+            f"is damaged: its compressed data cannot be read ({error})", path, "download it again"
         ) from error
     if len(element) > budget:
         raise DataError(
             f"expands to more than {human_bytes(budget)} from {human_bytes(len(body))}, over {MAX_RATIO}×, as no "
             "table of ratings or links does",
-            place=path,
-            remedy="download it again",
+            path,
+            "download it again",
         )
     if not decompress.eof:
-        raise DataError("is truncated: its compressed data ends too early", place=path, remedy="download it again")
+        raise DataError("is truncated: its compressed data ends too early", path, "download it again")
     return element
 
 
@@ -166,15 +156,13 @@ def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
     is_complex = variable.flags & IS_COMPLEX
     if its_class not in NUMERIC_CLASSES or is_complex:
         what = f"{'complex, ' if is_complex else ''}class {its_class}"
-        raise DataError(
-            f"{name!r} is not a plain numeric matrix ({what})", place=path, value=name, remedy="save ids as numbers"
-        )
+        raise DataError(f"{name!r} is not a plain numeric matrix ({what})", path, "save ids as numbers", value=name)
     if len(variable.dims) != 2:
         raise DataError(
             f"{name!r} has {len(variable.dims)} dimensions, not 2",
-            place=path,
+            path,
+            "save it as a matrix of rows and columns",
             value=name,
-            remedy="save it as a matrix of rows and columns",
         )
     kind, data, _ = _part(variable.element, variable.at, variable.order)
     if kind not in STORED:
@@ -185,9 +173,9 @@ def _values(path: Path, name: str, variable: _Variable) -> NDArray[Any]:
         size = human_bytes(len(data))
         raise DataError(
             f"{name!r} claims {shape} values of {stored.itemsize} bytes in {size}",
-            place=path,
+            path,
+            "download it again",
             value=name,
-            remedy="download it again",
         )
     table = np.frombuffer(data, stored).reshape(variable.dims, order="F")
     return table.astype(stored.newbyteorder("="), copy=False)

@@ -31,9 +31,7 @@ def times_of(table: RawTable) -> NDArray[Any] | None:
         try:
             return _seconds(_numbers(table, "timestamp", pc.cast(data, options=as_micro).cast(pa.int64())))
         except pa.ArrowInvalid as error:
-            raise DataError(
-                str(error), place=f"{table.label}, column 'timestamp'", remedy="correct these dates"
-            ) from error
+            raise DataError(str(error), f"{table.label}, column 'timestamp'", "correct these dates") from error
     times = None
     if is_text(data) and not data.null_count:
         times = _as_numbers(data) if table.is_text else None
@@ -68,10 +66,10 @@ def _refuse_times(table: RawTable, data: pa.ChunkedArray) -> NoReturn:
     numbers = "write numbers in every row" if table.is_text else "convert the text to numbers"
     raise DataError(
         problem,
-        place=table.locate(row, "timestamp"),
+        table.locate(row, "timestamp"),
+        f"{numbers}, or ISO dates in every row ({', '.join(FORMS)})",
         value=data[row].as_py(),
         allowed=FORMS,
-        remedy=f"{numbers}, or ISO dates in every row ({', '.join(FORMS)})",
     )
 
 
@@ -102,9 +100,9 @@ def ratings_of(table: RawTable, positive_from: float | None) -> NDArray[np.float
             return None
         raise UsageError(
             "has no column 'rating', which positive_from (--positive-from) compares",
-            place=table.label,
+            table.label,
+            "map it: --column rating=NAME (in Python columns={'rating': …}), or leave positive_from out",
             value=positive_from,
-            remedy="map it: --column rating=NAME (in Python columns={'rating': …}), or leave positive_from out",
         )
     ratings = _numbers(table, "rating", table.data["rating"])
     if positive_from is None:
@@ -134,9 +132,9 @@ def _numbers(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any
     else:
         raise DataError(
             f"{data.type} values, but numbers are expected",
-            place=f"{table.label}, column {column!r}",
+            f"{table.label}, column {column!r}",
+            "convert the column",
             value=str(data.type),
-            remedy="convert the column",
         )
     return _finite(table, column, numbers)
 
@@ -160,9 +158,7 @@ def _parse(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     if numbers is not None:
         return numbers
     row = next(row for row, value in enumerate(data) if not _is_number(value))
-    raise DataError(
-        "not a decimal number", place=table.locate(row, column), value=data[row].as_py(), remedy="correct it"
-    )
+    raise DataError("not a decimal number", table.locate(row, column), "correct it", value=data[row].as_py())
 
 
 def _is_number(text: pa.Scalar) -> bool:
@@ -188,7 +184,7 @@ def int64_of(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[np.
         return np.asarray(data.cast(pa.int64()))
     except pa.ArrowInvalid as error:
         raise DataError(
-            str(error), place=f"{table.label}, column {column!r}", remedy="make them smaller, or ask for text ids"
+            str(error), f"{table.label}, column {column!r}", "make them smaller, or ask for text ids"
         ) from error
 
 

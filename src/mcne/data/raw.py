@@ -21,7 +21,7 @@ Locate = Callable[[int, str], str]
 def refuse_rows(rows: NDArray[Any], locate: Locate, column: str, problem: str, advice: str) -> None:
     """Refuse the bad ``rows`` of a source, if there are any: name the place of the first and count them."""
     if len(rows):
-        raise DataError(f"{problem} ({len(rows):,} in all)", place=locate(int(rows[0]), column), remedy=advice)
+        raise DataError(f"{problem} ({len(rows):,} in all)", locate(int(rows[0]), column), advice)
 
 
 def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:
@@ -119,4 +119,4 @@ class Raw:
     def __post_init__(self) -> None:
         if self.positive_from is not None and not 0 < np.float32(self.positive_from) < np.inf:
             problem = f"{self.positive_from:g} is not above 0, as ratings of records must be"
-            raise UsageError(problem, place="positive_from", value=self.positive_from, remedy="give one, such as 4")
+            raise UsageError(problem, "positive_from", "give one, such as 4", value=self.positive_from)

@@ -41,9 +41,7 @@ def divide(rows: RawInteractions, positive_from: float | None) -> tuple[RawInter
 def distinct(rows: RawInteractions, at: NDArray[Any], user: NDArray[Any], name: str) -> Behavior:
     """The distinct (user, item) pairs of one behavior; of repeated pairs the earliest time and largest rating count."""
     if not len(at):
-        raise DataError(
-            "has no interactions", place=f"behavior {name!r}", value=name, remedy="omit it, or check its name"
-        )
+        raise DataError("has no interactions", f"behavior {name!r}", "omit it, or check its name", value=name)
     whole = len(at) == len(rows)
     items, (item,) = encode(rows.item if whole else take(rows.item, at))
     keys = (user if whole else user[at]).astype(np.int64) * len(items) + item

@@ -78,21 +78,21 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise DataError(
             f"{type(source).__name__} is not a frame that Arrow can read ({error})",
-            place=label,
+            label,
+            "give a pandas, polars or Arrow frame, or the path of a file",
             value=type(source).__name__,
-            remedy="give a pandas, polars or Arrow frame, or the path of a file",
         ) from error
     return _typed(frame, label, wanted, columns)
 
 
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str | None) -> RawTable:
     if path.is_dir():
-        raise DataError("is a directory", place=path, value=str(path), remedy="give the path of a file")
+        raise DataError.of_path("is a directory", path, "give the path of a file")
     suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
         raise UnknownError.of("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES], place=path)
     if not path.is_file():
-        raise MissingError("no such file", place=path, value=str(path), remedy="give the path of a file")
+        raise MissingError.of_path("no such file", path, "give the path of a file")
     if suffix in PARQUET_SUFFIXES:
         import pyarrow.parquet as pq  # takes longer to import than the rest of this module
 
@@ -102,7 +102,7 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str 
             frame.validate(full=True)  # a damaged file may hold text that is none
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
-            raise DataError(f"not a readable parquet file ({reason})", place=path, remedy="write it again") from error
+            raise DataError(f"not a readable parquet file ({reason})", path, "write it again") from error
         return _typed(frame, str(path), wanted, columns)
     text = TextFile(path, suffix, sep)
     text.check_header([columns.get(name, name) for name in wanted.required])
@@ -135,7 +135,7 @@ def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, st
     names = _resolve(label, frame.column_names, wanted, columns)
     data = _code_text(frame.select(list(names.values())).rename_columns(list(names)))
     if not len(data):
-        raise DataError("no rows", place=label, remedy="at least one is needed")
+        raise DataError("no rows", label, "at least one is needed")
 
     def locate(row: int, column: str) -> str:
         value = data[column][row].as_py() if column in data.column_names else None
@@ -170,14 +170,11 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
         own = columns.get(name, name)
         own = name if name in wanted.shared and own not in existing else own
         if existing.count(own) > 1:
-            raise DataError(f"there are two columns {own!r}", place=label, value=own, remedy="rename one")
+            raise DataError(f"there are two columns {own!r}", label, "rename one", value=own)
         if own in names.values():
             other = next(standard for standard, taken in names.items() if taken == own)
             raise UsageError(
-                f"column {own!r} cannot be both {other!r} and {name!r}",
-                place=label,
-                value=own,
-                remedy="map them to two columns",
+                f"column {own!r} cannot be both {other!r} and {name!r}", label, "map them to two columns", value=own
             )
         if own in existing:
             names[name] = own
@@ -189,19 +186,12 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
             shown = ", ".join(column if column.isprintable() else repr(column) for column in existing[:30])
             more = f", … {len(existing) - 30} more" if len(existing) > 30 else ""
             raise DataError(
-                f"column {own!r} is missing; the columns are {shown}{more}",
-                place=label,
-                value=own,
-                allowed=existing,
-                remedy=hint,
+                f"column {own!r} is missing; the columns are {shown}{more}", label, hint, value=own, allowed=existing
             )
     for own in existing if wanted.others else []:
         if own in names and names[own] != own:
             raise DataError(
-                f"column {own!r} exists beside {names[own]!r}, which is mapped to it",
-                place=label,
-                value=own,
-                remedy="rename one",
+                f"column {own!r} exists beside {names[own]!r}, which is mapped to it", label, "rename one", value=own
             )
         if own not in names.values():
             names[own] = own
@@ -222,14 +212,12 @@ class TextFile:
             _, self._header_end, header = next(self._rows(), (0, 0, []))
         except (OSError, EOFError, zlib.error, csv.Error) as error:
             reason = str(getattr(error, "strerror", None) or error)
-            raise DataError(
-                reason, place=path, remedy="give a text file, or one packed by gzip and named .gz"
-            ) from error
+            raise DataError(reason, path, "give a text file, or one packed by gzip and named .gz") from error
         self.header = [name.strip() for name in header]  # as written in the file
         self.names = [name.partition(":")[0] if is_atomic else name for name in self.header]  # not RecBole's types
         _refuse_undecoded(self.sep.join(self.header), f"{path}, line {self._header_end}")
         if not any(self.header):
-            raise DataError("empty", place=path, remedy="a header line with the column names is expected")
+            raise DataError("empty", path, "a header line with the column names is expected")
 
     def check_header(self, required: Collection[str]) -> None:
         """Refuse a first line that does not name columns, or cannot be taken apart, or names one twice."""
@@ -239,15 +227,15 @@ class TextFile:
             if any(NUMBER.fullmatch(name) for name in self.names):
                 problem = f"{line[:80]!r} has values instead of the names of columns"
                 remedy = f"write a first line like {self.sep.join(required)}"
-                raise DataError(problem, place=place, value=line, remedy=remedy)
+                raise DataError(problem, place, remedy, value=line)
             if len(self.names) == 1 < len(required) and self.path.suffix not in ATOMIC_SUFFIXES:
                 known = ", ".join(map(repr, SEPARATORS))
                 remedy = f"name what separates them: --sep (in Python sep=); without it {known} are recognized"
                 problem = f"{line[:80]!r} has no {self.sep!r} between columns"
-                raise DataError(problem, place=place, value=line, allowed=SEPARATORS, remedy=remedy)
+                raise DataError(problem, place, remedy, value=line, allowed=SEPARATORS)
         twice = sorted({name for name in self.header if self.header.count(name) > 1})
         if twice:
-            raise DataError(f"there are two columns {twice[0]!r}", place=place, value=twice[0], remedy="rename one")
+            raise DataError(f"there are two columns {twice[0]!r}", place, "rename one", value=twice[0])
 
     def read(self, names: Mapping[str, str]) -> pa.Table:
         """Columns under their standard names, which map to the file's. Empty fields are empty text, not missing."""
@@ -267,7 +255,7 @@ class TextFile:
         except (pa.ArrowInvalid, OSError) as error:
             self._explain(written, error)
         if not len(table):
-            raise DataError(NO_ROWS, place=self.path, remedy="add at least one")
+            raise DataError(NO_ROWS, self.path, "add at least one")
         return table.rename_columns(list(names))
 
     def locate(self, row: int, column: str) -> str:
@@ -327,17 +315,17 @@ class TextFile:
                     raise DataError(
                         f"{len(fields)} fields where the header has {len(self.header)} "
                         f"({self.sep.join(fields)[:80]!r})",
-                        place=f"{self.path}, line {line}",
+                        f"{self.path}, line {line}",
+                        "fill or quote the fields",
                         value=self.sep.join(fields),
-                        remedy="fill or quote the fields",
                     ) from error
                 for name, value in zip(self.header, fields, strict=True):
                     if name in columns:
                         _refuse_undecoded(value, f"{self.path}, line {line}, column {name!r}")
         except (OSError, EOFError, zlib.error, csv.Error) as broken:
-            raise DataError(str(broken), place=f"{self.path}, after line {line}", remedy=AGAIN) from broken
+            raise DataError(str(broken), f"{self.path}, after line {line}", AGAIN) from broken
         problem, remedy = (str(error), AGAIN) if line else (NO_ROWS, "add at least one")
-        raise DataError(problem, place=self.path, remedy=remedy) from error
+        raise DataError(problem, self.path, remedy) from error
 
 
 def _replacing(old: bytes, new: bytes) -> Callable[[pa.Buffer], bytes]:
@@ -362,5 +350,5 @@ def _refuse_undecoded(text: str, place: str) -> None:
         raw.decode()
     except UnicodeDecodeError as error:
         raise DataError(
-            "not UTF-8 text", place=f"{place}, value {raw[:80]!r}", value=raw, remedy="save the file as UTF-8"
+            "not UTF-8 text", f"{place}, value {raw[:80]!r}", "save the file as UTF-8", value=raw
         ) from error

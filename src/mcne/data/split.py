@@ -87,10 +87,10 @@ class Split:
         if saved.meta["dataset"] != dataset.fingerprint:
             raise ArtifactError(
                 f"belongs to dataset {saved.meta['dataset'][:12]}, not to this one ({dataset.fingerprint[:12]})",
-                place=path,
+                path,
+                "make the split again from this dataset",
                 value=saved.meta["dataset"],
                 allowed=[dataset.fingerprint],
-                remedy="make the split again from this dataset",
             )
         arrays = saved.arrays
         numbers = range(len(dataset.behaviors))
@@ -160,9 +160,9 @@ def supplied_split(dataset: SocialDataset, parts: Sequence[NDArray[np.uint8]], *
         if part.shape != (len(behavior),) or not np.all(np.isin(part, (TRAIN, VALIDATION, TEST))):
             raise DataError(
                 f"not every one of its {len(behavior):,} interactions has a part 0, 1 or 2",
-                place=f"behavior {behavior.name!r}",
+                f"behavior {behavior.name!r}",
+                "give one part for each interaction",
                 value=behavior.name,
-                remedy="give one part for each interaction",
             )
     return _finish(dataset, [np.asarray(part, np.uint8) for part in parts], seed, {"kind": "supplied"})
 
@@ -196,9 +196,9 @@ def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArra
     if len(ratios) != 3 or not (min(ratios) >= 0 and ratios[0] > 0 and np.isfinite(sum(ratios))):
         raise UsageError(
             "are not three numbers of 0 or more, the first above 0",
-            place=f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}",
+            f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}",
+            "use ratios such as 70,10,20",
             value=tuple(ratios),
-            remedy="use ratios such as 70,10,20",
         )
     parts = []
     for order in orders:
@@ -216,9 +216,9 @@ def _by_time(behavior: Behavior, seed: int, what: str) -> tuple[NDArray[np.uint6
     if behavior.timestamp is None:
         raise DataError(
             f"has no timestamps, which {what} needs",
-            place=f"behavior {behavior.name!r}",
+            f"behavior {behavior.name!r}",
+            "prepare the data again with a timestamp column",
             value=behavior.name,
-            remedy="prepare the data again with a timestamp column",
         )
     return Stream(seed, "split", behavior.name).bits(len(behavior)), behavior.timestamp
 
@@ -299,11 +299,8 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
     from mcne.data.source import Wanted, read_table  # few programs read a split from tables
 
     if not directory.is_dir():
-        raise MissingError(
-            "no such directory",
-            place=directory,
-            value=str(directory),
-            remedy=f"make one with {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}",
+        raise MissingError.of_path(
+            "no such directory", directory, f"make one with {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}"
         )
     parts = [np.full(len(behavior), UNASSIGNED, dtype=np.uint8) for behavior in dataset.behaviors]
     paths = _part_files(directory)
@@ -319,9 +316,9 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
             raise DataError(
                 f"{len(missing):,} of {len(part):,} {behavior.name} interactions are in no part, the first of user "
                 f"{user!r} with item {item!r}",
-                place=directory,
+                directory,
+                "list every interaction of the dataset once",
                 value=(user, item),
-                remedy="list every interaction of the dataset once",
             )
     return parts
 
@@ -335,21 +332,13 @@ def _part_files(directory: Path) -> dict[str, Path]:
             continue
         if part not in PARTS:  # perhaps a part that would be ignored
             raise DataError(
-                f"unknown part {part!r}",
-                place=path,
-                value=part,
-                allowed=PARTS,
-                remedy=f"rename it to one of {', '.join(PARTS)}",
+                f"unknown part {part!r}", path, f"rename it to one of {', '.join(PARTS)}", value=part, allowed=PARTS
             )
         if part in paths:
-            raise DataError(
-                f"has both {paths[part].name} and {path.name}", place=directory, value=part, remedy="remove one"
-            )
+            raise DataError(f"has both {paths[part].name} and {path.name}", directory, "remove one", value=part)
         paths[part] = path
     if PARTS[0] not in paths:
-        raise MissingError(
-            f"has no file {PARTS[0]} with {' or '.join(SUFFIXES)}", place=directory, value=PARTS[0], remedy="add it"
-        )
+        raise MissingError(f"has no file {PARTS[0]} with {' or '.join(SUFFIXES)}", directory, "add it", value=PARTS[0])
     return paths
 
 

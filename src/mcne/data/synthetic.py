@@ -83,11 +83,7 @@ class SyntheticConfig:
         ):
             if not low <= value <= high:
                 raise UsageError(
-                    f"{value:,} is out of range",
-                    place=name,
-                    value=value,
-                    allowed=(low, high),
-                    remedy=f"use {low:,} to {high:,}",
+                    f"{value:,} is out of range", name, f"use {low:,} to {high:,}", value=value, allowed=(low, high)
                 )
 
     @property

@@ -48,9 +48,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.sep is not None and (not self.sep or set(self.sep) & set('"\r\n')):
-            raise UsageError(
-                f"{self.sep!r} cannot separate columns", place="sep", value=self.sep, remedy="give one, such as ';'"
-            )
+            raise UsageError(f"{self.sep!r} cannot separate columns", "sep", "give one, such as ';'", value=self.sep)
         if self.id_type not in get_args(IdType):
             raise UnknownError.of("id type", self.id_type, get_args(IdType))
         for name in self.columns:
@@ -65,9 +63,9 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading, *, items: 
     if reading.single_behavior and "behavior" in acts:
         raise UsageError(
             f"has a behavior column, so it cannot all be {reading.single_behavior!r}",
-            place=acts.label,
+            acts.label,
+            "omit the single behavior, or the column",
             value=reading.single_behavior,
-            remedy="omit the single behavior, or the column",
         )
     wanted = Wanted(["source_id", "target_id"], ["weight"])
     ties = None if links is None else read_table(links, "links", wanted, reading.columns, reading.sep)
@@ -146,9 +144,9 @@ def _chosen(labels: Mapping[int, str], reading: Reading) -> tuple[list[int], lis
     if not main:
         raise UsageError(
             "all behaviors are extra ones, but at least one must decide which users are kept",
-            place="extra_behaviors",
+            "extra_behaviors",
+            "omit one of them",
             value=reading.extra_behaviors,
-            remedy="omit one of them",
         )
     if len({*main, *extra}) < len(main) + len(extra):
         named = [labels[code] for code in [*main, *extra]]
@@ -171,10 +169,10 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     if not is_text(data):
         raise DataError(
             f"{kind} values, but ids must be integers or text",
-            place=f"{table.label}, column {column!r}",
+            f"{table.label}, column {column!r}",
+            "convert the column",
             value=str(kind),
             allowed=["integers", "text"],
-            remedy="convert the column",
         )
     ids = in_use(coded(data))
     if id_type == "text" or not (table.is_text or id_type == "integer"):
@@ -185,7 +183,7 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     if id_type == "integer":
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
         remedy = "use integer ids, or prepare the dataset with text ids (--id-type text)"
-        raise DataError("not a 64-bit integer, and the ids here are integers", place=place, remedy=remedy)
+        raise DataError("not a 64-bit integer, and the ids here are integers", place, remedy)
     return ids
 
 
@@ -207,8 +205,8 @@ def _agree(columns: list[IdColumn], tables: Sequence[tuple[RawTable, str]]) -> l
             place = other.locate(_first_row(columns[text], bad) if pc.any(bad).as_py() else 0, other_name)
             raise DataError(
                 f"text, but the ids of {table.label}, column {name!r}, are integers",
-                place=place,
-                remedy="user ids must be all of one kind: convert one of the two, or ask for text ids (--id-type text)",
+                place,
+                "user ids must be all of one kind: convert one of the two, or ask for text ids (--id-type text)",
             )
         agreed.append(_as_text(column))
     return agreed
@@ -245,9 +243,9 @@ def behaviors_of(table: RawTable, single: str | None = None) -> tuple[NDArray[An
     if not (is_text(data) or pa.types.is_integer(value_type(data))):
         raise DataError(
             f"{data.type} values, but names are expected",
-            place=f"{table.label}, column 'behavior'",
+            f"{table.label}, column 'behavior'",
+            "convert the column to text",
             value=str(data.type),
-            remedy="convert the column to text",
         )
     names, (codes,) = encode(_as_text(coded(data)))
     return codes, {code: str(label) for code, label in enumerate(names)}
@@ -261,9 +259,9 @@ def _names_of(table: RawTable) -> pa.LargeStringArray | None:
     if not (is_text(data) or pa.types.is_integer(value_type(data))):
         raise DataError(
             f"{data.type} values, but names are text",
-            place=f"{table.label}, column 'name'",
+            f"{table.label}, column 'name'",
+            "convert the column to text",
             value=str(data.type),
-            remedy="convert the column to text",
         )
     return _as_text(coded(data)).dictionary_decode().fill_null("")
 
@@ -283,9 +281,9 @@ def attributes_of(table: RawTable, *, besides: Collection[str] = ("user_id", "na
         else:
             raise DataError(
                 f"{kind} values, but attributes are numbers or text",
-                place=f"{table.label}, column {name!r}",
+                f"{table.label}, column {name!r}",
+                "convert the column, or remove it",
                 value=str(kind),
-                remedy="convert the column, or remove it",
             )
         infinite = np.flatnonzero(np.isinf(attributes[name].values))
         refuse_rows(infinite, table.locate, name, "an infinite value", "leave it empty if unknown")

@@ -96,17 +96,17 @@ def prepare(
     if aligned and study.listed_twice is None:
         raise UsageError(
             f"users of {study.name} have the same ids in both files, so there is nothing to align",
-            place="aligned",
+            "aligned",
+            "omit it",
             value=aligned,
-            remedy="omit it",
         )
     main = [_category(study, name) for name in behaviors or study.paper_behaviors]
     extra = [_category(study, name) for name in extra_behaviors]
     if len({*main, *extra}) < len(main) + len(extra):
         raise UsageError(
             f"a behavior is named twice: {', '.join([*(behaviors or []), *extra_behaviors])}",
-            place="behaviors",
-            remedy="name each behavior once",
+            "behaviors",
+            "name each behavior once",
         )
     ratings_file = "rating_with_timestamp.mat" if timestamps else "rating.mat"
     hashes = {file: _checked(study, raw / file, unverified) for file in (ratings_file, "trustnetwork.mat")}
@@ -127,9 +127,9 @@ def prepare(
     if aligned and twice is None:
         raise DataError(
             f"user {study.listed_twice} is not listed twice, which would put later ids of trustnetwork.mat off by one",
-            place=raw / ratings_file,
+            raw / ratings_file,
+            "omit --aligned",
             value=study.listed_twice,
-            remedy="omit --aligned",
         )
     if twice is not None and aligned:
         source, target = (ids + (ids > twice) for ids in (source, target))
@@ -172,20 +172,20 @@ def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
     if not path.is_file():
         raise MissingError(
             "no such file",
-            place=path,
+            path,
+            f"put {', '.join(study.sha256)} of {study.name} into one directory",
             value=str(path),
             allowed=study.sha256,
-            remedy=f"put {', '.join(study.sha256)} of {study.name} into one directory",
         )
     actual = sha256_of_file(path)
     known = study.sha256[path.name]
     if actual != known and not unverified:
         raise DataError(
             f"its sha256 is {actual[:16]}…, and that of the known copy is {known[:16]}… (truncated or changed?)",
-            place=path,
+            path,
+            "download it again, or read it anyway with --unverified",
             value=actual,
             allowed=[known],
-            remedy="download it again, or read it anyway with --unverified",
         )
     return actual
 
@@ -196,9 +196,9 @@ def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) 
     if table.shape[1] < n_columns or not len(table):
         raise DataError(
             f"has {table.shape[0]} rows of {table.shape[1]} columns, and {n_columns} columns are needed",
-            place=path,
+            path,
+            "download it again",
             value=table.shape,
-            remedy="download it again",
         )
     for column, limit in highest.items():
         values = table[:, column]
@@ -211,7 +211,7 @@ def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) 
             raise DataError(
                 f"{values[row]!s} is not a whole number from {least}{f' to {limit}' if limit < LARGEST else ''} "
                 f"({np.count_nonzero(bad):,} in all)",
-                place=f"{path}, row {row + 1}, column {column + 1}",
+                f"{path}, row {row + 1}, column {column + 1}",
+                "download the file again",
                 value=values[row].item(),
-                remedy="download the file again",
             )

@@ -17,10 +17,10 @@ from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids, Names
 from mcne.embeddings.answers import Ranking
-from mcne.embeddings.queries import Queries, SeenItems
+from mcne.embeddings.queries import WITH_VECTORS, Answering, Catalog
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
-from mcne.errors import UnknownError, warn_deprecated
+from mcne.errors import UnavailableError, warn_deprecated
 from mcne.files import Arrays, check, freeze
 
 KIND = "mcne embeddings"
@@ -30,7 +30,7 @@ STORED = {field: field.replace("seen_", "seen.") for field in FIELDS}  # the arr
 
 
 @dataclass(frozen=True, eq=False)
-class BehaviorSpace(SeenItems):
+class BehaviorSpace(Catalog):
     """A behavior's mask over the shared dimensions, its items, and who has touched which of them.
 
     ``seen_items[seen_indptr[u]:seen_indptr[u + 1]]`` are the items of user ``u`` in the whole dataset, increasing;
@@ -102,7 +102,7 @@ class BehaviorSpace(SeenItems):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConditionalEmbeddings(Queries):
+class ConditionalEmbeddings(Answering[BehaviorSpace]):
     """A vector per user, a mask and an item table per behavior; frozen, validated, raw ids in and out.
 
     A user's vector on behavior ``c`` is ``u ⊙ m_c``; similarity is the inner product that training works on,
@@ -139,19 +139,9 @@ class ConditionalEmbeddings(Queries):
             self._validate_trunk(self.trunk)
 
     @property
-    def n_users(self) -> int:
-        """Users of the network, with or without behavior."""
-        return len(self.users)
-
-    @property
     def width(self) -> int:
         """Dimensions of the user vectors, d."""
         return int(self.vectors.shape[1])
-
-    @property
-    def behavior_names(self) -> list[str]:
-        """The behaviors' names, in order."""
-        return [space.name for space in self.spaces]
 
     @property
     def method(self) -> str:
@@ -171,16 +161,6 @@ class ConditionalEmbeddings(Queries):
             for space in self.spaces
         ]
         return "\n".join([head, *lines])
-
-    @property
-    def _queried(self) -> ConditionalEmbeddings:
-        return self
-
-    def space(self, behavior: str) -> BehaviorSpace:
-        """The space of the behavior of that name."""
-        if behavior not in self.behavior_names:
-            raise UnknownError.of("behavior", behavior, self.behavior_names)
-        return self.spaces[self.behavior_names.index(behavior)]
 
     def user_vectors(self, behavior: str) -> NDArray[np.float32]:
         """The users' vectors on a behavior, ``u ⊙ m_c``, [users, d]."""
@@ -216,7 +196,7 @@ class ConditionalEmbeddings(Queries):
         among: NDArray[np.integer[Any]] | None,
         excluded: Sequence[NDArray[np.integer[Any]]],
     ) -> list[Ranking]:
-        """The ``k`` best items for each user, as :class:`~mcne.embeddings.queries.Answering` asks for them."""
+        """The ``k`` best items for each user, from vectors."""
         space = self.spaces[behavior]
         matrix, mask = self.matrix_and_mask(space.name)
         table = VectorTable(space.items, space.item_vectors, bias=space.item_bias, names=space.names)
@@ -256,6 +236,13 @@ class ConditionalEmbeddings(Queries):
         from mcne.embeddings.export import export
 
         return export(self, Path(path), file_format=file_format)
+
+    def _embeddings(self, *, needs_width: bool = False) -> ConditionalEmbeddings:
+        if needs_width and not self.width:
+            raise UnavailableError.of_method(
+                "has no vectors, so nothing is similar to anything", self.method, WITH_VECTORS
+            )
+        return self
 
     def _meta(self) -> dict[str, Any]:
         return {"behaviors": self.behavior_names, "trunk": None if self.trunk is None else self.trunk.meta()}

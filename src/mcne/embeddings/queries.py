@@ -5,9 +5,10 @@ One id is answered with one :class:`Ranking`, a sequence of ids with :class:`Ran
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Kind, Ranking, Rankings
 from mcne.embeddings.explanation import Explanation, explain
 from mcne.embeddings.ranking import RawId, RawIds, VectorTable, inverse_norms, is_one, rows_of
-from mcne.errors import UnavailableError, UnknownError, UsageError, warn_deprecated
+from mcne.errors import UnknownError, UsageError, warn_deprecated
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -28,33 +29,15 @@ Rows = NDArray[np.integer[Any]]
 Side = tuple[Ids, Names | None, Kind]
 """The users or the items of a question: their ids, their names, and what they are."""
 WITH_VECTORS = "train a method with vectors, such as mcne or bpr"
+Space = TypeVar("Space", bound="Catalog", covariant=True)
 
 
-class Catalog(Protocol):
-    """The items of a behavior, and who has which of them."""
+class Catalog:
+    """The items of a behavior, and who has seen which of them."""
 
-    @property
-    def name(self) -> str:
-        """The behavior."""
-
-    @property
-    def items(self) -> Ids:
-        """The raw ids of all items."""
-
-    @property
-    def names(self) -> Names | None:
-        """The names of all items, if there are any."""
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """The items that a user has in the dataset, or knows without having them, increasing."""
-
-    def known(self, user: int) -> NDArray[np.int32]:
-        """Those of them that the user knows without having them."""
-
-
-class SeenItems:
-    """The part of a catalog that tells who has seen what."""
-
+    name: str
+    items: Ids
+    names: Names | None  # of items, for people
     seen_indptr: NDArray[Any]  # [users + 1]
     seen_items: NDArray[np.int32]  # [seen] increasing within a user
     seen_known: NDArray[np.bool_] | None  # [seen] which are known and no records
@@ -82,42 +65,13 @@ class SeenItems:
         return np.zeros(stop - start, dtype=bool) if self.seen_known is None else self.seen_known[start:stop]
 
 
-class Answering(Protocol):
-    """What can be asked for recommendations."""
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-
-    @property
-    def users(self) -> Ids:
-        """The raw ids of all users."""
-
-    @property
-    def user_names(self) -> Names | None:
-        """The names of all users, if there are any."""
-
-    @property
-    def graph(self) -> Graph:
-        """Who is linked to whom."""
-
-    @property
-    def spaces(self) -> Sequence[Catalog]:
-        """The catalog of every behavior."""
-
-    def best_items(
-        self, behavior: int, users: Rows, *, k: int, among: Rows | None, excluded: Sequence[Rows]
-    ) -> list[Ranking]:
-        """The ``k`` best items for each user, ``among`` these (increasing) or all, but for the rows ``excluded``."""
-
-
-class Queries:
+class Queries(ABC):
     """The questions, given who answers them."""
 
     @property
-    def _queried(self) -> Answering:
+    @abstractmethod
+    def _queried(self) -> Answering[Catalog]:
         """Who answers."""
-        raise NotImplementedError
 
     @overload
     def recommend(  # type: ignore[overload-overlap]  # text is one id, though also a sequence of text
@@ -214,7 +168,7 @@ class Queries:
         """
         if friends not in get_args(Friends):
             raise UnknownError.of("value of friends", friends, get_args(Friends))
-        embeddings = self._embeddings(needs_width=True)
+        embeddings = self._queried._embeddings(needs_width=True)
         matrix, mask = embeddings.matrix_and_mask(behavior)
         rows = rows_of(embeddings.users, user_ids, what="user")
         table = VectorTable(embeddings.users, matrix, kind="user", names=embeddings.user_names)
@@ -243,7 +197,7 @@ class Queries:
         self, item_ids: RawId | RawIds, behavior: str | None = None, *, k: int = 10, cosine: bool = False
     ) -> Ranking | Rankings:
         """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
-        embeddings = self._embeddings(needs_width=True)
+        embeddings = self._queried._embeddings(needs_width=True)
         space = embeddings.spaces[place_of(embeddings, behavior)]
         rows = rows_of(space.items, item_ids, what=f"item of {space.name}")
         table = VectorTable(space.items, space.item_vectors, names=space.names)
@@ -253,44 +207,59 @@ class Queries:
 
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
         """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
-        return explain(self._embeddings(), user_id, other_id)
+        return explain(self._queried._embeddings(), user_id, other_id)
 
+
+class Answering(Queries, ABC, Generic[Space]):
+    """Who answers: users of a network, a catalog for each of their behaviors, and what ranks its items."""
+
+    users: Ids
+    user_names: Names | None  # for people
+    graph: Graph
+    spaces: Sequence[Space]
+
+    @property
+    def n_users(self) -> int:
+        """Users of the network, with or without behavior."""
+        return len(self.users)
+
+    @property
+    def behavior_names(self) -> list[str]:
+        """The behaviors' names, in order."""
+        return [space.name for space in self.spaces]
+
+    def space(self, behavior: str) -> Space:
+        """The space of the behavior of that name: its items, and what was learned of them."""
+        return self.spaces[place_of(self, behavior)]
+
+    @abstractmethod
+    def best_items(
+        self, behavior: int, users: Rows, *, k: int, among: Rows | None, excluded: Sequence[Rows]
+    ) -> list[Ranking]:
+        """The ``k`` best items for each user, ``among`` these (increasing) or all, but for the rows ``excluded``."""
+
+    @abstractmethod
     def _embeddings(self, *, needs_width: bool = False) -> ConditionalEmbeddings:
-        """Who answers what methods without vectors cannot."""
-        from mcne.embeddings.artifact import ConditionalEmbeddings
+        """Who answers what needs vectors, if ``needs_width`` with dimensions; an error without."""
 
-        answering = self._queried
-        if isinstance(answering, ConditionalEmbeddings):
-            if answering.width or not needs_width:
-                return answering
-            raise UnavailableError(
-                f"{answering.method!r} has no vectors, so nothing is similar to anything",
-                value=answering.method,
-                remedy=WITH_VECTORS,
-            )
-        raise UnavailableError(
-            f"{answering.method!r} has no vectors, so it can only recommend",
-            value=answering.method,
-            remedy=WITH_VECTORS,
-        )
+    @property
+    def _queried(self) -> Self:
+        return self
 
 
-def place_of(answering: Answering, behavior: str | None) -> int:
+def place_of(answering: Answering[Catalog], behavior: str | None) -> int:
     """Which behavior is asked about."""
-    names = [space.name for space in answering.spaces]
+    names = answering.behavior_names
     if behavior is None and len(names) > 1:
         raise UsageError(
-            "is missing, and there are several",
-            place="behavior",
-            allowed=names,
-            remedy=f"choose one of {', '.join(names)}",
+            "is missing, and there are several", "behavior", f"choose one of {', '.join(names)}", allowed=names
         )
     if behavior is not None and behavior not in names:
         raise UnknownError.of("behavior", behavior, names)
     return 0 if behavior is None else names.index(behavior)
 
 
-def _seen(answering: Answering, at: int, users: Rows, filter_seen: FilterSeen) -> list[Rows]:
+def _seen(answering: Answering[Catalog], at: int, users: Rows, filter_seen: FilterSeen) -> list[Rows]:
     """The items of a behavior that each user is not to be offered again."""
     which = _which_seen(filter_seen)
     if which not in (False, "behavior", "all"):

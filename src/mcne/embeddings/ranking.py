@@ -165,7 +165,7 @@ def inverse_norms(vectors: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDAr
 def check_k(k: object) -> None:
     """Refuse a number of results that is not a whole number of 1 or more."""
     if not isinstance(k, int | np.integer) or k < 1:
-        raise UsageError(f"{k!r} is out of range", place="k", value=k, remedy="use a whole number of 1 or more")
+        raise UsageError(f"{k!r} is out of range", "k", "use a whole number of 1 or more", value=k)
 
 
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
@@ -176,9 +176,7 @@ def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     is_many = isinstance(wanted, Iterable) and not (isinstance(wanted, np.ndarray) and wanted.ndim != 1)
     wanted = list(wanted) if is_many else [()]
     if any(isinstance(each, list | tuple | np.ndarray) for each in wanted):
-        raise UsageError(
-            f"{raw!r} is neither an id nor a list of ids", place=what, value=raw, remedy="use an id, or a list of ids"
-        )
+        raise UsageError(f"{raw!r} is neither an id nor a list of ids", what, "use an id, or a list of ids", value=raw)
     rows = ids.rows(wanted)
     for at in np.flatnonzero(rows < 0):
         rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,16 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names, names_of
 from mcne.embeddings.answers import Ranking
-from mcne.embeddings.queries import Queries, SeenItems, place_of
+from mcne.embeddings.queries import WITH_VECTORS, Answering, Catalog
 from mcne.embeddings.ranking import Scorer, check_k
+from mcne.errors import UnavailableError
 
 AT_ONCE = 1 << 22
 """Scores held in memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredCatalog(SeenItems):
+class ScoredCatalog(Catalog):
     """A behavior's items, and who has seen which of them."""
 
     name: str
@@ -33,7 +34,7 @@ class ScoredCatalog(SeenItems):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoredItems(Queries):
+class ScoredItems(Answering[ScoredCatalog]):
     """Recommends by any scorer; users and items cannot be compared."""
 
     method: str
@@ -51,24 +52,6 @@ class ScoredItems(Queries):
             for behavior in dataset.behaviors
         )
         return cls(method, scorer, dataset.users, dataset.graph, spaces, dataset.user_names)
-
-    @property
-    def n_users(self) -> int:
-        """Users of the network, with or without behavior."""
-        return len(self.users)
-
-    @property
-    def behavior_names(self) -> list[str]:
-        """The behaviors' names, in order."""
-        return [space.name for space in self.spaces]
-
-    @property
-    def _queried(self) -> ScoredItems:
-        return self
-
-    def space(self, behavior: str) -> ScoredCatalog:
-        """The catalog of the behavior of that name."""
-        return self.spaces[place_of(self, behavior)]
 
     def best_items(
         self,
@@ -95,3 +78,6 @@ class ScoredItems(Queries):
                 names = names_of(catalog.names, rows[best])
                 rankings.append(Ranking(ids, scores[best], names=names, id_kind=catalog.items.kind))
         return rankings
+
+    def _embeddings(self, *, needs_width: bool = False) -> NoReturn:
+        raise UnavailableError.of_method("has no vectors, so it can only recommend", self.method, WITH_VECTORS)

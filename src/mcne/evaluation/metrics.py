@@ -67,6 +67,11 @@ TITLES: Mapping[str, str] = {
     "hits_ideal_ndcg": "hits-ideal NDCG",
 }
 """How reports call each metric, in the order of their columns."""
+FOR_COMPARISON = ("pooled_recall", "hits_ideal_ndcg")
+"""Other readings of Recall and NDCG, which are there to compare with the paper's tables."""
+USUAL = tuple(name for name in TITLES if name not in FOR_COMPARISON)
+HEADLINE = {f"{name}@5": f"{TITLES[name]}@5" for name in ("recall", "ndcg")}
+"""What the paper prints, and so do figures and the first tables."""
 
 
 def _owner(offsets: Ranks) -> NDArray[np.int64]:

@@ -167,18 +167,18 @@ def check_request(dataset: SocialDataset, split: Split, *, part: str, protocol: 
     if not cutoffs or any(cutoff < 1 for cutoff in cutoffs):
         raise UsageError(
             f"{tuple(cutoffs)} are not whole numbers of at least 1",
-            place="cutoffs",
+            "cutoffs",
+            "use numbers such as 5, 10, 20",
             value=tuple(cutoffs),
-            remedy="use numbers such as 5, 10, 20",
         )
     if split.dataset_fingerprint != dataset.fingerprint:
         raise UsageError(
             f"the split belongs to dataset {split.dataset_fingerprint[:12]}, not to this one "
             f"({dataset.fingerprint[:12]})",
-            place="split",
+            "split",
+            "evaluate with a split of this dataset",
             value=split.dataset_fingerprint,
             allowed=[dataset.fingerprint],
-            remedy="evaluate with a split of this dataset",
         )
 
 

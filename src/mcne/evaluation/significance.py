@@ -130,9 +130,9 @@ def compare(
     if resamples < FEWEST_RESAMPLES:
         raise UsageError(
             f"{resamples} is too small",
-            place="resamples",
+            "resamples",
+            f"use {FEWEST_RESAMPLES} or more, such as {RESAMPLES}",
             value=resamples,
-            remedy=f"use {FEWEST_RESAMPLES} or more, such as {RESAMPLES}",
         )
     if not method.behaviors:
         raise UsageError(
@@ -171,17 +171,17 @@ def _differences(method: UserScores, rival: UserScores, *, name: str) -> list[Be
     if method.subject != rival.subject or list(ours) != list(theirs):
         raise UsageError(
             f"is evaluated on {rival.subject} of {list(theirs)}, not on {method.subject} of {list(ours)}",
-            place=repr(name),
-            remedy="evaluate both on the same split and protocol",
+            repr(name),
+            "evaluate both on the same split and protocol",
         )
     differences = []
     for behavior, (one, other) in zip(ours, zip(ours.values(), theirs.values(), strict=True), strict=True):
         if not np.array_equal(one.users, other.users) or not np.allclose(one.weights, other.weights):
             raise UsageError(
                 f"is evaluated on other users of {behavior!r}",
-                place=repr(name),
+                repr(name),
+                "evaluate both on the same splits",
                 value=behavior,
-                remedy="evaluate both on the same splits",
             )
         difference = _without_rounding(one.scores - other.scores)
         differences.append(BehaviorScores(one.users, one.weights, difference))

@@ -35,9 +35,9 @@ def sliced(evaluation: Evaluation, dataset: SocialDataset, split: Split) -> dict
         if not np.array_equal(np.repeat(result.users, result.counts), user) or not np.array_equal(result.items, item):
             raise UsageError(
                 "the evaluation used another split",
-                place=f"behavior {behavior.name!r}",
+                f"behavior {behavior.name!r}",
+                "use the split of the evaluation",
                 value=behavior.name,
-                remedy="use the split of the evaluation",
             )
         users, items = slices_of(dataset, split, behavior=k)
         for name in SLICES:

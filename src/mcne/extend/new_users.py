@@ -76,18 +76,18 @@ def embed_users(
     """
     trunk = embeddings.trunk
     if trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} keeps no network that could embed new users",
-            value=embeddings.method,
+        raise UsageError.of_method(
+            "keeps no network that could embed new users",
+            embeddings.method,
+            f"train one of {', '.join(EXTENDABLE)}",
             allowed=EXTENDABLE,
-            remedy=f"train one of {', '.join(EXTENDABLE)}",
         )
     if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
         raise UsageError(
             "was added after the training, for the users known then",
-            place=", ".join(added),
+            ", ".join(added),
+            "embed the new users with the network from before, then add the behavior to the result",
             value=added,
-            remedy="embed the new users with the network from before, then add the behavior to the result",
         )
     new = NewUsers.read(
         embeddings, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown

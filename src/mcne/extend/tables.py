@@ -172,9 +172,9 @@ def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], kn
         raise DataError(
             f"{len(repeated):,} of {len(users):,} users are already in the network "
             f"({_listed(ids.take(repeated[:SHOWN]), len(repeated))}), and their vectors never change",
-            place=f"{table.label}, column {column!r}",
+            f"{table.label}, column {column!r}",
+            "list new users only",
             value=ids.take(repeated),
-            remedy="list new users only",
         )
 
 
@@ -203,10 +203,10 @@ def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[n
             has_label = codes == code
             raise DataError(
                 f"unknown behavior ({int(has_label.sum()):,} in all)",
-                place=table.locate(int(np.argmax(has_label)), "behavior"),
+                table.locate(int(np.argmax(has_label)), "behavior"),
+                f"{suggestion(label, known)}, or {SKIP}",
                 value=label,
                 allowed=known,
-                remedy=f"{suggestion(label, known)}, or {SKIP}",
             )
     pairs = []
     for space in embeddings.spaces:
@@ -226,9 +226,9 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
     if profile is None:
         raise UsageError(
             f"{embeddings.method!r} was trained without attributes, so it cannot use them",
-            place=table.label,
+            table.label,
+            "omit the table, or train mcne-attributes on a dataset with attributes",
             value=embeddings.method,
-            remedy="omit the table, or train mcne-attributes on a dataset with attributes",
         )
     _refuse_repeated(table, user)
     names = [column.name for column in profile.encoding.columns]
@@ -236,10 +236,10 @@ def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: 
         if name not in (*names, "user_id", "name"):  # names are for people
             raise DataError(
                 f"unknown attribute {name!r}",
-                place=table.label,
+                table.label,
+                f"{suggestion(name, names)}, or remove the column",
                 value=name,
                 allowed=names,
-                remedy=f"{suggestion(name, names)}, or remove the column",
             )
     order = np.argsort(user)
     attributes = [_attribute(column, table) for column in profile.encoding.columns]
@@ -258,8 +258,8 @@ def _attribute(column: Column, table: RawTable) -> Attribute:
     if attribute.categories is not None and np.any(attribute.values >= 0):
         raise DataError(
             f"text, but {column.name!r} was a number in training",
-            place=table.locate(int(np.argmax(attribute.values >= 0)), column.name),
-            remedy="correct it, or leave it empty",
+            table.locate(int(np.argmax(attribute.values >= 0)), column.name),
+            "correct it, or leave it empty",
         )
     return attribute if attribute.categories is None else Attribute(np.full(len(table), np.nan))
 
@@ -270,10 +270,10 @@ def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what
         shown = _listed(values[:SHOWN].to_pylist(), len(values))
         raise DataError(
             f"unknown {what} ({len(values):,} in all: {shown})",
-            place=table.locate(int(np.argmax(wrong)), column),
+            table.locate(int(np.argmax(wrong)), column),
+            f"use {kind}, remove these rows, or {SKIP}",
             value=values.to_pylist(),
             allowed=[known[0], known[-1]] if len(known) else [],
-            remedy=f"use {kind}, remove these rows, or {SKIP}",
         )
 
 
@@ -283,8 +283,8 @@ def _refuse_repeated(table: RawTable, user: NDArray[np.int64]) -> None:
     if len(repeated):
         raise DataError(
             f"a second row for this user ({len(repeated):,} users have several)",
-            place=table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id"),
-            remedy="give each user one row",
+            table.locate(int(np.flatnonzero(user == repeated[0])[1]), "user_id"),
+            "give each user one row",
         )
 
 

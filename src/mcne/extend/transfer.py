@@ -104,19 +104,19 @@ def transfer(
 def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
     """The network to add a behavior to; embeddings without one are refused."""
     if base.trunk is None:
-        raise UsageError(
-            f"{base.method!r} has no layers to put masks on",
-            value=base.method,
+        raise UsageError.of_method(
+            "has no layers to put masks on",
+            base.method,
+            f"train one of {', '.join(EXTENDABLE)}, or train {base.method} again with all behaviors",
             allowed=EXTENDABLE,
-            remedy=f"train one of {', '.join(EXTENDABLE)}, or train {base.method} again with all behaviors",
         )
     if len(config.neighbor_samples) != base.trunk.n_layers:
         raise UsageError(
             f"{list(config.neighbor_samples)} has {len(config.neighbor_samples)} numbers, and the trained network has "
             f"{base.trunk.n_layers} layers",
-            place="setting neighbor_samples",
+            "setting neighbor_samples",
+            f"give {base.trunk.n_layers} numbers",
             value=list(config.neighbor_samples),
-            remedy=f"give {base.trunk.n_layers} numbers",
         )
     return base.trunk
 
@@ -203,9 +203,9 @@ def aligned(
     if not np.any(parts == TRAIN):
         raise DataError(
             "no interactions in the training part, so there is nothing to learn from",
-            place=behavior,
+            behavior,
+            "use another split",
             value=behavior,
-            remedy="use another split",
         )
     negatives: dict[str, dict[str, tuple[Negatives, ...]]] = {part: {} for part in one.negatives}
     for part, kinds in one.negatives.items():
@@ -278,18 +278,18 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
         raise DataError(
             f"none of its {len(active):,} users ({dataset.users.kind} ids, from {first!r} to {last!r}) is among the "
             f"{base.n_users:,} of the run ({base.users.kind} ids, from {base.users[0]!r} to {base.users[-1]!r})",
-            place=behavior.name,
+            behavior.name,
+            "check that both use the same ids for the same people",
             value=behavior.name,
-            remedy="check that both use the same ids for the same people",
         )
     lost = int(np.count_nonzero(np.isin(behavior.user, strange)))
     named = ", ".join(repr(raw) for raw in dataset.users.take(strange[:N_SHOWN]))
     raise DataError(
         f"{len(strange):,} of its {len(active):,} users, with {lost:,} of its {len(behavior):,} interactions, are not "
         f"in the run: {named}",
-        place=behavior.name,
+        behavior.name,
+        f"remove them from the data, {SKIP}, or train again with them",
         value=dataset.users.take(strange),
-        remedy=f"remove them from the data, {SKIP}, or train again with them",
     )
 
 
@@ -301,9 +301,9 @@ def _refuse_known_records(base: ConditionalEmbeddings, behavior: Behavior) -> No
         if is_same and np.array_equal(space.seen_indptr, indptr):
             raise UsageError(
                 f"has exactly the items and interactions of {space.name!r}, which is already in the run",
-                place=f"behavior {behavior.name!r}",
+                f"behavior {behavior.name!r}",
+                "choose a behavior that the run does not have",
                 value=behavior.name,
-                remedy="choose a behavior that the run does not have",
             )
 
 

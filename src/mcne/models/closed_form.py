@@ -161,10 +161,10 @@ def require_memory(needed: int, purpose: str, *, device: torch.device | None = N
     if needed > free:
         raise UsageError(
             f"needs {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB are free",
-            place=purpose,
+            purpose,
+            "use fewer users and items, or another method",
             value=needed,
             allowed=[free],
-            remedy="use fewer users and items, or another method",
         )
 
 

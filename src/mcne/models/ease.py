@@ -133,7 +133,7 @@ def _require_precision(*, is_enough: bool, l2: float) -> None:
     if not is_enough:
         raise UsageError(
             f"{l2:g} is too small for these records, even in double precision",
-            place="setting l2",
+            "setting l2",
+            "use a larger value",
             value=l2,
-            remedy="use a larger value",
         )

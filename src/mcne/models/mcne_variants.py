@@ -87,9 +87,9 @@ class MCNEF(MCNE):
         if min(widths) < rows:
             raise UsageError(
                 f"{widths} leaves one of {rows - 1} behaviors without dimensions",
-                place="setting widths",
+                "setting widths",
+                f"use widths of {rows} or more for mcne-f",
                 value=widths,
-                remedy=f"use widths of {rows} or more for mcne-f",
             )
         return disjoint_mask
 
@@ -131,9 +131,9 @@ class RandomMasksConfig(MCNEConfig):
             raise UsageError(
                 f"{list(self.density)} has {len(self.density)} numbers, and the widths {list(self.widths)} make "
                 f"{len(self.widths)} levels of masks",
-                place="setting density",
+                "setting density",
+                f"give one number for all levels, or one for each level, such as {[0.5] * len(self.widths)}",
                 value=list(self.density),
-                remedy=f"give one number for all levels, or one for each level, such as {[0.5] * len(self.widths)}",
             )
 
 

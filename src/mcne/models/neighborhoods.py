@@ -28,9 +28,9 @@ def check_widths(widths: Sequence[int], samples: Sequence[int]) -> None:
         raise UsageError(
             f"{list(widths)} and neighbor_samples {list(samples)} do not fit together: widths needs one number more "
             "than neighbor_samples, which needs at least one",
-            place="setting widths",
+            "setting widths",
+            "for example, use widths=[64,64,32] with neighbor_samples=[20,20]",
             value=list(widths),
-            remedy="for example, use widths=[64,64,32] with neighbor_samples=[20,20]",
         )
 
 

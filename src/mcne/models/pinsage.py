@@ -61,9 +61,9 @@ class PinSageConfig:
             raise UsageError(
                 f"{list(self.widths)} has {len(self.widths)} numbers, and at least two are needed: the width of the "
                 "initial vectors, then one for every layer",
-                place="setting widths",
+                "setting widths",
+                "for example, use widths=[64,64]",
                 value=list(self.widths),
-                remedy="for example, use widths=[64,64]",
             )
 
 

@@ -57,7 +57,12 @@ class Entry:
     @property
     def config(self) -> Any:
         """The class of its settings."""
-        return _imported(self.settings or f"{self.model}Config")
+        return _imported(self.config_name)
+
+    @property
+    def config_name(self) -> str:
+        """Its module and name."""
+        return self.settings or f"{self.model}Config"
 
     @property
     def estimate(self) -> Callable[[TrainingSize], Estimate] | None:
@@ -232,9 +237,9 @@ def refuse_former_settings(name: str, settings: Iterable[str]) -> None:
         if setting in former and setting not in own:
             raise UsageError(
                 f"belongs to {owner}, which was called {name} in version 0.1",
-                place=f"setting {setting}",
+                f"setting {setting}",
+                "use that name",
                 value=setting,
-                remedy="use that name",
             )
 
 
@@ -255,14 +260,23 @@ def _renamed(former_name: str) -> str | None:
 
 
 def setting_names(name: str) -> list[str]:
-    """The settings of a method and of its training, from the stubs where they have it: its module imports torch."""
-    stubs = ast.parse(Path(__file__).parents[1].joinpath("__init__.pyi").read_text(encoding="utf-8"))
-    classes = {node.name: node.body for node in stubs.body if isinstance(node, ast.ClassDef)}
-    general = [field.name for field in fields(TrainingSettings)]
-    if (class_name := entry(name).class_name) not in classes:
-        return [*(field.name for field in fields(entry(name).config)), *general]
-    lines = (line for line in classes[class_name] if isinstance(line, ast.AnnAssign))
-    return [*(line.target.id for line in lines if isinstance(line.target, ast.Name)), *general]
+    """The settings of a method and of its training."""
+    return [*_field_names(entry(name).config_name), *(field.name for field in fields(TrainingSettings))]
+
+
+def _field_names(config: str) -> list[str]:
+    """The fields of a dataclass such as ``bpr.BPRConfig``, those of its bases first, read: its module imports torch."""
+    module, _, class_name = config.partition(".")
+    lines = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")).body
+    imports = [line for line in lines if isinstance(line, ast.ImportFrom)]
+    homes = {each.name: str(line.module).rpartition(".")[2] for line in imports for each in line.names}
+    (own,) = (line for line in lines if isinstance(line, ast.ClassDef) and line.name == class_name)
+    names: dict[str, None] = {}  # in order, each once
+    for base in own.bases:
+        if isinstance(base, ast.Name):
+            names |= dict.fromkeys(_field_names(f"{homes.get(base.id, module)}.{base.id}"))
+    targets = [line.target for line in own.body if isinstance(line, ast.AnnAssign)]
+    return list(names | dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
 
 
 def class_names() -> dict[str, str]:

@@ -77,7 +77,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", error)
-        raise UsageError(str(reason), place=path, value=str(path), remedy="give a TOML file") from error
+        raise UsageError.of_path(str(reason), path, "give a TOML file") from error
 
 
 def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
         if not (name and sign):
             raise UsageError(
                 "is not a setting with a value",
-                place=f"--set {pair}",
+                f"--set {pair}",
+                "write NAME=VALUE, such as learning_rate=0.003",
                 value=pair,
-                remedy="write NAME=VALUE, such as learning_rate=0.003",
             )
         try:
             values[name] = tomllib.loads(f"value = {text}")["value"]
@@ -127,11 +127,7 @@ def convert(what: str, value: Any, kind: Any) -> Any:
         for each in arguments[1:]:
             if isinstance(each, Range) and value is not None and not each.holds(value):
                 raise UsageError(
-                    f"{value} is out of range",
-                    place=what,
-                    value=value,
-                    allowed=[each.needed],
-                    remedy=f"use {each.needed}",
+                    f"{value} is out of range", what, f"use {each.needed}", value=value, allowed=[each.needed]
                 )
         return value
     if origin is Literal:
@@ -142,7 +138,7 @@ def convert(what: str, value: Any, kind: Any) -> Any:
         return None if value is None else convert(what, value, next(a for a in arguments if a is not type(None)))
     if origin in (tuple, Sequence):  # of a tuple, a single value may be written without brackets
         if isinstance(value, str) or (origin is Sequence and not isinstance(value, list)):
-            raise UsageError(f"{value!r} is not a list", place=what, value=value, remedy="use a list such as [64, 32]")
+            raise UsageError(f"{value!r} is not a list", what, "use a list such as [64, 32]", value=value)
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(convert(what, each, arguments[0]) for each in values)
     if origin is Mapping or dataclasses.is_dataclass(kind):
@@ -153,14 +149,14 @@ def convert(what: str, value: Any, kind: Any) -> Any:
         return float(str(value))  # infinite where float(value) would be an OverflowError
     if type(value) is not kind:
         noun, example = EXAMPLES[kind]
-        raise UsageError(f"{value!r} is not {noun}", place=what, value=value, remedy=f"use a value such as {example}")
+        raise UsageError(f"{value!r} is not {noun}", what, f"use a value such as {example}", value=value)
     return value
 
 
 def _table(what: str, value: Any, kind: Any) -> Any:
     """A TOML table as a dataclass or as a mapping of one type; a file as a whole has no name."""
     if not isinstance(value, Mapping):
-        raise UsageError(f"{value!r} is not a table", place=what, value=value, remedy=f"write it as [{what}]")
+        raise UsageError(f"{value!r} is not a table", what, f"write it as [{what}]", value=value)
     hints = get_type_hints(kind, include_extras=True) if dataclasses.is_dataclass(kind) else None
     converted = {}
     for name, each in value.items():

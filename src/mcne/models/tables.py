@@ -194,8 +194,8 @@ def _file(directory: Path, size: int) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise DiskError(
             f"{error.strerror or error} ({size:,} bytes are needed for a table that does not fit in memory)",
-            place=directory,
-            remedy="free some disk space there, or choose another --out",
+            directory,
+            "free some disk space there, or choose another --out",
         ) from error
 
 

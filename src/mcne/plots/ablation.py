@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from mcne.errors import ArtifactError, UnknownError, UsageError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.evaluation.significance import RESAMPLES, BehaviorScores, Comparison, UserScores, compare
 from mcne.files import absent, checked_json
 from mcne.plots.style import FAINT, INK, Theme, canvas, looks, shortened
@@ -28,7 +29,6 @@ from mcne.text import p_value
 
 USERS, TABLES = "users.parquet", "table.json"
 SAMPLED = "Against 100 random items of the behavior (the paper's protocol)"
-METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
 SHORT = {"recall@5": "R@5", "ndcg@5": "N@5"}
 MEAN = "mean over behaviors"
 LEVEL = 0.05
@@ -69,7 +69,7 @@ class Ablation:
             if row not in methods:
                 remedy = "or finish its repetitions with mcne compare"
                 raise UnknownError.of("row", row, methods, place=directory, remedy=remedy)
-        scores = {metric: {row: user_scores(users, row, "sampled", metric) for row in methods} for metric in METRICS}
+        scores = {metric: {row: user_scores(users, row, "sampled", metric) for row in methods} for metric in HEADLINE}
         behaviors = list(scores["ndcg@5"][methods[0]].behaviors)
         titles = (*behaviors, "mean")  # in the tables
         places = (*behaviors, MEAN)
@@ -100,9 +100,9 @@ def check_rows(rows: Sequence[str], reference: str) -> None:
     if len(set(rows)) < max(2, len(rows)):
         raise UsageError(
             "are not two different rows",
-            place=f"--rows {','.join(rows)}",
+            f"--rows {','.join(rows)}",
+            "name at least two, such as mcne-a,mcne",
             value=list(rows),
-            remedy="name at least two, such as mcne-a,mcne",
         )
     if reference not in rows:
         raise UnknownError.of("row", reference, rows, place="--reference")
@@ -129,7 +129,7 @@ def lines(ablations: Sequence[Ablation]) -> Iterator[str]:
         for (metric, row, place), cell in each.cells.items():
             if (test := cell.test) is not None:
                 by, low, high = (f"{-100 * value + 0.0:+.2f}" for value in (test.difference, test.high, test.low))
-                what = f"{each.name}, {place} {METRICS[metric]}: {row} less {each.reference}"
+                what = f"{each.name}, {place} {HEADLINE[metric]}: {row} less {each.reference}"
                 yield f"{what} {by} ({low} … {high}), p {chance(test)}"
 
 
@@ -144,11 +144,11 @@ def draw(ablations: Sequence[Ablation], theme: Theme) -> Figure:
     """For each comparison a line of panels: values and differences of both metrics; inside ``styled(theme)``."""
     rows = ablations[0].rows
     heights = [HEADROOM + ROW_HEIGHT * (len(rows) + 1) * len(each.places) for each in ablations]
-    figure = canvas(len(METRICS) * 2 * PANEL_WIDTH + 1.6, sum(heights) + 0.5)
-    axes = figure.subplots(len(ablations), 2 * len(METRICS), squeeze=False, gridspec_kw={"height_ratios": heights})
+    figure = canvas(len(HEADLINE) * 2 * PANEL_WIDTH + 1.6, sum(heights) + 0.5)
+    axes = figure.subplots(len(ablations), 2 * len(HEADLINE), squeeze=False, gridspec_kw={"height_ratios": heights})
     styles = looks(theme, rows)
     for each, panels in zip(ablations, axes, strict=True):
-        for k, metric in enumerate(METRICS):
+        for k, metric in enumerate(HEADLINE):
             _draw_values(panels[2 * k], each, metric, styles)
             _draw_differences(panels[2 * k + 1], each, metric, styles, theme)
         for panel in panels:
@@ -167,7 +167,7 @@ def _draw_values(panel: Axes, each: Ablation, metric: str, styles: Styles) -> No
         bars = [place.sd or 0.0 for place in shown]
         means = [place.mean for place in shown]
         panel.errorbar(means, _heights(each, row), xerr=bars, linestyle="none", capsize=2, elinewidth=1, **look)
-    panel.set_title(METRICS[metric])
+    panel.set_title(HEADLINE[metric])
     panel.set_xlabel("%")
 
 
@@ -224,11 +224,11 @@ def _read_users(directory: Path) -> pa.Table:
         remedy = f"run mcne compare --methods NAME,NAME --data DATA --out {directory}"
         raise absent(directory, USERS, "a finished comparison", remedy)
     try:
-        return pq.read_table(path, columns=["method", "behavior", "user", "weight", *(f"sampled {m}" for m in METRICS)])
+        return pq.read_table(
+            path, columns=["method", "behavior", "user", "weight", *(f"sampled {m}" for m in HEADLINE)]
+        )
     except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(
-            f"is damaged, or has no results of the sampled protocol ({error})", place=path, remedy=AGAIN
-        ) from error
+        raise ArtifactError(f"is damaged, or has no results of the sampled protocol ({error})", path, AGAIN) from error
 
 
 def _deviations(tables: Any) -> dict[tuple[str, str], float]:

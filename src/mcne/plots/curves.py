@@ -40,14 +40,12 @@ class Curves:
             means = [(r["epoch"], r.get("validation", {}).get("mean", {})) for r in epochs]
             measured = _points((epoch, mean.get(DECIDING_METRIC)) for epoch, mean in means)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ArtifactError(
-                f"the records of its epochs are damaged ({error!r})", place=name, remedy="train again"
-            ) from error
+            raise ArtifactError(f"the records of its epochs are damaged ({error!r})", name, "train again") from error
         if not any(losses.values()):
             raise UsageError(
                 "a run without a loss of any epoch, as of a method that does not learn step by step, has no curves",
-                place=name,
-                remedy="draw another run",
+                name,
+                "draw another run",
             )
         return cls(name, losses, measured, best_epoch)
 

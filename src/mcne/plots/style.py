@@ -182,10 +182,10 @@ def check_place(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(
             f"{path.suffix!r} is not a figure format",
-            place=path,
+            path,
+            f"name a {', '.join(SUFFIXES)} file",
             value=path.suffix,
             allowed=SUFFIXES,
-            remedy=f"name a {', '.join(SUFFIXES)} file",
         )
     check_new(path)
 

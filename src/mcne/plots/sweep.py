@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mcne.errors import DataError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.files import absent, checked_json
 from mcne.plots.style import INK, Theme, canvas, looks, shortened
 
 Plain = Mapping[str, Any]
 RESULT = "sweep.json"
 ALONE = "epochs on "
-METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
 PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE = 3.2, 2.7, 0.2  # inches
 TITLE_LETTERS = 90
 LETTER = 0.07  # inches, of a tick or a legend, somewhat wider than most
@@ -33,9 +33,7 @@ def read(directory: Path) -> dict[str, Any]:
         raise absent(directory, RESULT, "a finished sweep", remedy)
     result: dict[str, Any] = checked_json(path, _check, step="remove it, and the same mcne sweep writes it again")
     if not any(point["finished"] for point in _points(result)):
-        raise DataError(
-            "no training is finished yet", place=directory, remedy="continue with the same mcne sweep command"
-        )
+        raise DataError("no training is finished yet", directory, "continue with the same mcne sweep command")
     return result
 
 
@@ -80,7 +78,7 @@ def draw(result: Plain, theme: Theme) -> Figure:
     axes = figure.subplots(len(curves), 3, squeeze=False)
     for curve, (*quality, cost) in zip(curves, axes, strict=True):
         points = curve["points"]
-        for panel, (metric, title) in zip(quality, METRICS.items(), strict=True):
+        for panel, (metric, title) in zip(quality, HEADLINE.items(), strict=True):
             for k, (name, look) in enumerate(styles.items()):
                 spreads = [(point["mean"] if name == mean else point["behaviors"][name])[metric] for point in points]
                 _draw_line(panel, points, spreads, look, aside=DODGE * ((k + 0.5) / len(styles) - 0.5), factor=100)

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import ArtifactError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores
 from mcne.files import checked_json, read_parquet
 from mcne.plots.ablation import AGAIN, TABLES, USERS, Ablation, caption, draw, user_scores
 from mcne.report.cards import data_card, named_values
 from mcne.report.figures import draw_means, sensitivity
 from mcne.report.page import Drawing, Part, Report, Section, facts
-from mcne.report.quality import METRICS, best_cells, intervals, mean_name, means_over_behaviors
+from mcne.report.quality import best_cells, intervals, mean_name, means_over_behaviors
 from mcne.text import Table, bullet_list, count_cell, element, interval_cell, joined, paragraph
 
 PAGE, DATA = "table.md", "data.json"
@@ -70,7 +71,7 @@ def _introduction(path: Path) -> tuple[str, list[str]]:
     try:
         title, *about = (path / PAGE).read_text(encoding="utf-8").partition("\n\n### ")[0].split("\n\n")
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"is missing or damaged ({error})", place=path / PAGE, remedy=AGAIN) from error
+        raise ArtifactError(f"is missing or damaged ({error})", path / PAGE, AGAIN) from error
     return title.removeprefix("# "), about
 
 
@@ -89,11 +90,11 @@ def _scores(path: Path) -> dict[Key, UserScores]:
             (protocol, metric, method): user_scores(users, method, protocol, metric)
             for method in (users["method"].unique().to_pylist() if users.num_rows else ())
             for protocol in PROTOCOLS
-            for metric in METRICS
+            for metric in HEADLINE
             if f"{protocol} {metric}" in users.column_names
         }
     except (KeyError, pa.ArrowException) as error:
-        raise ArtifactError(f"is missing or damaged ({error})", place=path / USERS, remedy=AGAIN) from error
+        raise ArtifactError(f"is missing or damaged ({error})", path / USERS, AGAIN) from error
 
 
 def _glance(means: dict[Key, Comparisons]) -> list[tuple[str, str]]:
@@ -122,7 +123,7 @@ def _quality_sections(means: dict[Key, Comparisons]) -> list[Section]:
                 f"over users, who are drawn with all their behaviors ({RESAMPLES:,} resamples)."
             )
             drawing = Drawing(f"quality-{protocol}", title, about, note, partial(draw_means, rows, title))
-            tables = tuple(_means(mine, metric, title) for metric in METRICS)
+            tables = tuple(_means(mine, metric, title) for metric in HEADLINE)
             sections.append(Section(protocol, title, [drawing, tables]))
     return sections
 
@@ -138,7 +139,7 @@ def _means(means: dict[tuple[str, str], Comparisons], metric: str, title: str) -
     ]
     best = best_cells([[line[at].difference for line in cells.values()] for at in range(len(behaviors) + 1)])
     head = ["method", *behaviors, mean_name(behaviors)]
-    return Table(f"{METRICS[metric]} {title[0].lower()}{title[1:]}", head, rows, best=best)
+    return Table(f"{HEADLINE[metric]} {title[0].lower()}{title[1:]}", head, rows, best=best)
 
 
 def _ablation_section(path: Path, methods: set[str]) -> Section | None:
@@ -165,9 +166,9 @@ def _data_section(data: Path | None, fingerprint: str) -> Section:
     if dataset.fingerprint != fingerprint:
         raise ArtifactError(
             f"is dataset {dataset.fingerprint[:12]}, and the comparison was made on {fingerprint[:12]}",
-            place=data,
+            data,
+            "give the dataset of the comparison, or omit --data",
             value=dataset.fingerprint,
             allowed=[fingerprint],
-            remedy="give the dataset of the comparison, or omit --data",
         )
     return Section("data", "Data", data_card(dataset, None))

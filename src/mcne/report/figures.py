@@ -13,6 +13,7 @@ from mcne.analysis.maps import FEWEST, ConditionalMap, Separation, conditional_m
 from mcne.analysis.masks import mask_numbers
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.errors import ArtifactError, UsageError
+from mcne.evaluation.metrics import HEADLINE
 from mcne.evaluation.significance import Comparison
 from mcne.plots import sweep
 from mcne.plots.curves import Curves, draw_curves
@@ -150,10 +151,10 @@ def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted:
     if drawn.fingerprint != embeddings.fingerprint:
         raise ArtifactError(
             f"is a map of other vectors ({drawn.fingerprint[:12]}; the run has {embeddings.fingerprint[:12]})",
-            place=path,
+            path,
+            "give the map of this run",
             value=drawn.fingerprint,
             allowed=[embeddings.fingerprint],
-            remedy="give the map of this run",
         )
     users = f"{len(drawn.user_ids):,}"
     alt_text = f"{users} users by t-SNE in {len(drawn.panels)} panels; the numbers are in the table below."
@@ -201,10 +202,10 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
         if result["dataset"]["fingerprint"] != dataset:
             raise UsageError(
                 f"is a sweep on dataset {result['dataset']['fingerprint'][:12]}, not on {dataset[:12]}",
-                place=path,
+                path,
+                "give sweeps on the same dataset",
                 value=result["dataset"]["fingerprint"],
                 allowed=[dataset],
-                remedy="give sweeps on the same dataset",
             )
         settings = ", ".join(curve["setting"] for curve in result["curves"])
         alt_text = f"Recall@5, NDCG@5 and seconds of an epoch over the values of {settings}"
@@ -219,9 +220,9 @@ def sensitivity(sweeps: Sequence[Path], *, dataset: str) -> Section | None:
 def _points(curve: Mapping[str, Any]) -> Table:
     rows = []
     for point in curve["points"]:
-        spreads = [point["mean"][metric] or {"mean": None, "sd": None} for metric in sweep.METRICS]
+        spreads = [point["mean"][metric] or {"mean": None, "sd": None} for metric in HEADLINE]
         quality = [spread_cell(spread["mean"], spread["sd"]) for spread in spreads]
         seconds = point["epoch_seconds"]
         rows.append([str(point["value"]), *quality, number_cell(seconds and seconds["mean"], ".2f")])
-    head = [curve["setting"], *sweep.METRICS.values(), "seconds of an epoch"]
+    head = [curve["setting"], *HEADLINE.values(), "seconds of an epoch"]
     return Table(f"{curve['setting']}: test part, mean over behaviors ± standard deviation, percent", head, rows)

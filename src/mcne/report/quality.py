@@ -13,7 +13,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.negatives import COUNT
 from mcne.data.split import Split
 from mcne.errors import MCNEError
-from mcne.evaluation.metrics import TITLES
+from mcne.evaluation.metrics import HEADLINE, TITLES
 from mcne.evaluation.protocol import evaluate
 from mcne.evaluation.significance import RESAMPLES, Comparison, Comparisons, UserScores, averaged, compare
 from mcne.report.figures import draw_means
@@ -22,7 +22,6 @@ from mcne.text import Table, count_cell, data_cell, interval_cell, joined, numbe
 from mcne.training import SPEC, Run
 from mcne.training.run import RESULT
 
-METRICS = {"recall@5": "Recall@5", "ndcg@5": "NDCG@5"}
 MOST_OTHERS = 20  # runs that are evaluated beside the one of the page
 MEAN, MEAN_OF_ALL = "mean", "mean of all behaviors"
 
@@ -60,7 +59,7 @@ def measure(run: Run, dataset: SocialDataset, split: Split) -> Quality:
             if each is run:
                 raise
             remarks.append(f"{name} is left out: {error}")
-    scores = {metric: {name: averaged([each], metric) for name, each in evaluations.items()} for metric in METRICS}
+    scores = {metric: {name: averaged([each], metric) for name, each in evaluations.items()} for metric in HEADLINE}
     means = intervals({(metric, name): one for metric, by_name in scores.items() for name, one in by_name.items()})
     tests = {}
     for metric, by_name in scores.items():
@@ -110,7 +109,7 @@ def quality_parts(quality: Quality) -> list[Part]:
         caption = "Test part, mean over behaviors; bars are 95 % intervals."
         draw = partial(draw_means, rows, "Quality on the test part")
         parts.append(Drawing("quality", "quality on the test part", alt_text, caption, draw))
-    parts.append(tuple(_means(quality, metric) for metric in METRICS))
+    parts.append(tuple(_means(quality, metric) for metric in HEADLINE))
     if any(quality.tests.values()):
         parts += _tests(quality, run)
     else:
@@ -122,7 +121,7 @@ def means_over_behaviors(means: Mapping[tuple[str, str], Comparisons]) -> dict[s
     """By the names of methods, then by the titles of metrics."""
     rows: dict[str, dict[str, Comparison]] = {}
     for (metric, name), each in means.items():
-        rows.setdefault(name, {})[METRICS[metric]] = each.overall
+        rows.setdefault(name, {})[HEADLINE[metric]] = each.overall
     return rows
 
 
@@ -163,7 +162,7 @@ def _means(quality: Quality, metric: str) -> Table:
     columns = [[mean or 0.0 for mean, _ in column] for column in zip(*cells.values(), strict=True)]
     best = best_cells(columns) if len(rows) > 1 else frozenset()
     head = ["method", *behaviors, mean_name(behaviors)]
-    return Table(f"{METRICS[metric]} on the test part", head, rows, best=best)
+    return Table(f"{HEADLINE[metric]} on the test part", head, rows, best=best)
 
 
 def _tests(quality: Quality, run: str) -> list[Part]:
@@ -179,7 +178,7 @@ def _tests(quality: Quality, run: str) -> list[Part]:
                 number_cell(test.effect_size, "+.2f"),
                 joined([percent_cell(test.better, 0), " / ", percent_cell(test.worse, 0)]),
             ]
-            rows.append([other, METRICS[metric], *cells])
+            rows.append([other, HEADLINE[metric], *cells])
     head = ["against", "metric", "better by", "95 % interval", "p after Holm", "d", "users better / worse, %"]
     table = Table(f"{run} against the others, mean over behaviors", head, rows, text_columns=frozenset({0, 1}))
     note = (

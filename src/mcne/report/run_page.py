@@ -15,10 +15,11 @@ from mcne.data.split import Split
 from mcne.embeddings.answers import Ranking
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import Explanation, Likeness
+from mcne.evaluation.metrics import HEADLINE
 from mcne.report.cards import data_card, model_card, named_values, origin_of
 from mcne.report.figures import learning, masks, sensitivity, user_map
 from mcne.report.page import Part, Report, Section, facts
-from mcne.report.quality import METRICS, Quality, measure, quality_parts
+from mcne.report.quality import Quality, measure, quality_parts
 from mcne.text import Html, Table, code, count_cell, element, number_cell, percent_cell, with_name
 from mcne.training import Run
 from mcne.training.run import EMBEDDINGS
@@ -79,7 +80,7 @@ def _glance(run: Run, loaded: tuple[SocialDataset, Split] | None, quality: Quali
     pairs: list[tuple[str, str]] = [("method", run.spec.method)]
     if quality is not None:
         name = next(iter(quality.summaries))
-        for metric, title in METRICS.items():
+        for metric, title in HEADLINE.items():
             pairs.append((f"{title} on test, percent", quality.cell(metric, name, None)[1]))
     if loaded is not None:
         pairs += [("users", count_cell(loaded[0].n_users)), ("behaviors", count_cell(len(loaded[0].behaviors)))]

@@ -40,31 +40,22 @@ def report_of(
         return report_of_run(Run.open(path), data=data, sweeps=sweeps, with_map=with_map, kept_map=kept_map)
     kind = kind_of(path) or next((kind for kind, name in RESULTS.items() if (path / name).is_file()), None)
     if kind in SHOWN_BY:
-        raise DataError(
-            f"is a {kind}, not a run or a comparison", place=path, value=kind, remedy=SHOWN_BY[kind].format(path=path)
-        )
+        raise DataError(f"is a {kind}, not a run or a comparison", path, SHOWN_BY[kind].format(path=path), value=kind)
     if (path / TABLES).is_file():
         if kept_map is not None:
-            raise UsageError(
-                "a comparison has no map", place=f"--map {kept_map}", value=str(kept_map), remedy="omit --map"
-            )
+            raise UsageError("a comparison has no map", f"--map {kept_map}", "omit --map", value=str(kept_map))
         return report_of_comparison(path, data=data, sweeps=sweeps)
     if kind:
         raise DataError(
             f"is a {kind} without tables",
-            place=path,
+            path,
+            "write tables of the finished cells with mcne compare … --table",
             value=kind,
-            remedy="write tables of the finished cells with mcne compare … --table",
         )
     if not path.exists():
-        raise MissingError(
-            "no such directory", place=path, value=str(path), remedy="name the directory of a run or a comparison"
-        )
-    raise MissingError(
-        f"is neither a run ({SPEC}) nor a comparison (table.json)",
-        place=path,
-        value=str(path),
-        remedy="make one with mcne train or mcne compare",
+        raise MissingError.of_path("no such directory", path, "name the directory of a run or a comparison")
+    raise MissingError.of_path(
+        f"is neither a run ({SPEC}) nor a comparison (table.json)", path, "make one with mcne train or mcne compare"
     )
 
 
@@ -74,10 +65,10 @@ def write_page(report: Report, path: Path) -> int:
     if len(content) > LARGEST:
         raise UsageError(
             f"the page would have {len(content):,} bytes, and at most {LARGEST:,} are allowed",
-            place=path,
+            path,
+            "show fewer sweeps in it",
             value=len(content),
             allowed=[LARGEST],
-            remedy="show fewer sweeps in it",
         )
     write_new(path, content)
     return len(content)

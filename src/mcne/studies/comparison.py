@@ -125,9 +125,9 @@ class Plan(ComparisonFile):
         if not is_distinct(methods):
             raise UsageError(
                 "a method is named twice",
-                place=f"--methods {','.join(methods)}",
+                f"--methods {','.join(methods)}",
+                "name each method once",
                 value=list(methods),
-                remedy="name each method once",
             )
         check_names("method", methods, METHODS, place="--methods")
         title = f"{', '.join(methods)} with default settings"
@@ -174,9 +174,9 @@ class Plan(ComparisonFile):
         if searched and not any(np.any(part == VALIDATION) for part in first.parts):
             raise UsageError(
                 f"has no interactions to validate on, so the search of {', '.join(searched)} cannot choose settings",
-                place=f"split {self.split_name(0)}",
+                f"split {self.split_name(0)}",
+                "make a split with a validation part, or give one value for each setting",
                 value=self.split_name(0),
-                remedy="make a split with a validation part, or give one value for each setting",
             )
 
 
@@ -328,10 +328,10 @@ def _opened(data: Path, split_name: str, dataset_print: str, split_print: str) -
             raise ArtifactError(
                 f"changed since the comparison was started (the {what} was {before[:12]} and is now "
                 f"{now.fingerprint[:12]})",
-                place=data,
+                data,
+                "restore it, or choose another --out",
                 value=now.fingerprint,
                 allowed=[before],
-                remedy="restore it, or choose another --out",
             )
     return dataset, split
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from mcne.evaluation import significance
+from mcne.evaluation.metrics import HEADLINE, USUAL
 from mcne.evaluation.protocol import CUTOFFS
 from mcne.evaluation.significance import RESAMPLES, Comparisons, UserScores, averaged
 from mcne.evaluation.slices import SLICES
@@ -25,7 +26,7 @@ PROTOCOL_TITLES = {
     "full": "Against all items of the behavior",
     "popular": "Against 100 items drawn by popularity",
 }
-TWO = ("recall@5", "ndcg@5")
+TWO = tuple(HEADLINE)
 SHORT = ("R@5", "N@5")
 CHOICES = ("searched", "validation NDCG@5", "chosen", "fixed", "schedule")
 
@@ -245,7 +246,7 @@ def _qualities(summary: Summary, protocol: str) -> Iterator[Table]:
     columns = [[row.metric(protocol, place, metric) for row in rows] for place in places for metric in TWO]
     yield _of_columns(summary, title, header, columns)
 
-    metrics = [f"{name}@{cutoff}" for cutoff in CUTOFFS for name in ("recall", "ndcg", "hit_rate", "mrr")]
+    metrics = [f"{name}@{cutoff}" for cutoff in CUTOFFS for name in USUAL]
     metrics += [f"pooled_recall@{CUTOFFS[0]}"]
     covered = CUTOFFS if protocol == "full" else ()
     header = [*metrics, *(f"coverage@{cutoff}" for cutoff in covered)]

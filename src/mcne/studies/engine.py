@@ -80,28 +80,21 @@ def check_kind(out: Path, kind: Kind) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        raise UsageError(
-            f"is a file, and a {kind} needs a directory", place=out, value=str(out), remedy="choose another --out"
-        )
+        raise UsageError.of_path(f"is a file, and a {kind} needs a directory", out, "choose another --out")
     # listed before its kind is read: a study that another process begins in between is recognized, or not seen
     names = sorted(each.name for each in out.iterdir() if not (each.name.startswith(".") or each.name == DATA))
     before = kind_of(out)
     if before not in (None, kind):
         raise UsageError(
-            f"already contains a {before}, not a {kind}",
-            place=out,
-            value=before,
-            allowed=[kind],
-            remedy="choose another --out",
+            f"already contains a {before}, not a {kind}", out, "choose another --out", value=before, allowed=[kind]
         )
     has_trainings = any(each.is_dir() for place in (CELLS, BASES) for each in out.glob(f"{place}/*"))
     if names and before is None and not has_trainings:
         more = f", … {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
-        raise UsageError(
+        raise UsageError.of_path(
             f"is not empty and is not a {kind} ({', '.join(names[:N_SHOWN])}{more})",
-            place=out,
-            value=str(out),
-            remedy="choose an empty directory or another --out",
+            out,
+            "choose an empty directory or another --out",
         )
 
 
@@ -125,9 +118,7 @@ def check_prints(out: Path, prints: Mapping[str, str]) -> dict[str, Any]:
     before = _read_prints(out)
     if differing := difference(before, prints):
         raise ArtifactError(
-            f"was started on other data ({differing})",
-            place=out,
-            remedy="restore the data, or choose another --out",
+            f"was started on other data ({differing})", out, "restore the data, or choose another --out"
         )
     return before
 
@@ -203,7 +194,7 @@ def read_result(directory: Path, name: str = RESULT, *, needs: Sequence[str] = N
     result = read_json(directory / name, step=step)
     missing = [key for key in needs if key not in result]
     if missing:
-        raise ArtifactError(f"is damaged (no {', '.join(missing)})", place=directory / name, remedy=step)
+        raise ArtifactError(f"is damaged (no {', '.join(missing)})", directory / name, step)
     return result
 
 
@@ -396,16 +387,14 @@ def merge(other: Path, out: Path) -> int:
         what = f"a {kind}" if kind else "of an unknown kind"
         raise DataError(
             f"is {what}, not a comparison",
-            place=other,
+            other,
+            "merge the directory of a comparison",
             value=kind,
             allowed=[Kind.comparison],
-            remedy="merge the directory of a comparison",
         )
     if differing := difference(theirs, ours):
         raise ArtifactError(
-            f"compares on other data ({differing})",
-            place=other,
-            remedy="merge a comparison on the same dataset and splits",
+            f"compares on other data ({differing})", other, "merge a comparison on the same dataset and splits"
         )
     taken = 0
     for source in sorted((other / CELLS).iterdir()):

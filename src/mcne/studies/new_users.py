@@ -66,9 +66,9 @@ class Trial:
         if not 0 < self.share < 1:
             raise UsageError(
                 f"{self.share:g} is out of range",
-                place="share",
+                "share",
+                "use a number above 0 and below 1, such as 0.1",
                 value=self.share,
-                remedy="use a number above 0 and below 1, such as 0.1",
             )
 
     def run(
@@ -88,9 +88,9 @@ class Trial:
                 different = ", ".join(name for name in request if before.get(name) != request[name])
                 raise ArtifactError(
                     f"already contains a study with another {different}",
-                    place=out,
+                    out,
+                    "use the arguments that it was started with, or choose another --out",
                     value=different,
-                    remedy="use the arguments that it was started with, or choose another --out",
                 )
             write_json(path, request)
         tasks = []
@@ -175,9 +175,9 @@ def hold_out(dataset: SocialDataset, *, share: float, seed: int) -> HeldOut:
     if not asked.any():
         raise DataError(
             f"none of the {n_out:,} held-out users has a remaining friend, a training item and a test item",
-            place=dataset.name,
+            dataset.name,
+            "hold out more users, or use a larger dataset",
             value=n_out,
-            remedy="hold out more users, or use a larger dataset",
         )
     kept, kept_parts = _restricted(dataset, parts, ~out, items)
     whole, whole_parts = _restricted(dataset, parts, ~out | asked, items)
@@ -208,9 +208,9 @@ def _restricted(
         if not mine.any():
             raise DataError(
                 "holding out users leaves it without users",
-                place=f"behavior {behavior.name!r}",
+                f"behavior {behavior.name!r}",
+                "hold out fewer users",
                 value=behavior.name,
-                remedy="hold out fewer users",
             )
         behaviors.append(behavior.restrict(users, has, mine))
         left.append(part[mine])

@@ -63,7 +63,7 @@ class PlanFile:
     def check_rows(self, key: str, rows: Mapping[str, object], **names_by_key: Iterable[str]) -> None:
         """Refuse a plan without rows, and names of rows that it does not have."""
         if not rows:
-            raise UsageError("has no rows", place=key, remedy=f"add a table such as [{key}.{self.reference}]")
+            raise UsageError("has no rows", key, f"add a table such as [{key}.{self.reference}]")
         for what, names in {"reference": [self.reference], "expected": self.expected, **names_by_key}.items():
             check_names(f"row of {what}", names, rows)
 
@@ -81,7 +81,7 @@ class PlanFile:
                 )
             identities = [identity(candidate) for candidate in candidates]
         if any(each in identities[:at] for at, each in enumerate(identities)):
-            raise UsageError("the same value is given twice", place=f"{place}.search", remedy="name each value once")
+            raise UsageError("the same value is given twice", f"{place}.search", "name each value once")
 
 
 def check_names(what: str, names: Iterable[str], allowed: Iterable[str], *, place: object = "") -> None:
@@ -113,10 +113,7 @@ def plan_of(path: Path, kind: type[Declared], command: str) -> Iterator[Declared
             inherited = read_toml(base)
             if "extends" in inherited:
                 raise UsageError(
-                    f"{base.name} itself extends another plan",
-                    place="extends",
-                    value=base.name,
-                    remedy="extend that plan",
+                    f"{base.name} itself extends another plan", "extends", "extend that plan", value=base.name
                 )
             values = inherited | values
         yield convert("", {"title": path.stem, "command": f"{command} {path}", **values}, kind)

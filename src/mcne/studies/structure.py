@@ -77,25 +77,20 @@ class StructureStudy:
 
     def __post_init__(self) -> None:
         if not self.methods:
-            raise UsageError(
-                "no methods are named", place="--methods", remedy="name some, such as --methods mcne,node2vec,line"
-            )
+            raise UsageError("no methods are named", "--methods", "name some, such as --methods mcne,node2vec,line")
         if self.repetitions < 1:
             raise UsageError(
-                f"{self.repetitions} is out of range",
-                place="repetitions",
-                value=self.repetitions,
-                remedy="use 1 or more",
+                f"{self.repetitions} is out of range", "repetitions", "use 1 or more", value=self.repetitions
             )
         for method, settings in self.methods.items():
             if entry(method).gives != "vectors":
                 able = [name for name, each in METHODS.items() if each.gives == "vectors"]
                 raise UsageError(
                     f"{method} has no user vectors to compare",
-                    place="--methods",
+                    "--methods",
+                    f"choose one of {', '.join(able)}",
                     value=method,
                     allowed=able,
-                    remedy=f"choose one of {', '.join(able)}",
                 )
             if refused := refusal(method, self.dataset, is_alone=False):
                 raise refused
@@ -115,18 +110,18 @@ class StructureStudy:
                         raise UsageError(
                             f"already contains a study with another {key} ({str(before[key])[:12]}; this one is "
                             f"{str(study[key])[:12]})",
-                            place=self.out,
+                            self.out,
+                            "choose another --out",
                             value=study[key],
                             allowed=[before[key]],
-                            remedy="choose another --out",
                         )
                 for method, settings in methods.items():
                     if before["methods"].get(method, settings) != settings:
                         raise UsageError(
                             f"already contains {method} with other settings",
-                            place=self.out,
+                            self.out,
+                            "choose another --out",
                             value=method,
-                            remedy="choose another --out",
                         )
                 study["repetitions"] = max(before["repetitions"], self.repetitions)
                 study["methods"] = {**before["methods"], **methods}
@@ -152,7 +147,7 @@ def read_study(out: Path) -> dict[str, Any]:
     missing = {"dataset", "share", "repetitions", "methods"} - set(study)
     if missing or study.get("kind") != KIND:
         raise ArtifactError(
-            f"is damaged (no {', '.join(sorted(missing)) or 'kind'})", place=out / STUDY, remedy="choose another --out"
+            f"is damaged (no {', '.join(sorted(missing)) or 'kind'})", out / STUDY, "choose another --out"
         )
     methods = study["methods"].items()
     return study | {"methods": {present_name(name, settings[0]): settings for name, settings in methods}}
@@ -163,10 +158,7 @@ def settings_by_method(methods: Sequence[str], pairs: Sequence[str]) -> dict[str
     known = {name: setting_names(name) for name in methods}
     if len(known) < len(methods):
         raise UsageError(
-            "a method is named twice",
-            place=f"--methods {','.join(methods)}",
-            value=list(methods),
-            remedy="name each method once",
+            "a method is named twice", f"--methods {','.join(methods)}", "name each method once", value=list(methods)
         )
     values = read_pairs(pairs)
     all_names = dict.fromkeys(name for names in known.values() for name in names)

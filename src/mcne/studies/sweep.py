@@ -60,8 +60,8 @@ class Sweep:
         if not values:
             raise UsageError(
                 f"there is nothing to sweep in {', '.join(settings) or 'no settings'}",
-                place="--set",
-                remedy="give two or more values of a setting, such as --set final_width=50,100,150",
+                "--set",
+                "give two or more values of a setting, such as --set final_width=50,100,150",
             )
         is_same = settings == self.settings and split == self.split
         expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}
@@ -81,16 +81,16 @@ class Sweep:
             if len(values) < 2:
                 raise UsageError(
                     f"{list(values)} has only one value" if values else "has no values",
-                    place=f"values.{name}",
+                    f"values.{name}",
+                    "give two or more, or move it to [settings]",
                     value=list(values),
-                    remedy="give two or more, or move it to [settings]",
                 )
             if name in general and name not in SCHEDULE:
                 raise UsageError(
                     "does not affect the result, so sweeping it is useless",
-                    place=f"setting {name}",
+                    f"setting {name}",
+                    "give it one value",
                     value=name,
-                    remedy="give it one value",
                 )
             seen = []
             for value in values:
@@ -151,16 +151,13 @@ def read_values(pairs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         if not (name and sign and text):
             raise UsageError(
                 "is not a setting with values",
-                place=f"--set {pair}",
+                f"--set {pair}",
+                "write NAME=V1,V2, such as final_width=50,100,150",
                 value=pair,
-                remedy="write NAME=V1,V2, such as final_width=50,100,150",
             )
         if name in values:
             raise UsageError(
-                f"{name} is given twice",
-                place=f"--set {pair}",
-                value=name,
-                remedy=f"give all its values at once: {name}=V1,V2",
+                f"{name} is given twice", f"--set {pair}", f"give all its values at once: {name}=V1,V2", value=name
             )
         try:
             values[name] = tuple(tomllib.loads(f"values = [{text}]")["values"])
@@ -195,10 +192,7 @@ def check_place(sweep: Sweep, out: Path) -> None:
     differing += ["fewer repetitions"] if before.get("repetitions", 0) > sweep.repetitions else []
     if differing:
         raise UsageError(
-            f"already contains another sweep ({'; '.join(differing)})",
-            place=out,
-            value=differing,
-            remedy="choose another --out",
+            f"already contains another sweep ({'; '.join(differing)})", out, "choose another --out", value=differing
         )
 
 

@@ -108,9 +108,7 @@ class TransferPlan(PlanFile):
         with plan_of(path, cls, "mcne compare-transfer") as plan:
             if not plan.behavior:
                 raise UsageError(
-                    "is missing: the name of the new behavior",
-                    place="behavior",
-                    remedy='add it, such as behavior = "Sports"',
+                    "is missing: the name of the new behavior", "behavior", 'add it, such as behavior = "Sports"'
                 )
             plan.check_rows("rows", plan.rows, paper=plan.paper)
             tables = {"base": (plan.base_way,)} | {f"rows.{row}": ways for row, ways in plan.ways.items()}
@@ -132,9 +130,9 @@ class TransferPlan(PlanFile):
             if method != TRANSFER and table.control is not None:
                 raise UsageError(
                     "only a transfer, which is a row without a method, has a control",
-                    place=f"rows.{row}.control",
+                    f"rows.{row}.control",
+                    "remove control, or method",
                     value=table.control,
-                    remedy="remove control, or method",
                 )
             control = {"control": table.control or "none"} if method == TRANSFER else {}
             ways[row] = tuple(Way(method, table.on, each) for each in table.grid(self.training, **control))

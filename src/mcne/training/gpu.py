@@ -104,9 +104,9 @@ def one_order(device: torch.device, *, is_asked: bool) -> Iterator[None]:
             raise
         raise UsageError(
             f"PyTorch {torch.__version__} has no deterministic {operation} on a GPU",
-            place="setting deterministic",
+            "setting deterministic",
+            "omit the setting, or use --device cpu",
             value=operation,
-            remedy="omit the setting, or use --device cpu",
         ) from error
     finally:
         torch.use_deterministic_algorithms(was_on, warn_only=only_warned)

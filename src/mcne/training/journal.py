@@ -198,19 +198,19 @@ class RunJournal:
                 newer = "a newer" if version > VERSION else "an older"
                 raise ArtifactError(
                     f"was written by {newer} mcne: {KIND} format {version}, and this one reads format {VERSION}",
-                    place=path,
+                    path,
+                    "continue with the mcne that wrote it, or choose another --out",
                     value=version,
                     allowed=[VERSION],
-                    remedy="continue with the mcne that wrote it, or choose another --out",
                 )
             if saved.meta["run"] != self.identity:
                 raise ArtifactError(
                     f"belongs to a run with other data, method or settings ({saved.meta['run'][:12]}; this one is "
                     f"{self.identity[:12]})",
-                    place=path,
+                    path,
+                    "use the settings that it was started with, or choose another --out",
                     value=saved.meta["run"],
                     allowed=[self.identity],
-                    remedy="use the settings that it was started with, or choose another --out",
                 )
             state: State = {}
             for name in saved.arrays:
@@ -260,10 +260,10 @@ class RunJournal:
             if most is not None and len(lines) < most:
                 raise ArtifactError(
                     f"has {len(lines):,} records, and its checkpoint has {most:,}",
-                    place=path,
+                    path,
+                    "restore it, or train again in another directory",
                     value=len(lines),
                     allowed=[most],
-                    remedy="restore it, or train again in another directory",
                 )
             kept = b"".join(lines[:most])
             if len(kept) != len(content):
@@ -285,7 +285,7 @@ def tensorboard_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UsageError(
-            "needs the tensorboard package", place="setting tensorboard", remedy="run pip install 'mcne[tensorboard]'"
+            "needs the tensorboard package", "setting tensorboard", "run pip install 'mcne[tensorboard]'"
         ) from error
     return SummaryWriter
 

@@ -32,10 +32,10 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise UsageError(
             "PyTorch finds no GPU",
-            place="device cuda",
+            "device cuda",
+            "use --device cpu, or install a CUDA build of PyTorch",
             value=name,
             allowed=("auto", "cpu"),
-            remedy="use --device cpu, or install a CUDA build of PyTorch",
         )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")

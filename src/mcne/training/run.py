@@ -80,12 +80,7 @@ class Run:
         spec, notes = read_spec(path)
         if not (path / RESULT).is_file():
             command = "transfer …" if spec.method == TRANSFER else f"train {spec.method} …"
-            raise DataError(
-                "is not finished",
-                place=path,
-                value=str(path),
-                remedy=f"continue it with: mcne {command} --out {path} --resume",
-            )
+            raise DataError.of_path("is not finished", path, f"continue it with: mcne {command} --out {path} --resume")
         return cls(path, spec, notes["places"])
 
     @property
@@ -99,9 +94,9 @@ class Run:
         if not self.has_vectors:
             raise UnavailableError(
                 f"{self.spec.method} has no embeddings, so it cannot compare users or items; it can recommend",
-                place=self.path,
+                self.path,
+                "train a method with embeddings, such as mcne or bpr",
                 value=self.spec.method,
-                remedy="train a method with embeddings, such as mcne or bpr",
             )
         return open_embeddings(self.path / EMBEDDINGS)
 
@@ -121,7 +116,7 @@ class Run:
         result = files.read_json(self.path / RESULT, step="train again")
         for name in ("best_epoch", "epochs", "ndcg@5", "parameters"):
             if name not in result:
-                raise ArtifactError(f"is damaged (no {name})", place=self.path / RESULT, remedy="train again")
+                raise ArtifactError(f"is damaged (no {name})", self.path / RESULT, "train again")
         return result
 
     @cached_property
@@ -132,17 +127,14 @@ class Run:
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
             return [dict(json.loads(line)) for line in lines]
         except (ValueError, TypeError) as error:
-            raise ArtifactError(f"is damaged ({error})", place=path, remedy="train again") from error
+            raise ArtifactError(f"is damaged ({error})", path, "train again") from error
 
     def data(self) -> tuple[SocialDataset, Split]:
         """The dataset and split that it was trained on, verified."""
         place = self.path / self.places["dataset"]
         if not place.exists():
             raise MissingError(
-                f"its dataset {place} no longer exists",
-                place=self.path,
-                value=str(place),
-                remedy="put the dataset back",
+                f"its dataset {place} no longer exists", self.path, "put the dataset back", value=str(place)
             )
         dataset = SocialDataset.load(place)
         self._require("dataset", self.spec.dataset, dataset.fingerprint, place)
@@ -154,10 +146,10 @@ class Run:
         if now != trained:
             raise ArtifactError(
                 f"was trained on {what} {trained[:12]}, and {place} is now {now[:12]}",
-                place=self.path,
+                self.path,
+                f"restore the {what}, or train again",
                 value=now,
                 allowed=[trained],
-                remedy=f"restore the {what}, or train again",
             )
 
     def scorer(self, dataset: SocialDataset, split: Split, *, device: torch.device | None = None) -> Scorer:
@@ -211,7 +203,7 @@ def read_spec(path: Path) -> tuple[RunSpec, Mapping[str, Any]]:
         method = present_name(spec.method, spec.config)
         return replace(spec, method=method), notes | {"version": content["version"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"is damaged ({error!r})", place=path / SPEC, remedy="train again") from error
+        raise ArtifactError(f"is damaged ({error!r})", path / SPEC, "train again") from error
 
 
 def open_embeddings(path: Path) -> ConditionalEmbeddings:

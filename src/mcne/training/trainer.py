@@ -103,9 +103,9 @@ class Training:
         if empty and (self.mode == "separate" or len(empty) == len(self.split.parts)):
             raise DataError(
                 "no interactions in the training part, so there is nothing to learn from",
-                place=", ".join(empty),
+                ", ".join(empty),
+                "use a split with more training interactions",
                 value=empty,
-                remedy="use a split with more training interactions",
             )
 
     def estimate(self) -> Estimate | None:
@@ -162,9 +162,9 @@ class Training:
             forms = " and ".join(dict.fromkeys(each.form for each in told))
             raise DiskError(
                 f"{self.method} saves {forms}, up to {human_bytes(size)}, and {human_bytes(free)} are free",
-                place=path,
+                path,
+                f"free some space, choose another --out, or {told[0].instead}",
                 value=size,
-                remedy=f"free some space, choose another --out, or {told[0].instead}",
             )
 
     def _train_separately(self, path: Path) -> None:
@@ -225,29 +225,22 @@ class Training:
         """Whether the run is finished; otherwise check that ``path`` is free or contains this run."""
         if not (path / run.SPEC).is_file():
             if {each.name for each in path.iterdir()} - {files.aside_of(path / run.SPEC).name}:
-                raise UsageError(
-                    "is not empty and is not a run",
-                    place=path,
-                    value=str(path),
-                    remedy="choose an empty directory or another --out",
+                raise UsageError.of_path(
+                    "is not empty and is not a run", path, "choose an empty directory or another --out"
                 )
             if resume and run.BEHAVIORS not in path.parts:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
         existing, notes = read_spec(path)
         if not resume:
-            raise UsageError(
-                "already contains a run",
-                place=path,
-                value=str(path),
-                remedy="continue it with --resume, or choose another --out",
+            raise UsageError.of_path(
+                "already contains a run", path, "continue it with --resume, or choose another --out"
             )
         if existing.identity != self.spec.identity:
-            raise ArtifactError(
+            raise ArtifactError.of_path(
                 f"contains another run ({existing.difference(self.spec)})",
-                place=path,
-                value=str(path),
-                remedy="use the arguments that it was started with, or choose another --out",
+                path,
+                "use the arguments that it was started with, or choose another --out",
             )
         if (path / run.RESULT).is_file():
             self.reporter.say(f"{path}: finished already")
@@ -266,9 +259,9 @@ def _require_weights(dataset: SocialDataset) -> None:
     if without:
         raise UsageError(
             f"the records of {', '.join(without)} have no weights",
-            place="setting weighted_records",
+            "setting weighted_records",
+            "leave it off, or prepare the data again with a column of ratings or counts",
             value=True,
-            remedy="leave it off, or prepare the data again with a column of ratings or counts",
         )
 
 
