@@ -124,6 +124,12 @@ def warn_deprecated(old: str, new: str, *, stacklevel: int = 3) -> None:
     warnings.warn(f"{old} will be removed in the next release; {new}", DeprecationWarning, stacklevel=stacklevel)
 
 
+def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
+    """What :class:`UnknownError` says; programs of the previous release use this."""
+    warn_deprecated("mcne.errors.unknown", "use str(mcne.errors.UnknownError.of(…))")
+    return str(UnknownError.of(what, value, allowed))
+
+
 def suggestion(value: object, allowed: Iterable[object]) -> str:
     """The nearest of the ``allowed`` names, then all of them: ``did you mean 'green'? Choose one of green, red``."""
     names = [str(name) for name in allowed]

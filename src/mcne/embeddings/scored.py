@@ -75,7 +75,8 @@ class ScoredItems(Answering[ScoredCatalog]):
                 left = np.delete(np.arange(len(rows)), excluded[at])
                 best = left[np.argsort(-scores[left], kind="stable")[:k]]
                 ids = tuple(catalog.items.take(rows[best]))
-                rankings.append(Ranking(ids, scores[best], names=names_of(catalog.names, rows[best])))
+                names = names_of(catalog.names, rows[best])
+                rankings.append(Ranking(ids, scores[best], names=names, id_kind=catalog.items.kind))
         return rankings
 
     def _embeddings(self, *, needs_width: bool = False) -> NoReturn:
