@@ -115,8 +115,9 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
     names = _distinct_names(runs)
     opened = [Run.open(path) for path in runs]
     for run in opened:
-        if run.spec.mode == "separate":
-            raise UsageError("has one run per behavior", run.path, f"draw {run.path}/behaviors/0 and so on")
+        if parts := run.spec.parts:
+            each = "behavior" if run.spec.mode == "separate" else "member"
+            raise UsageError(f"has one run per {each}", run.path, f"draw {run.path}/{parts}/0 and so on")
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
     content = {"runs": [asdict(each) for each in all_curves]}

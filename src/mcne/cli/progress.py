@@ -49,8 +49,10 @@ def outcome(run: Run) -> str:
     result = run.result
     metric = result[DECIDING_METRIC]
     quality = [] if metric is None else [f"validation NDCG@5 {metric:.4f}"]
-    if run.spec.mode == "separate":
-        return "; ".join(["a model for each behavior", *quality])
+    if run.spec.parts:
+        members = run.spec.schedule.get("members", 1)
+        made_of = "a model for each behavior" if run.spec.mode == "separate" else f"the average of {members} members"
+        return "; ".join([made_of, *quality])
     if not result["epochs"]:
         return "; ".join(["nothing to learn step by step", *quality])
     if not quality:

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 import mcne
 from mcne.cli.options import METHODS_HELP, ConfigFile, DataOption, Device, RunPath, Settings, set_option
+from mcne.models.registry import DEFAULT
 
 Method = Annotated[str, Argument(help=METHODS_HELP, metavar="METHOD")]
 SplitName = Annotated[str, Option(help="A split of the dataset; random-N is created with seed N if it does not exist.")]
@@ -25,9 +26,9 @@ RunOut = Annotated[Path, Option("--out", help="The run's directory; existing fil
 
 
 def train(
-    method: Method,
     data: DataOption,
     out: RunOut,
+    method: Method = DEFAULT,
     split: SplitName = "random-0",
     config: ConfigFile = None,
     setting: Settings = None,
@@ -36,7 +37,7 @@ def train(
     separate: Separate = False,
     resume: Resume = False,
 ) -> None:
-    """Train a method, keeping the epoch with the best validation metric.
+    """Train a method (mcne-plus unless another is named), keeping the epoch with the best validation metric.
 
     Ctrl-C and SIGTERM save a checkpoint. --resume continues from it; the result is the same as without an interruption.
     """
@@ -49,6 +50,7 @@ def train(
         given = training.begun_with(out, method) | given
 
     from mcne.cli.progress import outcome, training_progress  # imports torch, so mistakes above are reported first
+    from mcne.training.standing import standing
 
     _, settings = training.settings_of(method, given)
     chosen = training.choose_device(device)
@@ -62,6 +64,8 @@ def train(
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
         run = replace(asked, reporter=reporter).run(out, resume=resume)
     typer.echo(outcome(run))
+    if stands := standing(run, dataset, parts):
+        typer.echo(stands)
     typer.echo(f"saved {out} {run.fingerprint}")
 
 

@@ -17,7 +17,7 @@ from mcne.data.behavior import Behavior
 from mcne.data.graph import Graph, run_starts
 from mcne.data.ids import Ids, Names
 from mcne.embeddings.answers import Ranking
-from mcne.embeddings.parts import Parts
+from mcne.embeddings.parts import Parts, side_by_side_parts
 from mcne.embeddings.queries import WITH_VECTORS, Answering, Catalog
 from mcne.embeddings.ranking import RawId, VectorTable, inner_products
 from mcne.embeddings.trunk import Trunk
@@ -294,4 +294,30 @@ def side_by_side(parts: Sequence[ConditionalEmbeddings], provenance: Mapping[str
     first = parts[0]
     return ConditionalEmbeddings(
         first.users, vectors, tuple(spaces), first.graph, provenance=provenance, user_names=first.user_names
+    )
+
+
+def averaged(members: Sequence[ConditionalEmbeddings], provenance: Mapping[str, Any]) -> ConditionalEmbeddings:
+    """One artifact whose scores are the mean of the members': their vectors side by side, items over their number."""
+    first = members[0]
+    spaces = []
+    for spaces_of_one in zip(*(member.spaces for member in members), strict=True):
+        items = np.concatenate([space.item_vectors for space in spaces_of_one], axis=1) / np.float32(len(members))
+        bias = [space.item_bias for space in spaces_of_one if space.item_bias is not None]
+        spaces.append(
+            replace(
+                spaces_of_one[0],
+                mask=np.concatenate([space.mask for space in spaces_of_one]),
+                item_vectors=items,
+                item_bias=np.mean(bias, axis=0, dtype=np.float64).astype(np.float32) if bias else None,
+            )
+        )
+    parts = [member.parts for member in members if member.parts is not None]
+    return replace(
+        first,
+        vectors=np.concatenate([member.vectors for member in members], axis=1),
+        spaces=tuple(spaces),
+        trunk=None,
+        parts=side_by_side_parts(parts) if parts else None,
+        provenance=provenance,
     )

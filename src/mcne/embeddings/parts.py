@@ -9,7 +9,7 @@ or a friend is taken away.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,3 +98,22 @@ class Parts:
             profile = Profile.from_arrays(arrays, meta["profile"])
             features = arrays["parts.features"], arrays["parts.amounts"]
         return cls(arrays["parts.own"], tuple(records), meta["history"], meta["friends"], profile, features)
+
+
+def side_by_side_parts(members: Sequence[Parts]) -> Parts:
+    """The parts of vectors that are those of all members side by side."""
+    first = members[0]
+    records = tuple(
+        Records(np.concatenate([each.vectors for each in of_behavior], axis=1), of_behavior[0].counted)
+        for of_behavior in zip(*(member.records for member in members), strict=True)
+    )
+    profile = first.profile
+    if profile is not None:
+        profiles = [member.profile for member in members if member.profile is not None]
+        weights, center = (
+            np.concatenate(arrays, axis=-1)
+            for arrays in zip(*((each.weights, each.center) for each in profiles), strict=True)
+        )
+        profile = Profile(profile.encoding, weights, center)
+    own = np.concatenate([member.own for member in members], axis=1)
+    return replace(first, own=own, records=records, profile=profile)

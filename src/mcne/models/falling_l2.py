@@ -12,13 +12,13 @@ class FallingL2:
     one stops helping; a training that goes down from above passes it, and keeps its best epoch.
     """
 
-    START, FACTOR, WAIT, GAIN = 0.1, 0.7, 2, 0.005
+    START, FACTOR, WAIT = 0.1, 0.7, 3
     WITHOUT_VALIDATION = 0.03
 
     def __init__(self, fixed: float | None, device: torch.device) -> None:
         self.is_fixed = fixed is not None
         self.value = torch.tensor(self.START if fixed is None else fixed, dtype=torch.float32, device=device)
-        self.progress = torch.zeros(2, dtype=torch.float64)  # the metric to rise above, evaluations waited
+        self.progress = torch.zeros(2, dtype=torch.float64)  # the best metric, evaluations without a better one
 
     def validated(self, metric: float | None) -> str | None:
         """After an evaluation; returns what to report."""
@@ -27,13 +27,10 @@ class FallingL2:
         if metric is None:
             self.value.fill_(self.WITHOUT_VALIDATION)
             return None
-        risen_above, waited = self.progress.tolist()
-        rises = metric > risen_above * (1 + self.GAIN)
-        waited = 0 if rises else waited + 1
-        falls = waited >= self.WAIT
-        if rises or falls:
-            risen_above = max(risen_above, metric)
-        self.progress.copy_(torch.tensor([risen_above, 0 if falls else waited], dtype=torch.float64))
+        best, waited = self.progress.tolist()
+        waited = 0 if metric > best else waited + 1
+        falls = waited == self.WAIT
+        self.progress.copy_(torch.tensor([max(best, metric), 0 if falls else waited]))
         if not falls:
             return None
         self.value.mul_(self.FACTOR)

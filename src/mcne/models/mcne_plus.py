@@ -51,6 +51,9 @@ WIDTHS = (256, 128, 64, 32, 16)
 LARGEST_TABLES = 16 << 30
 """Bytes of all tables and their moments, so that 10,000,000 users fit a machine of 24 GiB."""
 
+MASKS_SHARE = 0.3
+"""Of the learning rate, for masks: closed too soon, dimensions are lost."""
+
 USERS_AT_ONCE = 1 << 14
 
 
@@ -74,7 +77,7 @@ class MCNEPlusConfig:
     walk_negatives: Count = 5
     negatives: Count = 20
     batch_size: Count = 1024
-    learning_rate: Rate = 0.003
+    learning_rate: Rate = 0.006
     l2: Amount | None = None
     history_l2: Amount = 0.1
     weighted_records: bool = False
@@ -117,7 +120,9 @@ class MCNEPlus(StepLearner):
         self.network = nn.ModuleDict(self.features | ({} if self.mask is None else {"mask": self.mask})).to(device)
         bounded = [] if self.mask is None else [self.mask.real]
         if parameters := list(self.network.parameters()):
-            self.adam = DenseAdam(parameters, learning_rate=config.learning_rate, bounded=bounded)
+            self.adam = DenseAdam(
+                parameters, learning_rate=config.learning_rate, bounded=bounded, bounded_share=MASKS_SHARE
+            )
 
     def prepare(self, epoch: int, step: int) -> PlusBatch:
         """Draw triples and walks, and find the records and friends of the users."""

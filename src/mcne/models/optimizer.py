@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -124,24 +125,35 @@ def _parts(
 
 class DenseAdam(torch.optim.Adam):
     """PyTorch's Adam for parameters that all learn in every step. Those that are ``bounded`` are kept in [−1, 1], and
-    it is counted how often one of their values turns from one side of 0 to the other.
+    it is counted how often one of their values turns from one side of 0 to the other; they may learn more slowly, by a
+    ``bounded_share`` of the learning rate.
 
     On a GPU its step is a single launch: PyTorch's gives each parameter few programs, and takes longer.
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], *, learning_rate: float, bounded: Iterable[nn.Parameter] | None = None
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        learning_rate: float,
+        bounded: Iterable[nn.Parameter] | None = None,
+        bounded_share: float = 1.0,
     ) -> None:
         own = list(parameters)
         self.counts_turns = bounded is not None
         self._bounded = list(bounded or ())
         device = own[0].device
         is_on_host = device.type == "cpu"
-        super().__init__(
-            own, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_gpu(device), fused=is_on_host or None
-        )
-        self.learning_rate = learning_rate
         chosen = {id(parameter) for parameter in self._bounded}
+        groups: list[Any] = own
+        if bounded_share != 1 and self._bounded:
+            free = [each for each in own if id(each) not in chosen]
+            groups = [{"params": self._bounded, "lr": bounded_share * learning_rate}]
+            groups += [{"params": free}] if free else []
+        super().__init__(
+            groups, lr=learning_rate, betas=BETAS, eps=EPSILON, capturable=is_gpu(device), fused=is_on_host or None
+        )
+        self.learning_rate, self.bounded_share = learning_rate, bounded_share
         self._bounded_first = [*self._bounded, *(each for each in own if id(each) not in chosen)]
         pieces = 1
         if backend_for(device) == "triton":
@@ -175,14 +187,16 @@ class DenseAdam(torch.optim.Adam):
 
         memories = [self._memory(parameter) for parameter, _ in learning]
         torch._foreach_add_([memory["step"] for memory in memories], 1)
-        adam_all(
-            [
-                (parameter.detach(), memory["exp_avg"], memory["exp_avg_sq"], gradient.contiguous(), memory["step"])
-                for (parameter, gradient), memory in zip(learning, memories, strict=True)
-            ],
-            turned=self._turned[: sum(parameter.grad is not None for parameter in self._bounded)],
-            learning_rate=self.learning_rate,
-        )
+        updated = [
+            (parameter.detach(), memory["exp_avg"], memory["exp_avg_sq"], gradient.contiguous(), memory["step"])
+            for (parameter, gradient), memory in zip(learning, memories, strict=True)
+        ]
+        n_bounded = sum(parameter.grad is not None for parameter in self._bounded)
+        at_once = [updated] if self.bounded_share == 1 else [updated[:n_bounded], updated[n_bounded:]]
+        for group, share in zip(at_once, (self.bounded_share, 1.0), strict=False):
+            if group:
+                turned = self._turned[: n_bounded if group is at_once[0] else 0]
+                adam_all(group, turned=turned, learning_rate=share * self.learning_rate)
 
     def _memory(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What PyTorch's keeps of a parameter, from its first step on."""

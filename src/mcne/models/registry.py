@@ -85,6 +85,9 @@ _taught_by_links = partial(Entry, needs=("links",), memory="factors_with_context
 _conditional = partial(Entry, needs=("links", "behaviors"), memory="network")
 _without_attention = partial(_conditional, memory="network_without_attention", settings="mcne.MCNEConfig")
 
+DEFAULT = "mcne-plus"
+"""The method to train where none is named."""
+
 METHODS = {
     "mcne-plus": Entry(
         "mcne_plus.MCNEPlus",

@@ -45,6 +45,7 @@ class TrainingSettings:
     checkpoint_seconds: Amount = 60.0
     keep_checkpoints: Count = 2
     tensorboard: bool = False
+    members: Count = 1  # models that differ by their seeds, whose scores are averaged
     deterministic: bool = False  # the same bytes every time on a GPU, of methods that leave sums to PyTorch
 
 

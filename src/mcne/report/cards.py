@@ -129,6 +129,8 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
     about = [ABOUT_TRANSFER if method == TRANSFER else entry(method).summary]
     if run.spec.mode == "separate":
         about.append("Every behavior was learned by a model of its own.")
+    elif run.spec.parts:
+        about.append(f"Scores are the mean of {run.spec.schedule['members']} members that differ by their seeds.")
     if embeddings is not None and embeddings.width:
         about.append(f"Vectors have {embeddings.width} dimensions.")
     about.append(f"{run.result['parameters']:,} numbers were learned.")

@@ -23,7 +23,6 @@ from mcne.plots.style import Theme, canvas, looks, shortened
 from mcne.report.page import Drawing, Part, Section
 from mcne.text import NO_VALUE, Table, count_cell, element, number_cell, percent, percent_cell, spread_cell
 from mcne.training import Run
-from mcne.training.run import BEHAVIORS
 
 POINTS = 480
 """Points of a map that is computed for a report, over all behaviors: it takes seconds, while the 1,000 users of ``mcne
@@ -60,10 +59,13 @@ def learning(run: Run) -> Section | None:
     """The curves of a run, or of each behavior's run; None for a method that does not learn step by step."""
     place = ("learning", "Learning curves")
     runs = {run.spec.method: run}
-    if run.spec.mode == "separate":
-        paths = sorted((run.path / BEHAVIORS).iterdir(), key=lambda path: int(path.name))
+    if run.spec.parts:
+        paths = sorted((run.path / run.spec.parts).iterdir(), key=lambda path: int(path.name))
         opened = [Run.open(path) for path in paths]
-        names = [next(iter(part.records[-1].get("loss", {})), str(k)) for k, part in enumerate(opened) if part.records]
+        names = [f"member {k + 1}" for k in range(len(opened))]
+        if run.spec.mode == "separate":
+            learned_alone = [part.records[-1].get("loss", {}) for part in opened if part.records]
+            names = [next(iter(losses), str(k)) for k, losses in enumerate(learned_alone)]
         runs = dict(zip(names, opened, strict=True))
     learned = {name: each for name, each in runs.items() if each.result["epochs"]}
     if not learned:

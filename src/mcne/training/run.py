@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 SPEC, RESULT, EMBEDDINGS, LEARNED, BEHAVIORS = "run.json", "result.json", "embeddings", "learned", "behaviors"
+MEMBERS = "members"
 METRICS, TIMES, CHECKPOINTS, TENSORBOARD = "metrics.jsonl", "times.jsonl", "checkpoints", "tensorboard"
 LEARNED_KIND, LEARNED_VERSION = "mcne learned", 1
 TRANSFER = "mcne-transfer"
@@ -49,6 +50,13 @@ class RunSpec:
     seed: int
     dataset: str  # fingerprint
     split: str  # fingerprint
+
+    @property
+    def parts(self) -> str | None:
+        """The directory of the runs that this one is made of: of behaviors or members; None if it is made at once."""
+        if self.mode == "separate":
+            return BEHAVIORS
+        return MEMBERS if self.schedule.get("members", 1) > 1 else None
 
     @property
     def identity(self) -> str:
@@ -238,9 +246,10 @@ def config_of(config: Any) -> dict[str, Any]:
 
 
 def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
-    """The settings of the training that decide the result; ``deterministic`` only if set."""
+    """The settings of the training that decide the result; ``deterministic`` and ``members`` only if set."""
     order = {"deterministic": True} if settings.deterministic else {}
-    return {name: getattr(settings, name) for name in SCHEDULE} | order
+    members = {"members": settings.members} if settings.members > 1 else {}
+    return {name: getattr(settings, name) for name in SCHEDULE} | order | members
 
 
 def begun_with(path: Path, method: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcne import __version__, files
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import TRAIN, Split
-from mcne.embeddings.artifact import side_by_side
+from mcne.embeddings.artifact import averaged, side_by_side
 from mcne.embeddings.ranking import Scorer
 from mcne.errors import ArtifactError, DataError, DiskError, DivergedError, UsageError
 from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
@@ -28,6 +28,7 @@ from mcne.models.registry import entry, refusal
 from mcne.models.saved import saved
 from mcne.models.settings import TrainingSettings
 from mcne.models.tables import room
+from mcne.randomness import Stream
 from mcne.text import human_bytes
 from mcne.training import run
 from mcne.training.gpu import one_order
@@ -81,6 +82,8 @@ class Training:
             if not self._is_finished(path, resume=resume):
                 if self.mode == "separate":
                     self._train_separately(path)
+                elif (members := self.parsed[1].members) > 1:
+                    self._train_members(path, members)
                 else:
                     self._train_jointly(path)
         return Run(path, spec, self.places)
@@ -95,6 +98,13 @@ class Training:
                 value=torch.get_default_dtype(),
                 allowed=[torch.float32],
                 remedy="call torch.set_default_dtype(torch.float32)",
+            )
+        if self.parsed[1].members > 1 and entry(self.method).gives != "vectors":
+            raise UsageError(
+                f"{self.method} has no vectors, and only vectors can be averaged",
+                "setting members",
+                "leave it at 1",
+                value=self.parsed[1].members,
             )
         if getattr(self.parsed[0], "weighted_records", False):
             _require_weights(self.dataset)
@@ -168,31 +178,46 @@ class Training:
             )
 
     def _train_separately(self, path: Path) -> None:
-        """Train a run for every behavior, then combine them."""
+        """Train a run for every behavior, and put their vectors side by side."""
         alone: dict[Path, Training] = {}
         for k in range(len(self.dataset.behaviors)):
             one = self.dataset.only(k)
             alone[path / run.BEHAVIORS / str(k)] = replace(
                 self, dataset=one, split=self.split.only(k, one), mode="joint"
             )
-        self._require_room(path, [each for place, each in alone.items() if not (place / run.RESULT).is_file()])
-        self.start(path)
-        parts = []
-        for place, each in alone.items():
-            self.reporter.say(f"{each.dataset.behavior_names[0]}:")
-            parts.append(each.run(place, resume=True))
+        parts = self._train_parts(path, alone, self.dataset.behavior_names)
         metrics = [part.result[DECIDING_METRIC] for part in parts if part.result[DECIDING_METRIC] is not None]
-        result = {
-            "best_epoch": [part.result["best_epoch"] for part in parts],
-            DECIDING_METRIC: sum(metrics) / len(metrics) if metrics else None,
-            "epochs": [part.result["epochs"] for part in parts],
-            "parameters": sum(part.result["parameters"] for part in parts),
-        }
+        result = _result_of(parts, sum(metrics) / len(metrics) if metrics else None)
         if all((part.path / run.EMBEDDINGS).exists() for part in parts):
             _remove(path / run.EMBEDDINGS)
             together = side_by_side([part.embeddings for part in parts], self._provenance(result))
             together.save(path / run.EMBEDDINGS)
         files.write_json(path / run.RESULT, result, sort_keys=True)
+
+    def _train_members(self, path: Path, members: int) -> None:
+        """Train several runs that differ by their seeds alone, and average their scores in one artifact."""
+        alone: dict[Path, Training] = {}
+        for k in range(members):
+            seed = self.seed if not k else int(Stream(self.seed, "member", k).integers(1 << 31, 1)[0])
+            settings = {**self.settings, "members": 1}
+            alone[path / run.MEMBERS / str(k)] = replace(self, settings=settings, seed=seed)
+        parts = self._train_parts(path, alone, [f"member {k + 1} of {members}" for k in range(members)])
+        together = averaged([part.embeddings for part in parts], {})
+        summary = evaluate(together, self.dataset, self.split, part="validation", protocol="sampled").summary()
+        result = _result_of(parts, summary["mean"][DECIDING_METRIC])
+        _remove(path / run.EMBEDDINGS)
+        replace(together, provenance=self._provenance(result)).save(path / run.EMBEDDINGS)
+        files.write_json(path / run.RESULT, result, sort_keys=True)
+
+    def _train_parts(self, path: Path, alone: Mapping[Path, Training], names: Sequence[str]) -> list[Run]:
+        """The finished runs of the parts of this training, one after the other."""
+        self._require_room(path, [each for place, each in alone.items() if not (place / run.RESULT).is_file()])
+        self.start(path)
+        parts = []
+        for (place, each), name in zip(alone.items(), names, strict=True):
+            self.reporter.say(f"{name}:")
+            parts.append(each.run(place, resume=True))
+        return parts
 
     def _validate(self, model: Method) -> Mapping[str, Any]:
         """How well a model ranks the validation part."""
@@ -228,7 +253,7 @@ class Training:
                 raise UsageError.of_path(
                     "is not empty and is not a run", path, "choose an empty directory or another --out"
                 )
-            if resume and run.BEHAVIORS not in path.parts:
+            if resume and not {run.BEHAVIORS, run.MEMBERS} & {*path.parts}:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
         existing, notes = read_spec(path)
@@ -263,6 +288,16 @@ def _require_weights(dataset: SocialDataset) -> None:
             "leave it off, or prepare the data again with a column of ratings or counts",
             value=True,
         )
+
+
+def _result_of(parts: Sequence[Run], metric: float | None) -> dict[str, Any]:
+    """The result of a training that is made of several."""
+    return {
+        "best_epoch": [part.result["best_epoch"] for part in parts],
+        DECIDING_METRIC: metric,
+        "epochs": [part.result["epochs"] for part in parts],
+        "parameters": sum(part.result["parameters"] for part in parts),
+    }
 
 
 def _remove(path: Path) -> None:

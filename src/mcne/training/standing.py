@@ -1,0 +1,54 @@
+"""Where a trained model stands: its validation metric beside what popularity and chance give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcne.data.dataset import SocialDataset
+from mcne.data.split import TRAIN, Split
+from mcne.embeddings.ranking import Scorer
+from mcne.evaluation.protocol import DECIDING_METRIC, evaluate
+from mcne.models.registry import DEFAULT
+from mcne.training.run import Run
+
+
+@dataclass(frozen=True)
+class ByCounts:
+    """The same scores for every user: how many training records an item has, or nothing."""
+
+    counts: tuple[NDArray[np.float32], ...]  # C × [items]
+
+    def scores(self, behavior: int, users: NDArray[Any], items: NDArray[Any] | None = None) -> NDArray[np.float32]:
+        """[n, m] for ``items`` [n, m] of each user, [n, all items] without."""
+        counts = self.counts[behavior]
+        return np.broadcast_to(counts, (len(users), len(counts))) if items is None else counts[items]
+
+
+def standing(run: Run, dataset: SocialDataset, split: Split) -> str:
+    """A line for people, and what to try if the model is not above popularity; empty without a validation part."""
+    metric = run.result[DECIDING_METRIC]
+    if metric is None or run.spec.method == "popularity":
+        return ""
+    counts = []
+    for k, behavior in enumerate(dataset.behaviors):
+        _, item = split.of(behavior, k, TRAIN)
+        counts.append(np.bincount(item, minlength=behavior.n_items).astype(np.float32))
+    popular = _validated(ByCounts(tuple(counts)), dataset, split)
+    chance = _validated(ByCounts(tuple(np.zeros_like(each) for each in counts)), dataset, split)
+    line = f"beside it on the validation part: popularity {popular:.4f}, chance {chance:.4f}"
+    if metric > popular:
+        return line
+    others = "train ease or popularity" if run.spec.method == DEFAULT else f"train {DEFAULT}, bpr or ease"
+    return (
+        f"{line}\n{run.spec.method} is not above popularity here, so it is of no use yet: give it more epochs and "
+        f"patience (--set epochs=400 --set patience=50), another l2 or learning_rate, or {others}"
+    )
+
+
+def _validated(scorer: Scorer, dataset: SocialDataset, split: Split) -> float:
+    metric = evaluate(scorer, dataset, split, part="validation", cutoffs=(5,)).overall(DECIDING_METRIC)
+    return 0.0 if metric is None else metric
