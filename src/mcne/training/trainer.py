@@ -167,6 +167,8 @@ class Training:
     def _require_room(self, path: Path, parts: Sequence[Training]) -> None:
         """Refuse to compute what there is no room to save."""
         told = [each for part in parts if (each := saved(part.method, part.parsed[0], part.dataset, part.split))]
+        if not told:
+            return
         size, free = sum(each.size for each in told), shutil.disk_usage(path).free
         if size > free:
             forms = " and ".join(dict.fromkeys(each.form for each in told))
