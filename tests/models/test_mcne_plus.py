@@ -95,7 +95,8 @@ class Naive:
         friends = self.data.graph.neighbors(user)
         for friend in friends:
             total += self.config.friends * self.tables["nodes"][friend] / len(friends)
-        return total + self.of_attributes("users", self.data.attributes, user)
+        summed: Vector = total + self.of_attributes("users", self.data.attributes, user)
+        return summed
 
     def item(self, behavior: int, item: int) -> Vector:
         own: Vector = self.tables["nodes"][self.node(behavior, item)]
@@ -205,7 +206,8 @@ def test_a_fixed_l2_stays() -> None:
 def test_l2_falls_when_validation_stops_rising() -> None:
     l2 = FallingL2(None, CPU)
     assert float(l2.value) == pytest.approx(FallingL2.START)
-    assert [l2.validated(metric) for metric in (0.1, 0.11, 0.12)] == [None] * 3
+    metrics = (0.1, 0.11, 0.12)
+    assert [l2.validated(metric) for metric in metrics] == [None] * 3
     told = [l2.validated(0.12) for _ in range(2 * FallingL2.WAIT)]
     assert [at for at, line in enumerate(told, start=1) if line] == [FallingL2.WAIT, 2 * FallingL2.WAIT]
     assert float(l2.value) == pytest.approx(FallingL2.START * FallingL2.FACTOR**2)

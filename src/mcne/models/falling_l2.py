@@ -30,7 +30,7 @@ class FallingL2:
         best, waited = self.progress.tolist()
         waited = 0 if metric > best else waited + 1
         falls = waited == self.WAIT
-        self.progress.copy_(torch.tensor([max(best, metric), 0 if falls else waited]))
+        self.progress.copy_(torch.tensor([max(best, metric), 0 if falls else waited], dtype=torch.float64))
         if not falls:
             return None
         self.value.mul_(self.FACTOR)
