@@ -26,10 +26,61 @@ class _Method(Model):
     checkpoint_seconds: float
     keep_checkpoints: int
     tensorboard: bool
+    members: int
     deterministic: bool
 
 class _MCNE(_Method):
     initial: Literal["free", "attributes", "both"]
+
+class MCNEPlus(_Method):
+    width: int | None
+    masks: bool
+    history: float
+    friends: float
+    attributes: float
+    walks: float
+    walk_length: int
+    window: int
+    walk_batch: int
+    walk_negatives: int
+    negatives: int
+    batch_size: int
+    learning_rate: float
+    l2: float | None
+    history_l2: float
+    weighted_records: bool
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        separate: bool = False,
+        epochs: int = 200,
+        patience: int = 10,
+        evaluate_every: int = 1,
+        workers: int = 1,
+        checkpoint_seconds: float = 60.0,
+        keep_checkpoints: int = 2,
+        tensorboard: bool = False,
+        members: int = 1,
+        deterministic: bool = False,
+        width: int | None = None,
+        masks: bool = True,
+        history: float = 0.5,
+        friends: float = 0.5,
+        attributes: float = 1.0,
+        walks: float = 0.2,
+        walk_length: int = 20,
+        window: int = 10,
+        walk_batch: int = 256,
+        walk_negatives: int = 5,
+        negatives: int = 20,
+        batch_size: int = 1024,
+        learning_rate: float = 0.006,
+        l2: float | None = None,
+        history_l2: float = 0.1,
+        weighted_records: bool = False,
+    ) -> None: ...
 
 class Popularity(_Method):
     weighted_records: bool
@@ -46,6 +97,7 @@ class Popularity(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         weighted_records: bool = False,
     ) -> None: ...
@@ -69,6 +121,7 @@ class UserKNN(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         neighbors: int | None = None,
         idf: bool = True,
@@ -96,6 +149,7 @@ class ItemKNN(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         neighbors: int | None = None,
         idf: bool = True,
@@ -121,6 +175,7 @@ class EASE(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         l2: float = 100.0,
         popularity_weight: float = 0.01,
@@ -148,6 +203,7 @@ class BPR(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         bias: bool = True,
@@ -178,6 +234,7 @@ class LibFM(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         negatives: int = 10,
@@ -210,6 +267,7 @@ class NFM(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         layers: tuple[int, ...] = (64,),
@@ -251,6 +309,7 @@ class Node2vec(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         bias: bool = True,
@@ -300,6 +359,7 @@ class Node2vecB(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         bias: bool = True,
@@ -345,6 +405,7 @@ class LINE(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         bias: bool = True,
@@ -386,6 +447,7 @@ class LINEB(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         bias: bool = True,
@@ -428,6 +490,7 @@ class GraphSage(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -469,6 +532,7 @@ class PinSage(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbors: int = 20,
@@ -505,6 +569,7 @@ class LightGCN(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         layers: int = 3,
@@ -536,6 +601,7 @@ class LightGCNTrust(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         width: int = 100,
         layers: int = 3,
@@ -571,6 +637,7 @@ class SharedBottom(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -610,6 +677,7 @@ class SoftGate(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -649,6 +717,7 @@ class MCNE(_MCNE):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -689,6 +758,7 @@ class MCNEA(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -728,6 +798,7 @@ class MCNEF(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -768,6 +839,7 @@ class MCNEAttributes(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -809,6 +881,7 @@ class ConstantMasks(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),
@@ -850,6 +923,7 @@ class RandomMasks(_Method):
         checkpoint_seconds: float = 60.0,
         keep_checkpoints: int = 2,
         tensorboard: bool = False,
+        members: int = 1,
         deterministic: bool = False,
         widths: tuple[int, ...] = (256, 128, 100),
         neighbor_samples: tuple[int, ...] = (20, 20),

@@ -39,7 +39,7 @@ def _vectors(method: Entry) -> str:
 
 def _defaults(name: str, method: Entry) -> str:
     """All settings with their defaults, or how they differ from those of an earlier method."""
-    values = {key: _plain(value) for key, value in to_json(method.config()).items()}
+    values = {key: _plain(key, value) for key, value in to_json(method.config()).items()}
     base = _base(name, method)
     if base is None:
         return ", ".join(f"`{key}` {value}" for key, value in values.items())
@@ -55,9 +55,9 @@ def _base(name: str, method: Entry) -> str | None:
     return max(bases, key=lambda key: len(METHODS[key].config.__mro__), default=None)
 
 
-def _plain(value: Any) -> str:
+def _plain(key: str, value: Any) -> str:
     if value is None:
-        return "all"
+        return "all" if key == "neighbors" else "auto"
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
 
 

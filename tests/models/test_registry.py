@@ -102,7 +102,7 @@ def test_the_page_tells_the_defaults(method: str) -> None:
 
 
 def _plain(value: str) -> str:
-    value = value.replace('"', "").replace("null", "all")
+    value = value.replace('"', "").replace("null", "all").replace("auto", "all")  # where nothing is set
     try:
         return str(float(value))
     except ValueError:

@@ -51,6 +51,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "l2": 0.0001,
     },
 }
+SETTINGS["mcne-plus"] = {"width": 4, "batch_size": 512, "walk_batch": 16, "learning_rate": 0.05}
 LEARNERS = [name for name in SETTINGS if name != "popularity"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mcne.embeddings.answers import Ranking
     from mcne.embeddings.artifact import ConditionalEmbeddings
     from mcne.embeddings.explanation import Explanation, Likeness
+    from mcne.embeddings.reasons import Reasons
 
 FinishedRun = Annotated[Path, Argument(help="A finished run.", metavar="RUN", callback=existing_run)]
 Protocol = Annotated[Literal["sampled", "full", "popular"], Option(help="Items to rank test items against.")]
@@ -27,6 +29,10 @@ Other = Annotated[str, Option(help="Another user's id.")]
 BehaviorName = Annotated[str, Option(help="A behavior's name.")]
 OnBehavior = Annotated[str | None, Option(help="Default: the whole vector.")]
 K = Annotated[int, Option("-k", help="Number of results.")]
+Why = Annotated[
+    Literal["none", "own", "full"],
+    Option(help="Exact reasons: own tells nothing about other people, full also names friends (mcne-plus)."),
+]
 NewDirectory = Annotated[Path, Option(help="A new directory.")]
 Format = Annotated[Literal["parquet", "npz", "word2vec"], Option("--format", help="What to write.")]
 Map = Annotated[Path | None, Option("--map", help="The .json file of mcne plot map; default: compute a smaller map.")]
@@ -60,13 +66,21 @@ def evaluate(run: FinishedRun, protocol: Protocol = "sampled", as_json: AsJson =
     print_line("pooled Recall and hits-ideal NDCG are there to compare with the paper's tables", "dim")
 
 
-def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_json: AsJson = False) -> None:
+def recommend(
+    run: RunPath, user: User, behavior: BehaviorName, k: K = 10, why: Why = "none", as_json: AsJson = False
+) -> None:
     """Recommend items of a behavior to a user, without those the user already has."""
     embeddings = mcne.load(run)
     ranking = embeddings.recommend(user, behavior, k=k)
     row = embeddings.users.row(user, what="user")
     label, asked = _asked(embeddings, row)
-    _show_ranking(f"{behavior} for user {label}", "item", ranking, asked | {"behavior": behavior}, as_json)
+    reasons = None
+    if why != "none":
+        reasons = [embeddings.why(user, item, behavior, level=why) for item in ranking.ids]
+    title = f"{behavior} for user {label}"
+    _show_ranking(title, "item", ranking, asked | {"behavior": behavior}, as_json, reasons)
+    if why == "full" and not as_json:
+        print_line("these reasons tell about other people: --why own leaves them out", "dim")
     if len(ranking) < k and not as_json:
         space = embeddings.space(behavior)
         seen = len(space.seen(row))
@@ -158,13 +172,22 @@ def show_explanation(explanation: Explanation) -> None:
     print_table(["", "product", "cosine", "dimensions", "common items"], rows, left=("dimensions", "common items"))
 
 
-def _show_ranking(title: str, kind: str, ranking: Ranking, question: dict[str, Any], as_json: bool) -> None:
+def _show_ranking(
+    title: str,
+    kind: str,
+    ranking: Ranking,
+    question: dict[str, Any],
+    as_json: bool,
+    reasons: Sequence[Reasons] | None = None,
+) -> None:
     if as_json:
         names = ranking.names or [""] * len(ranking)
-        answers = [
+        answers: list[dict[str, Any]] = [
             {f"{kind}_id": raw} | ({"name": name} if name else {}) | {"score": score}
             for (raw, score), name in zip(ranking, names, strict=True)
         ]
+        for answer, each in zip(answers, reasons or (), strict=False):
+            answer["reasons"] = each.to_json()["reasons"]
         print_json(question | {f"{kind}s": answers})
         return
     print_line(title, "bold")
@@ -173,8 +196,11 @@ def _show_ranking(title: str, kind: str, ranking: Ranking, question: dict[str, A
     if ranking.names is not None and any(ranking.names):
         rows = [[place, raw, name, score] for (place, raw, score), name in zip(rows, ranking.names, strict=True)]
         heads = ["", kind, "name", "score"]
+    if reasons is not None:
+        rows = [[*row, each.sentence()] for row, each in zip(rows, reasons, strict=True)]
+        heads.append("because of")
     if rows:
-        print_table(heads, rows, left=(kind, "name"))
+        print_table(heads, rows, left=(kind, "name", "because of"))
 
 
 def _asked(answering: Model | ConditionalEmbeddings, row: int) -> tuple[str, dict[str, Any]]:

@@ -67,6 +67,12 @@ class Reasons(Frame):
     def __iter__(self) -> Iterator[Reason]:
         return iter(self.reasons)
 
+    def sentence(self, most: int = 3) -> str:
+        """The largest reasons in a line, and what all others add."""
+        told = [f"{each.label} {each.value:+.2f}" for each in self.reasons[:most]]
+        rest = self.reasons[most:]
+        return ", ".join([*told, *([f"{len(rest)} more {sum(each.value for each in rest):+.2f}"] if rest else [])])
+
     def columns(self) -> dict[str, list[Any]]:
         """A row for each reason."""
         return {name: [getattr(each, name) for each in self.reasons] for name in Reason._fields}

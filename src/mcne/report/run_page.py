@@ -113,6 +113,9 @@ def answers(embeddings: ConditionalEmbeddings) -> list[Part]:
     suits = {name: embeddings.recommend(user, name, k=SHOWN) for name in asked}
     parts.append(element("h3", f"What suits user {label}?"))
     parts.append(_rankings("Items with the highest scores that the user lacks", suits))
+    if embeddings.parts is not None:
+        parts.append(element("h3", "Why these?"))
+        parts.append(_reasons(embeddings, suits, user))
     if has_neighbors:
         other = _closest(embeddings, row)
         parts += _explained(embeddings.explain(user, embeddings.users[other]))
@@ -136,6 +139,19 @@ def _rankings(caption: str, rankings: Mapping[str, Ranking]) -> Table:
         for place, line in enumerate(zip_longest(*answered, fillvalue=("", None)), start=1)
     ]
     return Table(caption, head, rows, text_columns=frozenset({0, *range(1, len(head), 2)}))
+
+
+def _reasons(embeddings: ConditionalEmbeddings, rankings: Mapping[str, Ranking], user: int | str) -> Table:
+    """The best item of each behavior with its reasons, which tell nothing about other people."""
+    rows = []
+    for name, ranking in rankings.items():
+        for item, label in zip(ranking.ids[:1], ranking.labels(), strict=False):
+            why = embeddings.why(user, item, name)
+            told = [(each.label, number_cell(each.value, "+.3f")) for each in why.reasons[:SHOWN]]
+            told.append((f"all {len(why)} reasons", number_cell(why.score, ".3f")))
+            rows += [[f"{label} on {name}", *each] for each in told]
+    title = "The largest reasons; all of them add up to the score. What friends add counts as learned taste"
+    return Table(title, ("item", "reason", "adds"), rows, text_columns=frozenset({0, 1}))
 
 
 def _explained(explanation: Explanation) -> list[Part]:
