@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.small_training import ON_PLANTED
 
 from benchmarks.temporary_run import temporary_run
-from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
@@ -78,7 +78,7 @@ def main() -> None:
     settings = read_pairs(chosen.set)
     names = {field.name for field in fields(SyntheticConfig)}
     network = {name: value for name, value in settings.items() if name in names}
-    given = dict(SETTINGS["mcne"]) | {name: value for name, value in settings.items() if name not in names}
+    given = dict(ON_PLANTED["mcne"]) | {name: value for name, value in settings.items() if name not in names}
     work = partial(masks_of, network=network, given=given, device=chosen.device)
     with ProcessPoolExecutor(chosen.jobs, mp_context=get_context("spawn")) as pool:
         trained = list(pool.map(work, range(chosen.networks)))

@@ -20,10 +20,10 @@ from mcne.training.journal import RunJournal
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """The command line, in this process, with a demo of moments."""
-    mcne = {"epochs": 1, "widths": [8, 8], "neighbor_samples": [3], "attention_width": 4, "batch_size": 1024}
+    small = {"epochs": 2, "width": 8, "learning_rate": 0.5}  # so that masks close
     monkeypatch.setattr(demo_command, "USERS", 500)
     monkeypatch.setattr(figures, "POINTS", 60)
-    monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
+    monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": small, "mcne-plus": small})
     with command_line(monkeypatch, capsys, "/my tools/mcne") as command:
         yield command
 
@@ -62,7 +62,7 @@ def test_what_it_advises_can_be_pasted_into_a_shell(
         ["mcne" if is_on_path else "/my tools/mcne", name]
         for name in ("similar", "recommend", "explain", "evaluate", "export", "data", "train")
     ]
-    assert all(Path(command[2]) == out / "runs" / "mcne" for command in commands[:5])
+    assert all(Path(command[2]) == out / "runs" / "mcne-plus" for command in commands[:5])
     for command in commands[:5]:
         assert run(*command[1:]).code == 0, command
     assert any((out / "vectors").iterdir())
@@ -74,7 +74,7 @@ def test_it_leaves_a_report_and_names_it_in_one_line(run: Run, tmp_path: Path) -
     assert (result.code, result.err) == (0, ""), result
     assert f"open it in a browser: {out / 'report.html'}\n" in result.out
     page = (out / "report.html").read_text()
-    assert "mcne on synthetic" in page
+    assert "mcne-plus on synthetic" in page
     assert 'aria-label="Figure: map of users"' in page
     assert "15 random users" in page
 

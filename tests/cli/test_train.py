@@ -707,9 +707,9 @@ def test_nothing_to_train_on(train: Run, run: Run, data: Path) -> None:
 
 @pytest.fixture
 def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    mcne = {"epochs": 1, "widths": [8, 8, 8], "neighbor_samples": [3, 3], "attention_width": 4, "batch_size": 1024}
+    small = {"epochs": 1, "width": 8}
     monkeypatch.setattr(demo_command, "USERS", 500)
-    monkeypatch.setattr(demo_command, "SETTINGS", {"popularity": {}, "bpr": {"epochs": 1, "width": 8}, "mcne": mcne})
+    monkeypatch.setattr(demo_command, "SETTINGS", {"popularity": {}, "bpr": small, "mcne-plus": small})
 
 
 @pytest.mark.usefixtures("small_demo")
@@ -720,7 +720,7 @@ def test_the_demo_leaves_what_its_commands_need(run: Run, tmp_path: Path, monkey
     lines = result.out.splitlines()
     for head in ("Recall@5 ", "NDCG@5 "):
         at = next(k for k, line in enumerate(lines) if line.startswith(head))
-        assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["popularity", "bpr", "mcne"]
+        assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["popularity", "bpr", "mcne-plus"]
         assert all(len(line.split()) == 6 for line in lines[at : at + 4])
     assert max(len(line) for line in lines if not line.startswith("  ")) <= 80
     commands = [line.split()[1:] for line in lines if re.match(r"  \S*mcne \w", line)]
@@ -743,12 +743,8 @@ def test_the_demo_replaces_nothing(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_settings_of_the_demo_are_known() -> None:
-    from mcne.training import settings_of
-
-    assert list(demo_command.SETTINGS) == ["popularity", "bpr", "mcne"]
-    for method, given in demo_command.SETTINGS.items():
-        settings_of(method, given)
+def test_nothing_is_tuned_for_the_demo() -> None:
+    assert demo_command.SETTINGS == {"popularity": {}, "bpr": {}, "mcne-plus": {}}
 
 
 # the artifact

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.small_training import train_small, transfer_small
+from tests.small_training import ON_PLANTED, train_small, transfer_small
 
-from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.evaluation.protocol import evaluate
@@ -30,7 +29,7 @@ def test_transfer_beats_popularity_and_random_masks(tmp_path: Path) -> None:
     split = random_split(dataset, seed=0)
     at = dataset.behavior_names.index(NEW)
     before, before_split = without(dataset, split, behavior=NEW)
-    settings = {**SETTINGS["mcne"], "epochs": 25}
+    settings = {**ON_PLANTED["mcne"], "epochs": 25}
     base = train_small("mcne", before, tmp_path / "base", split=before_split, settings=settings).embeddings
     one = dataset.only(at)
     parts = split.only(at, one)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.small_training import train_small
+from tests.small_training import ON_PLANTED, train_small
 from tests.values import not_none
 
-from mcne.cli.demo import SETTINGS
 from mcne.data.split import random_split
 from mcne.data.synthetic import Planted, SyntheticConfig, generate
 from mcne.embeddings import ConditionalEmbeddings
@@ -39,7 +38,7 @@ def test_mcne_learns_what_is_planted(seed: int, tmp_path: Path) -> None:
     split = random_split(dataset, seed=seed)
     ndcg = {}
     learned = {}
-    for method, given in SETTINGS.items():
+    for method, given in ON_PLANTED.items():
         run = train_small(method, dataset, tmp_path / method, split=split, settings=given, seed=seed)
         learned[method] = run.embeddings
         ndcg[method] = not_none(evaluate(learned[method], dataset, split).overall("ndcg@5"))

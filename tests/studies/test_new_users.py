@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.errors import refused
-from tests.small_training import small_network
+from tests.small_training import ON_PLANTED, small_network
 from typer.testing import CliRunner
 
-from mcne.cli.demo import SETTINGS
 from mcne.cli.main import app
 from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
@@ -140,7 +139,7 @@ def test_the_command_prints_a_table_or_json(data: SocialDataset, tmp_path: Path)
 def test_new_users_are_served_better_than_by_popularity(seed: int, tmp_path: Path) -> None:
     """From friends and history by far; from either alone too."""
     dataset, _ = generate(SyntheticConfig(users=1000, seed=seed))
-    trial = Trial("mcne", SETTINGS["mcne"])
+    trial = Trial("mcne", ON_PLANTED["mcne"])
     means = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
     ndcg = {way: means[way]["ndcg@5"]["mean"] for way in means}
     assert ndcg["friends and history"] >= 1.5 * ndcg["popularity"]
@@ -153,7 +152,7 @@ def test_new_users_are_served_better_than_by_popularity(seed: int, tmp_path: Pat
 def test_attributes_serve_users_of_whom_nothing_else_is_told(initial: str, tmp_path: Path) -> None:
     """By far better than popularity does; all that is told together does better than friends or attributes alone."""
     dataset, _ = generate(SyntheticConfig(users=1000, attributes=96))
-    trial = Trial("mcne-attributes", {**SETTINGS["mcne"], "epochs": 40, "initial": initial})
+    trial = Trial("mcne-attributes", {**ON_PLANTED["mcne"], "epochs": 40, "initial": initial})
     means = trial.run(dataset, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)["mean"]
     ndcg = {way: means[way]["ndcg@5"]["mean"] for way in means}
     assert ndcg["attributes"] >= 1.5 * ndcg["popularity"]

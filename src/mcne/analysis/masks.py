@@ -126,10 +126,13 @@ def mask_numbers(
     Behaviors that were added later have a mask at every level too, unless they took the last vectors as they were.
     Below the last level it is in the provenance. The records of such a training cover only the new masks.
     """
-    if embeddings.trunk is None:
+    if not embeddings.has_masks:
         raise UsageError.of_method("has no masks", embeddings.method, "train mcne, mcne-a or mcne-f, and draw that")
-    *lower, last = embeddings.trunk.masks
     names = embeddings.behavior_names
+    if embeddings.trunk is None:  # a single level, without a row of other behaviors
+        only = (tuple(names), np.array([space.mask for space in embeddings.spaces]))
+        return _numbers(embeddings, [only], [embeddings.vectors], records, best_epoch, ())
+    *lower, last = embeddings.trunk.masks
     first = names[: embeddings.trunk.n_behaviors]
     added = tuple(names[embeddings.trunk.n_behaviors :])
     other = other_name(names)  # the row of reading 3
@@ -142,6 +145,18 @@ def mask_numbers(
         named.append(((*first, *later, other), np.array([*masks[:-1], *later.values(), masks[-1]])))
     named.append(((*names, other), np.array([*(space.mask for space in embeddings.spaces), last[-1]])))
     vectors = (*embeddings.trunk.levels, embeddings.vectors)
+    return _numbers(embeddings, named, vectors, records, best_epoch, added)
+
+
+def _numbers(
+    embeddings: ConditionalEmbeddings,
+    named: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
+    vectors: Sequence[NDArray[np.float32]],
+    records: Sequence[Mapping[str, Any]],
+    best_epoch: int | None,
+    added: tuple[str, ...],
+) -> MaskNumbers:
+    """Of every level the names and their masks, and the vectors of users."""
     used = [np.any(each != 0, axis=0) for each in vectors]
     overlaps = _overlaps(named)
     overlaps_in_use = _overlaps([(own, masks[:, some]) for (own, masks), some in zip(named, used, strict=True)])

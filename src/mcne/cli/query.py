@@ -168,8 +168,9 @@ def show_explanation(explanation: Explanation) -> None:
         print_line(explanation.remark)
     rows = [[on.behavior, *_likeness(on.likeness), str(on.common_items)] for on in explanation.behaviors]
     rows.append(["whole vector", *_likeness(explanation.whole), ""])
-    print_line("\nSimilarity, the dimensions that make it, and items that both have", "italic")
-    print_table(["", "product", "cosine", "dimensions", "common items"], rows, left=("dimensions", "common items"))
+    made_of = explanation.made_of
+    print_line(f"\nSimilarity, the {made_of} that make it, and items that both have", "italic")
+    print_table(["", "product", "cosine", made_of, "common items"], rows, left=(made_of, "common items"))
 
 
 def _show_ranking(
@@ -213,5 +214,4 @@ def _asked(answering: Model | ConditionalEmbeddings, row: int) -> tuple[str, dic
 
 
 def _likeness(likeness: Likeness) -> list[str]:
-    dimensions = ", ".join(f"{part.dimension} ({part.value:+.1g})" for part in likeness.dimensions[:3])
-    return [f"{likeness.inner_product:.3g}", f"{likeness.cosine:.3f}", dimensions]
+    return [f"{likeness.inner_product:.3g}", f"{likeness.cosine:.3f}", likeness.strongest("+.1g", 3)]

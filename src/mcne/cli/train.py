@@ -63,9 +63,10 @@ def train(
     with training_progress(method, settings.epochs) as reporter:
         reporter.say(f"{method} on {dataset.name}: {dataset.n_users:,} users, split {split}, seed {seed}, {chosen}")
         run = replace(asked, reporter=reporter).run(out, resume=resume)
-    typer.echo(outcome(run))
-    if stands := standing(run, dataset, parts):
-        typer.echo(stands)
+    beside, advice = standing(run, dataset, parts)
+    if advice:
+        typer.echo(advice)
+    typer.echo(outcome(run) + beside)
     typer.echo(f"saved {out} {run.fingerprint}")
 
 

@@ -149,6 +149,13 @@ class ConditionalEmbeddings(Answering[BehaviorSpace]):
         return int(self.vectors.shape[1])
 
     @property
+    def has_masks(self) -> bool:
+        """Whether behaviors choose among shared dimensions by masks."""
+        if self.trunk is not None:
+            return True
+        return self.parts is not None and not all(np.array_equal(s.mask, self.spaces[0].mask) for s in self.spaces)
+
+    @property
     def method(self) -> str:
         """The name of the method that made this."""
         return str(self.provenance.get("method", "unknown"))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcne.data.ids import Ids, Names, name_of, names_of
 from mcne.embeddings.answers import Frame
 from mcne.embeddings.ranking import ZERO_NORM
+from mcne.embeddings.reasons import likeness_parts
 from mcne.errors import UsageError
 from mcne.text import Table, joined, paragraph, with_name
 
@@ -76,12 +77,33 @@ class Contribution:
 
 
 @dataclass(frozen=True)
+class PartsProduct:
+    """What a part of one user's vector, such as its history, adds to the inner product with a part of the other's."""
+
+    part: str
+    other_part: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.part} × {self.other_part}"
+
+
+@dataclass(frozen=True)
 class Likeness:
-    """Inner product and cosine of two vectors, and the dimensions that move the inner product most, either way."""
+    """Inner product and cosine of two vectors, and the dimensions that move the inner product most, either way; where
+    vectors are sums of parts, also all products of parts that are not 0, the largest first.
+    """
 
     inner_product: float
     cosine: float
     dimensions: tuple[Contribution, ...]
+    parts: tuple[PartsProduct, ...] = ()
+
+    def strongest(self, form: str, most: int | None = None) -> str:
+        """What moves the inner product most: products of parts where there are any, otherwise dimensions."""
+        told = [(str(each), each.value) for each in self.parts]
+        told = told or [(str(each.dimension), each.value) for each in self.dimensions]
+        return ", ".join(f"{name} ({value:{form}})" for name, value in told[:most])
 
     def lines(self, behavior: str | None) -> Iterator[Line]:
         """Its numbers as lines of a frame."""
@@ -89,6 +111,8 @@ class Likeness:
         yield Line("similarity", behavior, "cosine", self.cosine)
         for part in self.dimensions:
             yield Line("dimension", behavior, str(part.dimension), part.value)
+        for each in self.parts:
+            yield Line("parts", behavior, str(each), each.value)
 
 
 @dataclass(frozen=True)
@@ -127,9 +151,10 @@ class OnBehavior:
 class Explanation(Frame):
     """Why two users are connected or alike; as a data frame it has a line for every number and common id.
 
-    The frame's columns: ``part`` is ``similarity``, ``dimension``, ``attention``, ``share``, ``common friends`` or
-    ``common items``; ``behavior`` is missing where the whole vector or no behavior is meant; ``what`` is the measure,
-    the dimension, the message or the id; ``value`` is the number, missing beside a common id. Iterates over the lines.
+    The frame's columns: ``part`` is ``similarity``, ``dimension``, ``parts``, ``attention``, ``share``,
+    ``common friends`` or ``common items``; ``behavior`` is missing where the whole vector or no behavior is meant;
+    ``what`` is the measure, the dimension, the parts, the message or the id; ``value`` is the number, missing beside a
+    common id. Iterates over the lines.
     """
 
     user_id: int | str
@@ -158,6 +183,11 @@ class Explanation(Frame):
         shown = dict(zip((self.user_id, self.other_id), self.users, strict=True))
         direction = "".join(f" ({shown[follower]} follows {shown[followed]})" for follower, followed in self.follows)
         return f"are linked{direction}" if self.linked else "are not linked"
+
+    @property
+    def made_of(self) -> str:
+        """What likenesses are told by."""
+        return "parts" if self.whole.parts else "dimensions"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: numbers, text, tuples and dictionaries; names and ``follows`` only where there are any."""
@@ -210,9 +240,9 @@ class Explanation(Frame):
         rows = []
         whole = [("the whole vector", self.whole)]
         for name, likeness in [(on.behavior, on.likeness) for on in self.behaviors] + whole:
-            dimensions = ", ".join(f"{part.dimension} ({part.value:+.3g})" for part in likeness.dimensions)
-            rows.append([name, f"{likeness.inner_product:.4g}", f"{likeness.cosine:.3f}", dimensions or "none"])
-        return Table("", ["similarity on", "inner product", "cosine", "strongest dimensions"], rows)
+            strongest = likeness.strongest("+.3g", N_DIMENSIONS) or "none"
+            rows.append([name, f"{likeness.inner_product:.4g}", f"{likeness.cosine:.3f}", strongest])
+        return Table("", ["similarity on", "inner product", "cosine", f"strongest {self.made_of}"], rows)
 
 
 def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int | str) -> Explanation:
@@ -230,9 +260,9 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
     remark = ""
     if not linked:
         remark = "no attention: no message passes between users that are not linked"
-    elif trunk is None:
+    elif trunk is None and embeddings.parts is None:
         remark = f"no attention: {embeddings.method!r} passes no messages along links"
-    elif trunk.attention is None:
+    elif trunk is not None and trunk.attention is None:
         remark = f"{embeddings.method!r} weighs all behaviors alike"
     friends = np.intersect1d(graph.neighbors(user), graph.neighbors(other), assume_unique=True)
     return Explanation(
@@ -242,7 +272,7 @@ def explain(embeddings: ConditionalEmbeddings, user_id: int | str, other_id: int
         () if trunk is None else attended(embeddings.behavior_names, trunk),
         () if trunk is None else tuple(_message(embeddings, trunk, far, near) for near, far in ways),
         remark,
-        _likeness(*embeddings.vectors[[user, other]]),
+        _likeness(embeddings.vectors[[user, other]], _products(embeddings, None, user, other)),
         tuple(_on_behavior(embeddings, space, user, other) for space in embeddings.spaces),
         _common(users, embeddings.user_names, friends[(friends != user) & (friends != other)]),
         tuple((users[near], users[far]) for near, far in ways) if graph.is_directed else (),
@@ -272,18 +302,35 @@ def _message(embeddings: ConditionalEmbeddings, trunk: Trunk, sender: int, recei
 def _on_behavior(embeddings: ConditionalEmbeddings, space: BehaviorSpace, user: int, other: int) -> OnBehavior:
     matrix, mask = embeddings.matrix_and_mask(space.name)
     items = np.intersect1d(space.had(user), space.had(other), assume_unique=True)
-    return OnBehavior(space.name, _likeness(*(matrix[[user, other]] * mask)), _common(space.items, space.names, items))
+    likeness = _likeness(matrix[[user, other]] * mask, _products(embeddings, space.name, user, other))
+    return OnBehavior(space.name, likeness, _common(space.items, space.names, items))
 
 
-def _likeness(user: NDArray[np.float32], other: NDArray[np.float32]) -> Likeness:
-    """Of two vectors [d] that are already masked, in double precision."""
-    u, v = user.astype(np.float64), other.astype(np.float64)
+def _products(
+    embeddings: ConditionalEmbeddings, behavior: str | None, user: int, other: int
+) -> tuple[PartsProduct, ...]:
+    """The products of parts on a behavior, or in the whole vectors; none where vectors are no sums."""
+    if embeddings.parts is None:
+        return ()
+    table = likeness_parts(embeddings, embeddings.users[user], embeddings.users[other], behavior)
+    products = [
+        PartsProduct(part, other_part, float(table.products[at, other_at]))
+        for at, part in enumerate(table.parts)
+        for other_at, other_part in enumerate(table.parts)
+        if table.products[at, other_at]
+    ]
+    return tuple(sorted(products, key=lambda each: -abs(each.value)))
+
+
+def _likeness(pair: NDArray[np.float32], products: tuple[PartsProduct, ...]) -> Likeness:
+    """Of two vectors [2, d] that are already masked, in double precision."""
+    u, v = pair.astype(np.float64)
     parts = u * v
     norms = float(np.linalg.norm(u)), float(np.linalg.norm(v))
     cosine = float((u / norms[0]) @ (v / norms[1])) if min(norms) > ZERO_NORM else 0.0
     strongest = np.argsort(-np.abs(parts), kind="stable")[:N_DIMENSIONS]
     shown = tuple(Contribution(int(at), float(parts[at])) for at in strongest if parts[at])
-    return Likeness(float(parts.sum()), cosine, shown)
+    return Likeness(float(parts.sum()), cosine, shown, products)
 
 
 def _common(ids: Ids, names: Names | None, rows: NDArray[Any]) -> Common:
@@ -293,5 +340,5 @@ def _common(ids: Ids, names: Names | None, rows: NDArray[Any]) -> Common:
 
 
 def _without_empty_names(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of fields that leaves out names where there are none."""
-    return {key: value for key, value in fields if value or not key.endswith(("_name", "names"))}
+    """A mapping of fields that leaves out names, and products of parts, where there are none."""
+    return {key: value for key, value in fields if value or not key.endswith(("_name", "names", "parts"))}

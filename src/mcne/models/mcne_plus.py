@@ -51,7 +51,7 @@ WIDTHS = (256, 128, 64, 32, 16)
 LARGEST_TABLES = 16 << 30
 """Bytes of all tables and their moments, so that 10,000,000 users fit a machine of 24 GiB."""
 
-MASKS_SHARE = 0.3
+MASKS_SHARE = 0.1
 """Of the learning rate, for masks: closed too soon, dimensions are lost."""
 
 USERS_AT_ONCE = 1 << 14

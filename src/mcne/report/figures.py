@@ -106,7 +106,7 @@ def masks(
     embeddings: ConditionalEmbeddings, records: Sequence[Mapping[str, Any]], best_epoch: int | None
 ) -> Section | None:
     """Masks of every level, how much they share, and how they were learned; None for a method without masks."""
-    if embeddings.trunk is None:
+    if not embeddings.has_masks:
         return None
     numbers = mask_numbers(embeddings, records, best_epoch=best_epoch)
     last = numbers.levels[-1]
@@ -140,7 +140,7 @@ def masks(
 def user_map(embeddings: ConditionalEmbeddings, path: Path | None, *, is_wanted: bool) -> Section | None:
     """A map kept by ``mcne plot map``, or a smaller one; None for a method whose vectors ignore the behavior."""
     place = ("map", "Map of users")
-    if embeddings.trunk is None and path is None:
+    if not embeddings.has_masks and path is None:
         return None
     if not is_wanted:
         left_out = "Left out, for it takes longest to compute: mcne report without --no-map draws it, and so does "

@@ -173,12 +173,11 @@ def _explained(explanation: Explanation) -> list[Part]:
         parts.append(f"{explanation.remark}.")
     rows = [[on.behavior, *_likeness(on.likeness), str(on.common_items)] for on in explanation.behaviors]
     rows.append(["whole vector", *_likeness(explanation.whole), ""])
-    head = ["on", "inner product", "cosine", "dimensions that make it", "common items"]
-    title = "Similarity, the dimensions that make it, and items that both have"
+    head = ["on", "inner product", "cosine", f"{explanation.made_of} that make it", "common items"]
+    title = f"Similarity, the {explanation.made_of} that make it, and items that both have"
     return [*parts, Table(title, head, rows, text_columns=frozenset({0, 3, 4}))]
 
 
 def _likeness(likeness: Likeness) -> list[str]:
-    dimensions = ", ".join(f"{part.dimension} ({part.value:+.2g})" for part in likeness.dimensions[:3])
     product = number_cell(likeness.inner_product, ".3g")
-    return [product, number_cell(likeness.cosine, ".3f"), dimensions or "none"]
+    return [product, number_cell(likeness.cosine, ".3f"), likeness.strongest("+.2g", 3) or "none"]

@@ -28,24 +28,27 @@ class ByCounts:
         return np.broadcast_to(counts, (len(users), len(counts))) if items is None else counts[items]
 
 
-def standing(run: Run, dataset: SocialDataset, split: Split) -> str:
-    """A line for people, and what to try if the model is not above popularity; empty without a validation part."""
+def standing(run: Run, dataset: SocialDataset, split: Split) -> tuple[str, str]:
+    """What popularity and chance give on the validation part, and what to try if the model is not above popularity.
+
+    Both are empty without a validation part, and for popularity itself.
+    """
     metric = run.result[DECIDING_METRIC]
     if metric is None or run.spec.method == "popularity":
-        return ""
+        return "", ""
     counts = []
     for k, behavior in enumerate(dataset.behaviors):
         _, item = split.of(behavior, k, TRAIN)
         counts.append(np.bincount(item, minlength=behavior.n_items).astype(np.float32))
     popular = _validated(ByCounts(tuple(counts)), dataset, split)
     chance = _validated(ByCounts(tuple(np.zeros_like(each) for each in counts)), dataset, split)
-    line = f"beside it on the validation part: popularity {popular:.4f}, chance {chance:.4f}"
+    beside = f" (popularity {popular:.4f}, chance {chance:.4f})"
     if metric > popular:
-        return line
-    others = "train ease or popularity" if run.spec.method == DEFAULT else f"train {DEFAULT}, bpr or ease"
-    return (
-        f"{line}\n{run.spec.method} is not above popularity here, so it is of no use yet: give it more epochs and "
-        f"patience (--set epochs=400 --set patience=50), another l2 or learning_rate, or {others}"
+        return beside, ""
+    others = "ease or popularity" if run.spec.method == DEFAULT else f"{DEFAULT}, bpr or ease"
+    return beside, (
+        f"{run.spec.method} is not above popularity here: give it more epochs and patience (--set epochs=400 "
+        f"--set patience=50), try another l2 or learning_rate, or train {others}"
     )
 
 
