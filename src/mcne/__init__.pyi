@@ -41,10 +41,10 @@ class MCNEPlus(_Method):
     walks: float
     walk_length: int
     window: int
-    walk_batch: int
+    walk_batch: int | None
     walk_negatives: int
     negatives: int
-    batch_size: int
+    batch_size: int | None
     learning_rate: float
     l2: float | None
     history_l2: float
@@ -72,10 +72,10 @@ class MCNEPlus(_Method):
         walks: float = 0.2,
         walk_length: int = 20,
         window: int = 10,
-        walk_batch: int = 256,
+        walk_batch: int | None = None,
         walk_negatives: int = 5,
         negatives: int = 20,
-        batch_size: int = 1024,
+        batch_size: int | None = None,
         learning_rate: float = 0.006,
         l2: float | None = None,
         history_l2: float = 0.1,

@@ -233,7 +233,19 @@ def test_without_validation_l2_is_a_moderate_one() -> None:
     ("users", "items", "width"), [(4_000, 30_000, 256), (1_000_000, 500_000, 256), (10_000_000, 5_000_000, 32)]
 )
 def test_the_width_fits_the_tables(users: int, items: int, width: int) -> None:
-    assert MCNEPlusConfig().width_for(users, items) == width
-    assert MCNEPlusConfig(width=7).width_for(users, items) == 7
-    assert MCNEPlusConfig(walks=0.0, history=0.0).width_for(users, items) >= width
-    assert MCNEPlusConfig().width_for(10**12, 1) == WIDTHS[-1]
+    assert MCNEPlusConfig().of_data(users, items, 0).width == width
+    assert MCNEPlusConfig(width=7).of_data(users, items, 0).width == 7
+    assert MCNEPlusConfig(walks=0.0, history=0.0).of_data(users, items, 0).width >= width
+    assert MCNEPlusConfig().of_data(10**12, 1, 0).width == WIDTHS[-1]
+
+
+@pytest.mark.parametrize(
+    ("longest", "batch"),
+    [(0, 64), (1_000, 64), (2_047, 64), (2_048, 128), (16_383, 512), (16_384, 1024), (10**9, 1024)],
+)
+def test_a_step_is_a_sixteenth_of_an_epoch_or_1024_records(longest: int, batch: int) -> None:
+    chosen = MCNEPlusConfig().of_data(1_000, 1_000, longest)
+    assert (chosen.batch_size, chosen.walk_batch) == (batch, batch // 4)
+    given = MCNEPlusConfig(batch_size=10, walk_batch=7).of_data(1_000, 1_000, longest)
+    assert (given.batch_size, given.walk_batch) == (10, 7)
+    assert MCNEPlusConfig(batch_size=10).of_data(1_000, 1_000, longest).walk_batch == 3

@@ -122,10 +122,10 @@ def prepare_files(
 def synthetic(
     out: Out,
     users: Annotated[int, Option(help="From 500 to 10,000,000.")] = 2000,
-    behaviors: Annotated[int, Option(help="From 2 to 16; each pair shares its tastes.")] = 4,
+    behaviors: Annotated[int, Option(help="From 1 to 16; each pair shares its tastes.")] = 4,
     seed: Annotated[int, Option(help="The same seed gives the same bytes.")] = 0,
     items_per_behavior: Annotated[int | None, Option(help="Default: half the users, at least 300.")] = None,
-    links_per_user: Annotated[float, Option(help="Links per user, each counted once.")] = 10.0,
+    links_per_user: Annotated[float, Option(help="Links per user, each counted once; 0 for none.")] = 10.0,
     records_per_user: Annotated[float, Option(help="Interactions per user in each of the user's behaviors.")] = 7.0,
     attributes: Annotated[int, Option(help="Number of user attributes that reflect tastes, from 0 to 100.")] = 0,
 ) -> None:

@@ -73,10 +73,10 @@ class SyntheticConfig:
     def __post_init__(self) -> None:
         for name, value, low, high in (
             ("users", self.users, 500, 10_000_000),
-            ("behaviors", self.behaviors, 2, len(BEHAVIOR_NAMES)),
+            ("behaviors", self.behaviors, 1, len(BEHAVIOR_NAMES)),
             ("levels", self.levels, 2, 16),
             ("items_per_behavior", self.n_items, self.levels**2, 100_000_000),
-            ("links_per_user", self.links_per_user, 0.5, 100),
+            ("links_per_user", self.links_per_user, 0, 100),
             ("records_per_user", self.records_per_user, 0.5, 100),
             ("homophily", self.homophily, 0, 1),
             ("attributes", self.attributes, 0, 100),

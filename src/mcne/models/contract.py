@@ -126,7 +126,10 @@ class Learner(Method, Protocol):
 
 @runtime_checkable
 class Adaptive(Learner, Protocol):
-    """A learner that learns otherwise by how well it does on the validation part; ``memory`` contains how."""
+    """A learner that adapts to the data, and to how well it does on the validation part; ``memory`` contains how."""
+
+    def choices(self) -> str:
+        """What it chose by the data, for people."""
 
     def validated(self, metric: float | None) -> str | None:
         """An evaluation gave this metric, or there is no validation part; returns what to report, if anything."""

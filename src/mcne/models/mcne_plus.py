@@ -17,7 +17,7 @@ Legend: C behaviors, d the width; in a step n users, m nodes, r distinct records
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,9 @@ from mcne.sampling.lists import Lists
 WIDTHS = (256, 128, 64, 32, 16)
 """To choose from: the first whose tables fit in :data:`LARGEST_TABLES`."""
 
+BATCHES, STEPS = (1024, 512, 256, 128, 64), 12
+"""To choose from: the first that makes at least so many steps an epoch. L2 and patience count epochs."""
+
 LARGEST_TABLES = 16 << 30
 """Bytes of all tables and their moments, so that 10,000,000 users fit a machine of 24 GiB."""
 
@@ -61,8 +64,9 @@ USERS_AT_ONCE = 1 << 14
 class MCNEPlusConfig:
     """Settings, all ours. A part whose weight is 0 is left out.
 
-    Without an ``l2`` it is found in training: it starts at 0.1 and falls whenever validation stops rising. Without a
-    ``width`` it is 256, or less where the tables of so many users and items would take more than 16 GiB.
+    What is None follows from the data. ``l2`` is found in training: it starts at 0.1 and falls whenever validation
+    stops rising. ``width`` is 256, or less where the tables of so many users and items would take more than 16 GiB.
+    ``batch_size`` is what makes 12 steps an epoch or more, from 64 to 1,024, and ``walk_batch`` a quarter of it.
     """
 
     width: Count | None = None
@@ -73,35 +77,49 @@ class MCNEPlusConfig:
     walks: Amount = 0.2
     walk_length: Count = 20
     window: Count = 10
-    walk_batch: Count = 256
+    walk_batch: Count | None = None
     walk_negatives: Count = 5
     negatives: Count = 20
-    batch_size: Count = 1024
+    batch_size: Count | None = None
     learning_rate: Rate = 0.006
     l2: Amount | None = None
     history_l2: Amount = 0.1
     weighted_records: bool = False
 
-    def width_for(self, users: int, items: int) -> int:
-        """The width that was set, or the largest whose tables fit."""
-        if self.width is not None:
-            return self.width
+    def of_data(self, users: int, items: int, longest: int) -> ChosenConfig:
+        """With everything chosen for so many users and items, and records of the ``longest`` behavior."""
         rows = (users + items) * (2 if self.walks else 1) + (items if self.history else 0)
         numbers = 3 * 4 * rows  # bytes of a dimension, both moments included
-        return next((width for width in WIDTHS if width * numbers <= LARGEST_TABLES), WIDTHS[-1])
+        width = next((width for width in WIDTHS if width * numbers <= LARGEST_TABLES), WIDTHS[-1])
+        batch = next((size for size in BATCHES if size * STEPS <= longest), BATCHES[-1])
+        batch = self.batch_size or batch
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given |= {"width": self.width or width, "batch_size": batch, "walk_batch": self.walk_batch or -(-batch // 4)}
+        return ChosenConfig(**given)
+
+
+@dataclass(frozen=True)
+class ChosenConfig(MCNEPlusConfig):
+    """Settings in which only the L2 may be open."""
+
+    width: Count = WIDTHS[0]
+    walk_batch: Count = BATCHES[0] // 4
+    batch_size: Count = BATCHES[0]
 
 
 class MCNEPlus(StepLearner):
     """The model behind the training contract. Its tables: ``nodes`` e, ``history`` y, ``bias`` b, ``contexts``."""
 
-    config: MCNEPlusConfig
+    config: ChosenConfig
     tables: RowAdam
     adam: DenseAdam | None = None
 
     def __init__(self, data: TrainingData, config: MCNEPlusConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.device, self.seed = data, config, device, seed
+        self.data, self.device, self.seed = data, device, seed
         n_items = sum(data.n_items)
-        width = config.width_for(data.n_users, n_items)
+        longest = max((len(user) for user, _ in data.pairs), default=0)
+        self.config = config = config.of_data(data.n_users, n_items, longest)
+        width = config.width
         on_host = torch.device("cpu")  # drawn items become nodes on the host
         self.items = DotRanking(data, config, width=width, bias=True, seed=seed, device=on_host)
         self.steps = PlusSteps(data, config, self.items, seed=seed, device=device)
@@ -187,6 +205,15 @@ class MCNEPlus(StepLearner):
         return weighed
 
     # --- how it learns ---
+
+    def choices(self) -> str:
+        """What was chosen by the data, and why."""
+        config = self.config
+        l2 = f"l2 from {self.l2.START} down" if config.l2 is None else f"l2 {config.l2}"
+        return (
+            f"width {config.width} (tables up to {LARGEST_TABLES >> 30} GiB), {config.batch_size} records and "
+            f"{config.walk_batch} walks a step ({self.n_steps} steps an epoch), {l2} (by validation)"
+        )
 
     def validated(self, metric: float | None) -> str | None:
         """Lower the L2 when validation has stopped rising."""

@@ -95,10 +95,14 @@ class TrainingSize:
     def __init__(
         self, config: Any, settings: TrainingSettings, dataset: SocialDataset, split: Split, *, is_on_gpu: bool
     ) -> None:
-        self.config, self.settings, self.is_on_gpu = config, settings, is_on_gpu
+        self.settings, self.is_on_gpu = settings, is_on_gpu
         self.dataset, self.split = dataset, split
         self.users = dataset.n_users
         self.items = sum(behavior.n_items for behavior in dataset.behaviors)
+        if hasattr(config, "of_data"):  # what it leaves open follows from the data
+            longest = max((int(np.count_nonzero(part == TRAIN)) for part in split.parts), default=0)
+            config = config.of_data(self.users, self.items, longest)
+        self.config = config
         self.nodes = self.users + self.items
         self.seeds: int = config.batch_size * len(dataset.behaviors)  # positive pairs of a step
         self.scored: int = self.seeds * (1 + config.negatives)  # pairs of a step, those with negatives included
@@ -276,7 +280,7 @@ def pinsage(size: TrainingSize) -> Estimate:
 def sums(size: TrainingSize) -> Estimate:
     """MCNE-plus: users and items in one table, in another as contexts of walks, and items as records."""
     config, users, items = size.config, size.users, size.items
-    width = config.width_for(users, items)
+    width = config.width
     contexts = size.nodes if config.walks else 0
     learned = [size.nodes * width, items, items * width if config.history else 0, contexts * width]
     some = _distinct(size.seeds, users)

@@ -68,6 +68,8 @@ class Loop:
     def run(self) -> Position:
         """Train, restore what the method had learned at its best evaluation, and return the final position."""
         with hold_signals() as stop, closing(self._batches()) as batches:
+            if isinstance(self.method, Adaptive):
+                self.journal.reporter.say(self.method.choices())
             saved = self.journal.resume(self.device)
             if saved is not None:
                 position, state = saved
