@@ -200,6 +200,7 @@ def test_with_one_behavior_there_is_no_mask() -> None:
 def test_a_fixed_l2_stays() -> None:
     l2 = FallingL2(0.05, CPU)
     assert [l2.validated(0.1) for _ in range(9)] == [None] * 9
+    assert l2.is_settled
     assert float(l2.value) == pytest.approx(0.05)
 
 
@@ -211,6 +212,12 @@ def test_l2_falls_when_validation_stops_rising() -> None:
     told = [l2.validated(0.12) for _ in range(2 * FallingL2.WAIT)]
     assert [at for at, line in enumerate(told, start=1) if line] == [FallingL2.WAIT, 2 * FallingL2.WAIT]
     assert float(l2.value) == pytest.approx(FallingL2.START * FallingL2.FACTOR**2)
+    settled = []
+    for metric in [*[0.11] * ((FallingL2.FALLS - 2) * FallingL2.WAIT), 0.13]:
+        settled.append(l2.is_settled)
+        l2.validated(metric)
+    assert settled == [False] * (len(settled) - 1) + [True]
+    assert [l2.is_settled] == [False]  # after a rise
 
 
 def test_any_rise_starts_the_wait_again() -> None:
@@ -241,9 +248,9 @@ def test_the_width_fits_the_tables(users: int, items: int, width: int) -> None:
 
 @pytest.mark.parametrize(
     ("longest", "batch"),
-    [(0, 64), (1_000, 64), (2_047, 64), (2_048, 128), (16_383, 512), (16_384, 1024), (10**9, 1024)],
+    [(0, 64), (500, 64), (1_535, 64), (1_536, 128), (12_287, 512), (12_288, 1024), (10**9, 1024)],
 )
-def test_a_step_is_a_sixteenth_of_an_epoch_or_1024_records(longest: int, batch: int) -> None:
+def test_an_epoch_has_twelve_steps_or_more(longest: int, batch: int) -> None:
     chosen = MCNEPlusConfig().of_data(1_000, 1_000, longest)
     assert (chosen.batch_size, chosen.walk_batch) == (batch, batch // 4)
     given = MCNEPlusConfig(batch_size=10, walk_batch=7).of_data(1_000, 1_000, longest)

@@ -169,7 +169,7 @@ WEIGHTED = [name for name, each in METHODS.items() if hasattr(each.config(), "we
 
 def test_who_takes_weights() -> None:
     by_bpr = ["node2vec", "node2vec-b", "line", "line-b"]  # whose items it teaches
-    assert ["popularity", "userknn", "itemknn", "ease", "bpr", "libfm", *by_bpr] == WEIGHTED
+    assert ["mcne-plus", "popularity", "userknn", "itemknn", "ease", "bpr", "libfm", *by_bpr] == WEIGHTED
 
 
 @pytest.mark.parametrize("method", WEIGHTED)

@@ -128,6 +128,10 @@ class Learner(Method, Protocol):
 class Adaptive(Learner, Protocol):
     """A learner that adapts to the data, and to how well it does on the validation part; ``memory`` contains how."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether patience may end the training."""
+
     def choices(self) -> str:
         """What it chose by the data, for people."""
 

@@ -206,6 +206,11 @@ class MCNEPlus(StepLearner):
 
     # --- how it learns ---
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the L2 is."""
+        return self.l2.is_settled
+
     def choices(self) -> str:
         """What was chosen by the data, and why."""
         config = self.config

@@ -79,7 +79,7 @@ class Loop:
                 self.losses.copy_(state["loop"]["loss"])
                 self.best = Kept(state["best"]) if "best" in state else None
             at = self.position
-            while at.epoch < self.settings.epochs and at.stale < self.settings.patience:
+            while at.epoch < self.settings.epochs and not self._has_lost_patience():
                 started = time.perf_counter()
                 examples = 0
                 for batch in islice(batches, self.method.n_steps - at.step):
@@ -92,6 +92,10 @@ class Loop:
             if self.best is not None:
                 self.method.load(self.best.tensors())
         return self.position
+
+    def _has_lost_patience(self) -> bool:
+        is_settled = not isinstance(self.method, Adaptive) or self.method.is_settled
+        return is_settled and self.position.stale >= self.settings.patience
 
     def _batches(self) -> Generator[Any, None, None]:
         """The remaining steps of all epochs, prepared ahead by threads and yielded in order."""
