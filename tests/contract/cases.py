@@ -30,15 +30,21 @@ GRAPHSAGE = {
 PINSAGE = {"widths": [16, 12, 10], "neighbors": 4, "walks": 20, "batch_size": 256, "learning_rate": 0.01, "l2": 0.001}
 LIGHTGCN = {"width": 8, "layers": 2, "batch_size": 256, "learning_rate": 0.03, "l2": 0.0001}
 
-PLUS: dict[str, Any] = {"width": 8, "walk_length": 6, "window": 2, "walk_batch": 32, "negatives": 3, "batch_size": 256}
-PLUS |= {"learning_rate": 0.03, "l2": 0.001}
+PLUS: dict[str, Any] = {
+    "width": 8,
+    "walk_length": 6,
+    "window": 2,
+    "walk_batch": 32,
+    "negatives": 3,
+    "batch_size": 256,
+    "learning_rate": 0.03,
+}
+ALONE = {"masks": False, "history": 0, "friends": 0, "attributes": 0, "walks": 0}
 
 CASES = {
-    "mcne-plus": Case("mcne-plus", PLUS),
-    "mcne-plus that finds its L2": Case("mcne-plus", {**PLUS, "l2": None}),
-    "mcne-plus of own vectors alone": Case(
-        "mcne-plus", PLUS | {"masks": False, "history": 0, "friends": 0, "attributes": 0, "walks": 0}
-    ),
+    "mcne-plus": Case("mcne-plus", PLUS | {"l2": 0.001}),
+    "mcne-plus that finds its L2": Case("mcne-plus", PLUS),
+    "mcne-plus of own vectors alone": Case("mcne-plus", PLUS | {"l2": 0.001, **ALONE}),
     "popularity": Case("popularity", {}),
     "userknn": Case("userknn", {}),
     "userknn of few": Case("userknn", {"neighbors": 5, "idf": False, "trust_weight": 0.5, "popularity_weight": 0.0}),
