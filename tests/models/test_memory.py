@@ -65,6 +65,8 @@ print(peak_memory())
     ("method", "users", "given"),
     [
         ("mcne", 2_000, {}),
+        ("mcne-plus", 2_000, {}),
+        ("mcne-plus", 50_000, {}),
         ("mcne", 150_000, {}),
         ("libfm", 50_000, {}),
         ("nfm", 50_000, {}),
