@@ -159,8 +159,13 @@ def rows_of(table: RawTable, column: str, ids: Ids) -> NDArray[np.int64]:
     return ids.rows_in(id_column(table, column, "text"))
 
 
-def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
-    """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
+def id_column(
+    table: RawTable, column: str, id_type: str, *, as_integers: str = "--id-type integer asks for integers"
+) -> IdColumn:
+    """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow.
+
+    Messages say ``as_integers`` where ids must be integers.
+    """
     data = table.data[column]
     refuse_missing(table, column)
     kind = value_type(data)
@@ -183,7 +188,7 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     if id_type == "integer":
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
         remedy = "use integer ids, or prepare the dataset with text ids (--id-type text)"
-        raise DataError("not a 64-bit integer, and the ids here are integers", place, remedy)
+        raise DataError(f"not a 64-bit integer, but {as_integers}", place, remedy)
     return ids
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -261,22 +261,37 @@ def _renamed(former_name: str) -> str | None:
 
 def setting_names(name: str) -> list[str]:
     """The settings of a method and of its training."""
-    return [*_field_names(entry(name).config_name), *(field.name for field in fields(TrainingSettings))]
+    return [field.name for kind in settings_classes(name) for field in fields(kind)]
 
 
-def _field_names(config: str) -> list[str]:
-    """The fields of a dataclass such as ``bpr.BPRConfig``, those of its bases first, read: its module imports torch."""
-    module, _, class_name = config.partition(".")
-    lines = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")).body
-    imports = [line for line in lines if isinstance(line, ast.ImportFrom)]
-    homes = {each.name: str(line.module).rpartition(".")[2] for line in imports for each in line.names}
-    (own,) = (line for line in lines if isinstance(line, ast.ClassDef) and line.name == class_name)
-    names: dict[str, None] = {}  # in order, each once
-    for base in own.bases:
-        if isinstance(base, ast.Name):
-            names |= dict.fromkeys(_field_names(f"{homes.get(base.id, module)}.{base.id}"))
-    targets = [line.target for line in own.body if isinstance(line, ast.AnnAssign)]
-    return list(names | dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
+def settings_classes(name: str) -> list[type[Any]]:
+    """The classes of the settings of a method and of its training, to check settings without importing torch."""
+    module, _, class_name = entry(name).config_name.partition(".")
+    return [_made(f"mcne.models.{module}", class_name), TrainingSettings]
+
+
+@cache
+def _made(module: str, name: str) -> Any:
+    """What a module calls ``name``; of a module of this package, most of which import torch, only its lines are run."""
+    package, _, file = module.rpartition(".")
+    if package != __package__ or module == TrainingSettings.__module__:
+        return getattr(import_module(module), name)
+    path = Path(__file__).with_name(f"{file}.py")
+    homes: dict[str, str] = {}
+    own: dict[str, ast.stmt] = {}
+    for line in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(line, ast.ImportFrom):
+            homes |= dict.fromkeys((each.name for each in line.names), str(line.module))
+        elif isinstance(line, ast.ClassDef | ast.FunctionDef):
+            own[line.name] = line
+        elif isinstance(line, ast.Assign):
+            own |= {target.id: line for target in line.targets if isinstance(target, ast.Name)}
+    if name not in own:
+        return _made(homes[name], name)
+    used = {node.id for node in ast.walk(own[name]) if isinstance(node, ast.Name)} & {*homes, *own} - {name}
+    names = {"__name__": module} | {each: _made(module, each) for each in used}
+    exec(compile(ast.Module([own[name]], []), path, "exec", dont_inherit=True), names)
+    return names[name]
 
 
 def class_names() -> dict[str, str]:
