@@ -201,7 +201,7 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
     [
         ("bpr", 2, "'bpr' "),
         ("popularity", 2, "'popularity' has no"),
-        ("nfm", 2, "has no embeddings"),
+        ("nfm", 2, "has no vectors"),
         ("unfinished", 4, "is not finished; continue it with"),
         ("nowhere", 4, "nowhere: no such directory"),
     ],

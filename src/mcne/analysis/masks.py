@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import other_name
@@ -171,6 +170,8 @@ def mask_epochs(records: Sequence[Mapping[str, Any]]) -> tuple[MaskEpoch, ...]:
 
 def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_], *, names: tuple[str, str] = ("", "")) -> Overlap:
     """What two masks share; of random masks one may be held fixed, so it is a draw without replacement."""
+    from scipy.stats import hypergeom  # takes longer to import than a run without masks takes to refuse
+
     ones, others, shared = (int(np.count_nonzero(mask)) for mask in (first, second, first & second))
     chance = hypergeom(len(first), ones, others)
     possible = np.arange(max(0, ones + others - len(first)), min(ones, others) + 1)

@@ -35,7 +35,7 @@ ThemeName = Literal["light", "dark"]
 
 def _checked_figure(path: Path) -> Path:
     """Refuse a file that no figure can be written to, before a long computation."""
-    from mcne.plots.style import check_place
+    from mcne.plots import check_place
 
     check_place(path)
     return path
@@ -45,6 +45,7 @@ RunOrNumbers = Annotated[
     Path,
     Argument(
         help="A finished run, saved embeddings, or the .json file of such a figure, to redraw it.",
+        metavar="RUN",
         is_eager=True,
         callback=existing_run,
     ),
@@ -60,10 +61,11 @@ Theme = Annotated[ThemeName, Option("--theme", help="The background to draw for.
 @app.command()
 def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "light", as_json: AsJson = False) -> None:
     """Draw the masks: the last level per behavior, density, overlap against chance, and changes during training."""
-    from mcne.plots.masks import draw_masks
-
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
+
+    from mcne.plots.masks import draw_masks  # imports matplotlib, so mistakes above are reported first
+
     content = numbers.to_json() | ({} if other is None else {"beside": other.to_json()})
     _finish(partial(draw_masks, numbers, beside=other), out, theme, as_json, content, partial(_show_masks, numbers))
 
@@ -72,10 +74,8 @@ def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "l
 def map_users(
     run: RunOrNumbers,
     out: FigureOut,
-    users: Annotated[
-        int | None, Option(help="Number of random users; default: 1,000, or all if fewer.", show_default=False)
-    ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed of the sampled users and the map.", show_default="0")] = None,
+    users: Annotated[int | None, Option(help="Number of random users; default: 1,000, or all if fewer.")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of the sampled users and the map; default: 0.")] = None,
     aligned: Annotated[bool, Option("--aligned", help="Draw one map per behavior, of the same users.")] = False,
     theme: Theme = "light",
     as_json: AsJson = False,
@@ -84,9 +84,7 @@ def map_users(
 
     The numbers are saved beside the figure as .json; give that file in place of RUN to redraw it.
     """
-    from mcne.analysis.maps import ConditionalMap, conditional_map
-    from mcne.api.methods import load_embeddings as load
-    from mcne.plots.maps import draw_map
+    from mcne.api.methods import load_embeddings
 
     kept = None
     if run.is_file():
@@ -96,12 +94,21 @@ def map_users(
                 run,
                 "omit these options, or give a run",
             )
+        from mcne.analysis.maps import ConditionalMap
+
         users_map = ConditionalMap.read(run)
     else:
         _check_beside(out)
+        embeddings = load_embeddings(run)
+
+        from mcne.analysis.maps import conditional_map  # imports scipy, so mistakes above are reported first
+
         layout: Literal["aligned", "together"] = "aligned" if aligned else "together"
-        users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
+        users_map = conditional_map(embeddings, n_users=users, seed=seed or 0, layout=layout)
         kept = users_map.to_json()
+
+    from mcne.plots.maps import draw_map  # imports matplotlib, so mistakes above are reported first
+
     figure = partial(draw_map, users_map)
     _finish(figure, out, theme, as_json, users_map.numbers(), partial(_show_map, users_map), kept)
 
@@ -109,7 +116,6 @@ def map_users(
 @app.command()
 def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
     """Draw learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch marked."""
-    from mcne.plots.curves import Curves, draw_curves
     from mcne.training import Run
 
     names = _distinct_names(runs)
@@ -117,6 +123,9 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
     for run in opened:
         if run.spec.mode == "separate":
             raise UsageError("has one run per behavior", run.path, f"draw {run.path}/behaviors/0 and so on")
+
+    from mcne.plots.curves import Curves, draw_curves  # imports matplotlib, so mistakes above are reported first
+
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
     content = {"runs": [asdict(each) for each in all_curves]}
@@ -173,11 +182,10 @@ def attention(
         int | None,
         Option(
             min=2,
-            help="For the whole network: how many random ablations to compare with.",
-            show_default="20",
+            help="For the whole network: how many random ablations to compare with; default: 20.",
         ),
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed of communities and draws.", show_default="0")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of communities and draws; default: 0.")] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
@@ -188,7 +196,6 @@ def attention(
     place of RUN to draw it again.
     """
     from mcne.analysis.attention import read_attention
-    from mcne.plots.attention import draw_attention
 
     kept = None
     if run.is_file():
@@ -202,6 +209,9 @@ def attention(
     else:
         _check_beside(out)
         numbers = kept = _attention_numbers(run, user, other, draws=draws, seed=seed)
+
+    from mcne.plots.attention import draw_attention  # imports matplotlib, so mistakes above are reported first
+
     figure = partial(draw_attention, numbers)
     _finish(figure, out, theme, as_json, numbers, partial(_show_attention, numbers), kept)
 

@@ -52,7 +52,7 @@ def outcome(run: Run) -> str:
     if run.spec.mode == "separate":
         return "; ".join(["a model for each behavior", *quality])
     if not result["epochs"]:
-        return "; ".join(["nothing to learn step by step", *quality])
+        return "; ".join(["closed form, no epochs", *quality])
     if not quality:
         return f"no interactions to validate on, so the last of {result['epochs']} epochs is kept"
     return f"best of {result['epochs']} epochs: {result['best_epoch']}, {quality[0]}"

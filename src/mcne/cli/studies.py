@@ -15,7 +15,7 @@ import mcne
 from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings, existing_data, set_option
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
-from mcne.models.registry import entry
+from mcne.models.registry import entry, refusal
 
 Methods = Annotated[str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")]
 PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, searches, repetitions.", metavar="PLAN")]
@@ -61,10 +61,7 @@ def compare(
             raise UsageError("a plan names its own methods and repetitions", plan, "omit --methods and --seeds")
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
     elif methods is None:
-        raise UsageError(
-            "nothing to compare: there is neither a plan nor --methods",
-            remedy="add methods, such as --methods popularity,bpr,mcne",
-        )
+        raise UsageError("nothing to compare", remedy="give a plan or --methods, such as --methods popularity,bpr,mcne")
     elif only:
         raise UsageError(
             "selects rows of a plan, and there is no plan",
@@ -73,7 +70,8 @@ def compare(
             value=only,
         )
     else:
-        chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+        chosen_plan = Plan.of_methods(names, repetitions=seeds or 3)
     mcne.SocialDataset.load(data, verify=False)  # refuses what is no dataset before torch is imported
     chosen = choose_device(device).type
     comparison = Comparison.open(chosen_plan, data, out)
@@ -174,8 +172,8 @@ def structure(
 
     settings = settings_by_method(names, setting or [])
     dataset = mcne.SocialDataset.load(data)
-    chosen = choose_device(device).type
     study = StructureStudy(dataset, out, share, repetitions, settings)
+    chosen = choose_device(device).type
     study.open()
     failed = study.run(device=chosen, say=partial(typer.echo, err=as_json))
     results = collect(dataset, out)
@@ -204,8 +202,9 @@ def compare_transfer(
     from mcne.studies.transfer import TransferPlan, TransferStudy, finished_rows, write
     from mcne.training import choose_device
 
+    ways = TransferPlan.read(plan)
     chosen = choose_device(device).type
-    study = TransferStudy.open(TransferPlan.read(plan), data, out)
+    study = TransferStudy.open(ways, data, out)
     failed = {} if table_only else study.run(jobs=jobs or _default_jobs(chosen), device=chosen, say=typer.echo)
     rows = finished_rows(study)
     _finish(write(study, rows=rows) if rows else [], failed, out)
@@ -228,21 +227,22 @@ def compare_new_users(
     Ranks their test items against 100 random ones, with popularity as the baseline. To continue after an
     interruption, run the same command again; finished seeds are kept.
     """
-    from mcne.cli.train import given_settings
-
-    given = given_settings(method, config, setting or [])
-    dataset = mcne.SocialDataset.load(data)
-
     from mcne import training
-    from mcne.cli.progress import training_progress  # imports torch, so mistakes above are reported first
+    from mcne.cli.train import given_settings
     from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial
 
-    _, settings = training.settings_of(method, given)
-    trial = Trial(method, given, share, in_training)
+    trial = Trial(method, given_settings(method, config, setting or []), share, in_training)
+    _, schedule = training.resolved(method, trial.given)
+    dataset = mcne.SocialDataset.load(data)
+    if refused := refusal(method, dataset, is_alone=False):
+        raise refused
+
+    from mcne.cli.progress import training_progress  # imports torch, so mistakes above are reported first
+
     chosen = training.choose_device(device).type
     say = partial(typer.echo, err=True)
-    reporting = partial(training_progress, epochs=settings.epochs, on_stderr=True)
+    reporting = partial(training_progress, epochs=schedule["epochs"], on_stderr=True)
     summary = trial.run(dataset, out, seeds=seeds, device=chosen, reporting=reporting, say=say)
     if as_json:
         print_json(summary)

@@ -176,19 +176,24 @@ def split_names(directory: Path) -> list[str]:
 
 def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     """A split kept with a dataset; ``random-N`` is made with seed N if it does not exist yet."""
-    names = split_names(data)
-    if name not in names:
-        kind, _, number = name.rpartition("-")
-        if kind != "random" or not number.isdecimal():
-            remedy = f"or make one with: mcne data split {data} --name NAME"
-            raise UnknownError.of("split", name, [*names, "random-N"], remedy=remedy)
-        split = random_split(dataset, seed=int(number))
+    refuse_unknown_split(data, name)
+    if name not in split_names(data):
+        split = random_split(dataset, seed=int(name.removeprefix("random-")))
         while name not in split_names(data):  # another process that needs it too may finish first
             with suppress(files.BeingWrittenError, files.AppearedError):
                 split.save(data / DIRECTORY / name)
                 break
             time.sleep(0.1)
     return Split.load(data / DIRECTORY / name, dataset)
+
+
+def refuse_unknown_split(data: Path, name: str) -> None:
+    """Refuse the name of a split that a saved dataset does not have and that :func:`split_of` cannot make."""
+    names = split_names(data)
+    kind, _, number = name.rpartition("-")
+    if name not in names and not (kind == "random" and number.isdecimal()):
+        remedy = f"or make one with: mcne data split {data} --name NAME"
+        raise UnknownError.of("split", name, [*names, "random-N"], remedy=remedy)
 
 
 def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArray[np.uint8]]:

@@ -23,14 +23,14 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from mcne.errors import UnknownError, UsageError
-from mcne.files import check_new, write_new
+from mcne.errors import UnknownError
+from mcne.files import write_new
+from mcne.plots import check_place
 from mcne.text import printable
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = get_args(Theme)
-SUFFIXES = (".png", ".svg", ".pdf")
 UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -175,19 +175,6 @@ def shortened(name: str, limit: int = 22) -> str:
     tail = (limit - 1) // 3
     shown = line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[-tail:]}"
     return shown.replace("$", r"\$")
-
-
-def check_place(path: Path) -> None:
-    """Refuse a file that :func:`save` could not write; before a long computation."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(
-            f"{path.suffix!r} is not a figure format",
-            path,
-            f"name a {', '.join(SUFFIXES)} file",
-            value=path.suffix,
-            allowed=SUFFIXES,
-        )
-    check_new(path)
 
 
 def save(figure: Figure, path: Path) -> None:
