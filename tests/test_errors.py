@@ -7,7 +7,16 @@ import signal
 
 import pytest
 
-from mcne.errors import DataError, Interrupted, MissingError, UnknownArgumentError, UnknownError, UsageError, suggestion
+from mcne.errors import (
+    DataError,
+    Interrupted,
+    MissingError,
+    UnknownArgumentError,
+    UnknownError,
+    UsageError,
+    suggestion,
+    unknown,
+)
 
 
 def test_a_message_is_place_problem_and_remedy() -> None:
@@ -67,3 +76,12 @@ def test_another_process_gets_all_fields(error: UsageError) -> None:
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)
+
+
+def test_the_function_of_before() -> None:
+    with pytest.warns(
+        DeprecationWarning, match=r"mcne.errors.unknown will be removed .* use .*UnknownError.of"
+    ) as warned:
+        text = unknown("color", "gren", ["green", "red"])
+    assert warned[0].filename == __file__
+    assert text.startswith("unknown color 'gren'; did you mean 'green'?")

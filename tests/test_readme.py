@@ -67,7 +67,6 @@ def test_every_command(desk: Path) -> None:
         assert done.returncode == 0, (line, done.stdout, done.stderr)
 
 
-@pytest.mark.slow
 def test_every_line_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All blocks one after the other, as in a notebook."""
     monkeypatch.chdir(tmp_path)

@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from mcne.data.dataset import SocialDataset
 from mcne.errors import UnknownArgumentError
+from mcne.models.settings import convert, plain
 
 __all__ = ["ciao", "epinions", "from_frames", "load", "synthetic"]
 
@@ -30,11 +30,12 @@ def synthetic(users: int = 2000, *, seed: int = 0, **settings: Any) -> SocialDat
     """
     from mcne.data.synthetic import SyntheticConfig, generate
 
-    names = [field.name for field in fields(SyntheticConfig)]
+    kinds = get_type_hints(SyntheticConfig)
     for name in settings:
-        if name not in names:
-            raise UnknownArgumentError.of("setting of a synthetic network", name, names)
-    return generate(SyntheticConfig(users=users, seed=seed, **settings))[0]
+        if name not in kinds:
+            raise UnknownArgumentError.of("setting of a synthetic network", name, kinds)
+    given = {"users": users, "seed": seed, **settings}
+    return generate(SyntheticConfig(**{name: convert(name, plain(given[name]), kinds[name]) for name in given}))[0]
 
 
 def ciao(

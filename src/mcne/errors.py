@@ -57,6 +57,11 @@ class UsageError(MCNEError, ValueError):
 
     exit_code = 2
 
+    @classmethod
+    def of_method(cls, problem: str, method: str, remedy: str, *, allowed: Iterable[object] = ()) -> Self:
+        """The error that a method, or what it has learned, lacks what was asked for."""
+        return cls(f"{method!r} {problem}", remedy=remedy, value=method, allowed=allowed)
+
 
 class UnknownError(UsageError, KeyError):
     """An unknown name: of a method, setting, behavior, user or item."""
@@ -117,6 +122,12 @@ MOST_LISTED = 30
 def warn_deprecated(old: str, new: str, *, stacklevel: int = 3) -> None:
     """Tell the caller of the caller what to write instead of what the next release no longer has."""
     warnings.warn(f"{old} will be removed in the next release; {new}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
+    """What :class:`UnknownError` says; programs of the previous release use this."""
+    warn_deprecated("mcne.errors.unknown", "use str(mcne.errors.UnknownError.of(…))")
+    return str(UnknownError.of(what, value, allowed))
 
 
 def suggestion(value: object, allowed: Iterable[object]) -> str:

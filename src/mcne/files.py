@@ -89,8 +89,8 @@ def write(path: Path, kind: str, version: int, *, meta: Json, provenance: Json, 
     """Save an artifact and return its fingerprint; an existing one must have the same content, and is kept."""
     path = place(path)
     with disk_errors(path, needed=0):
-        is_taken = path.exists() and any(path.iterdir() if path.is_dir() else [path])
-    if is_taken:
+        has_content = is_taken(path)
+    if has_content:
         return _keep_existing(path, kind, version, fingerprint(kind, version, meta, arrays))
     with written_aside(path, needed=sum(array.nbytes for array in arrays.values())) as aside:
         files = {f"{name}.npy": _write_file(aside / f"{name}.npy", _chunks(arrays[name])) for name in sorted(arrays)}
@@ -192,6 +192,16 @@ def absent(path: Path, name: str, what: str, remedy: str) -> MissingError:
     elif path.is_file():
         problem = f"is a file, not {what}"
     return MissingError.of_path(problem, path, remedy)
+
+
+def existing(path: Path, remedy: str) -> UsageError:
+    """The error that something is there already."""
+    return UsageError.of_path("already exists, and existing files are never replaced", path, remedy)
+
+
+def is_taken(path: Path) -> bool:
+    """Whether a file or a directory with anything in it is there."""
+    return path.exists() and any(path.iterdir() if path.is_dir() else [path])
 
 
 def sha256_of_file(path: Path) -> str:
@@ -351,9 +361,7 @@ def write_new(path: Path, data: bytes, *, option: str = "--out") -> None:
 def check_new(path: Path, *, option: str = "--out") -> None:
     """Refuse a path that exists already, or whose directory does not exist."""
     if path.exists() or path.is_symlink():
-        raise UsageError.of_path(
-            "already exists, and existing files are never replaced", path, f"choose another {option}"
-        )
+        raise existing(path, f"choose another {option}")
     if not path.parent.is_dir():
         raise UsageError.of_path("its directory does not exist", path, f"create {path.parent} first")
 

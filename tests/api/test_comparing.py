@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
+import tempfile
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tests.errors import refused
 from tests.small_training import sixty_users, small_settings
 
 import mcne
 from mcne.api.model import Model
 from mcne.data.dataset import SocialDataset
-from mcne.errors import UnknownError, UsageError
+from mcne.errors import ArtifactError, DataError, Interrupted, UnknownError, UsageError
+from mcne.training.journal import RunJournal
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +85,85 @@ def test_what_cannot_be_compared(data: SocialDataset) -> None:
         mcne.compare(data, ["popularity"], protocols=["ful"])  # type: ignore[list-item] # wrong on purpose
     with pytest.raises(UsageError, match="unknown method 'bprr'; did you mean 'bpr'"):
         mcne.compare(data, ["bprr"])
+
+
+def test_what_cannot_be_compared_with_these_arguments(data: SocialDataset) -> None:
+    compare: Any = partial(mcne.compare, data, progress=False, device="cpu")
+    model = mcne.BPR()
+    with refused(UsageError, place="methods", value=model):
+        compare(model)
+    for wrong in (3, None):
+        with refused(UsageError, place="methods", about=repr(wrong)):
+            compare(wrong)
+    with refused(UsageError, place="methods", value=1):
+        compare({1: "popularity"})
+    for protocols in ([], ["full", "full"], 3):
+        with refused(UsageError, place="protocols", value=protocols):
+            compare(["popularity"], protocols=protocols)
+    for jobs in (0, "2", None):
+        with refused(UsageError, place="jobs", value=jobs):
+            compare(["popularity"], jobs=jobs)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda"])
+def test_the_device_is_checked_before_anything_is_written(device: str, data: SocialDataset, tmp_path: Path) -> None:
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with refused(UsageError, value=device):
+        mcne.compare(data, ["popularity"], device=device, out=tmp_path / "out", progress=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_written_into_another_directory(data: SocialDataset, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "notes.txt").write_text("mine")
+    with refused(UsageError, place="taken"):
+        mcne.compare(data, ["popularity"], out=taken, device="cpu", progress=False)
+    assert [each.name for each in taken.iterdir()] == ["notes.txt"]
+    other = tmp_path / "other"
+    compare = partial(mcne.compare, seeds=1, out=other, device="cpu", progress=False)
+    compare(data, ["popularity"])
+    shutil.rmtree(other / "data")
+    with refused(ArtifactError, place="other"):
+        compare(data.only(0), ["popularity"])
+    assert not (other / "data").exists()
+
+
+def test_failures_are_told(data: SocialDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    compare: Any = partial(mcne.compare, data, seeds=1, device="cpu", progress=False)
+    failing = mcne.EASE(l2=1e-30)
+    with refused(DataError, place="compare", about="ease: 1 of 1 repetitions not finished, 1 failed (setting l2"):
+        compare([failing])
+    with pytest.warns(UserWarning, match="ease: 1 of 1 repetitions not finished, 1 failed") as warned:
+        table = compare(["popularity", failing])
+    assert warned[0].filename == __file__
+    assert table.to_pandas()["method"].unique().tolist() == ["popularity"]
+    assert repr(table) == "ComparisonTable of 'popularity, ease on small': 1 of 2 rows, sampled"
+    assert capsys.readouterr().out.rstrip() == str(table)
+
+
+@pytest.mark.usefixtures("restored_threads")
+def test_the_threads_of_the_process_stay(data: SocialDataset) -> None:
+    torch.set_num_threads(1)
+    mcne.compare(data, ["popularity"], seeds=1, device="cpu", progress=False)
+    assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_ctrl_c(is_kept: bool, data: SocialDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = RunJournal.record
+
+    def record(self: RunJournal, *args: Any, **kwargs: Any) -> None:
+        keep(self, *args, **kwargs)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(RunJournal, "record", record)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    out = tmp_path / "out" if is_kept else None
+    with pytest.raises(Interrupted if is_kept else KeyboardInterrupt):
+        mcne.compare(data, [mcne.BPR(**small_settings("bpr"))], seeds=1, out=out, device="cpu", progress=False)
+    signal.signal(signal.SIGINT, before)
+    assert not list((tmp_path / "temporary").iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,32 @@ def test_many_answers_as_a_table(model: Model) -> None:
 def test_many_similar_users_as_a_table(data: SocialDataset) -> None:
     model = mcne.BPR(**small_settings("bpr"), device="cpu").fit(data, progress=False)
     assert model.similar_users([4, 3], k=1).to_arrow().column_names == ["user_id", "rank", "similar_user_id", "score"]
+
+
+@pytest.mark.parametrize("ids", ["integers", "text", "names"])
+def test_empty_answers_have_the_columns_and_types_of_others(ids: str, data: SocialDataset) -> None:
+    if ids != "integers":
+        frame = pa.table({"user_id": ["a", "b", "b"], "item_id": ["x", "y", "z"], "behavior": ["read"] * 3})
+        items = pa.table({"item_id": ["x", "y"], "name": ["Ex", "Why"]}) if ids == "names" else None
+        users = pa.table({"user_id": ["a"], "name": ["Ann"]}) if ids == "names" else None
+        links = pa.table({"source_id": ["a"], "target_id": ["b"]})
+        data = mcne.datasets.from_frames(frame, links, items=items, users=users)
+    some = [data.users[0], data.users[1]]
+    catalog = data.behavior("read").items
+    for method in ("bpr", "ease"):
+        model = mcne.fit(method, data, progress=False, device="cpu", **small_settings(method))
+        asks: list[Any] = [partial(model.recommend, behavior="read", k=1, filter_seen=False)]
+        if method == "bpr":
+            asks += [partial(model.similar_users, k=1), partial(model.similar_items, behavior="read", k=1)]
+        for number, ask in enumerate(asks):
+            full = ask(some if number < 2 else [catalog[0], catalog[1]])
+            assert ask([]).to_arrow().schema == full.to_arrow().schema
+            assert ask([]).to_polars().schema == full.to_polars().schema
+            assert ask([]).to_pandas().dtypes.to_dict() == full.to_pandas().dtypes.to_dict()
+        nothing = model.recommend(some, "read", exclude=list(catalog))
+        one = model.recommend(some[0], "read", exclude=list(catalog))
+        assert nothing.to_arrow().schema == model.recommend(some, "read", filter_seen=False).to_arrow().schema
+        assert one.to_arrow().schema == model.recommend(some[0], "read", filter_seen=False).to_arrow().schema
 
 
 def test_a_long_table_is_cut_in_a_notebook(model: Model) -> None:

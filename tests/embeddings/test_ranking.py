@@ -182,9 +182,9 @@ def test_tiny_and_zero_vectors_have_a_cosine() -> None:
     [
         (lambda e: e.recommend(100, "Books"), "unknown user 100; did you mean 10.* from 10 to 40"),
         (lambda e: e.recommend([10, "11"], "Books"), "unknown user '11'"),
-        (lambda e: e.recommend(1.5, "Books"), r"^1\.5 "),
+        (lambda e: e.recommend(1.5, "Books"), r"^user: 1\.5 "),
         (lambda e: e.recommend([1.5], "Books"), r"unknown user 1\.5"),
-        (lambda e: e.recommend(None, "Books"), "^None "),
+        (lambda e: e.recommend(None, "Books"), "^user: None "),
         (lambda e: e.recommend(10, "Book"), "unknown behavior 'Book'; did you mean 'Books'"),
         (lambda e: e.similar_users(10, "Sports"), "unknown behavior 'Sports'; .* Books, Travel"),
         (lambda e: e.similar_items("d", "Books"), "unknown item of Books 'd'; .* from 'a' to 'c'"),

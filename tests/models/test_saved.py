@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from tests.errors import refused
 from tests.small_training import saved as save_data
 from tests.small_training import sixty_users, small_network, train_small
 
@@ -19,7 +23,7 @@ from mcne.models.registry import METHODS
 from mcne.models.saved import saved
 from mcne.report.cards import model_card
 from mcne.text import human_bytes
-from mcne.training.run import LEARNED, settings_of
+from mcne.training.run import BEHAVIORS, LEARNED, RESULT, settings_of
 
 NFM = {"width": 8, "epochs": 1}
 CASES: list[tuple[str, Mapping[str, Any], str]] = [
@@ -96,6 +100,43 @@ def test_the_card_tells_form_and_size(mode: Any, dataset: SocialDataset, tmp_pat
     save_data(dataset, tmp_path / "data")
     run = train_small("userknn", dataset, tmp_path / "run", settings={}, mode=mode)
     size = human_bytes(sum(file.stat().st_size for file in run.path.rglob("*.npy")))
-    form = "the similarities of users that are neighbors" if mode == "joint" else "what it has learned"
+    form = "the similarities of users that are neighbors"
     assert f"It answers from {form}, {size} on disk." in model_card(run, None, run.data())
     assert f"It answers from what it has learned, {size} on disk." in model_card(run, None, None)
+
+
+def test_a_model_of_each_behavior_tells_their_forms(tmp_path: Path) -> None:
+    """Behaviors differ in which of users and items are fewer."""
+    dataset = with_few_items()
+    run = train_small("ease", dataset, tmp_path / "runs" / "ease", mode="separate")
+    card = model_card(run, None, (dataset, random_split(dataset, seed=0)))
+    assert "It answers from a matrix of items by items and a matrix of users by users, " in card
+
+
+def test_the_room_for_all_behaviors_is_known_before_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = with_few_items()
+    split = random_split(dataset, seed=0)
+    config, _ = settings_of("ease", {})
+    parts = [saved("ease", config, one, split.only(k, one)) for k, one in enumerate(map(dataset.only, range(2)))]
+    sizes = [part.size for part in parts if part is not None]
+    usage = shutil.disk_usage(tmp_path)
+    train = partial(train_small, "ease", dataset, tmp_path / "run", settings={}, mode="separate", resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=sum(sizes) - 1))
+        with refused(DiskError, place="run", value=sum(sizes)):
+            train()
+        assert not (tmp_path / "run").exists()
+    train()
+    (tmp_path / "run" / RESULT).unlink()
+    shutil.rmtree(tmp_path / "run" / BEHAVIORS / "1")
+    with monkeypatch.context() as patch:  # what is finished is on the disk already
+        patch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=sizes[1]))
+        train()
+
+
+def with_few_items() -> SocialDataset:
+    """60 users with 30 items of a behavior, and 200 of another."""
+    few = sixty_users()
+    rows = {"user_id": [n % 60 for n in range(200)], "item_id": list(range(200)), "behavior": ["see"] * 200}
+    many = SocialDataset.from_frames(pa.table(rows))
+    return replace(few, behaviors=(few.behaviors[0], many.behaviors[0]))

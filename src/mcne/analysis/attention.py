@@ -198,11 +198,7 @@ def _named(embeddings: ConditionalEmbeddings, kind: str, row: int) -> dict[str, 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
     """The network behind the vectors; only some methods have one."""
     if embeddings.trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} has no attention over behaviors",
-            value=embeddings.method,
-            remedy="train mcne and draw that",
-        )
+        raise UsageError.of_method("has no attention over behaviors", embeddings.method, "train mcne and draw that")
     return embeddings.trunk
 
 

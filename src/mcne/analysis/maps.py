@@ -269,14 +269,12 @@ def _check(embeddings: ConditionalEmbeddings, n_users: int | None) -> None:
     """Refuse too few users, and vectors that do not differ between behaviors."""
     method, spaces = embeddings.method, embeddings.spaces
     if not embeddings.width:
-        raise UsageError(
-            f"{method!r} has no vectors to draw", value=method, remedy="train a method with vectors, such as mcne"
-        )
+        raise UsageError.of_method("has no vectors to draw", method, "train a method with vectors, such as mcne")
     if all(np.array_equal(space.mask, spaces[0].mask) and space.user_vectors is None for space in spaces):
-        raise UsageError(
-            f"{method!r} has the same user vectors on every behavior, so a map cannot separate the behaviors",
-            value=method,
-            remedy="train mcne, mcne-a or mcne-f",
+        raise UsageError.of_method(
+            "has the same user vectors on every behavior, so a map cannot separate the behaviors",
+            method,
+            "train mcne, mcne-a or mcne-f",
         )
     wanted = min(USERS, embeddings.n_users) if n_users is None else n_users
     if not FEWEST <= wanted <= embeddings.n_users:

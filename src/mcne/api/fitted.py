@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
@@ -19,6 +21,8 @@ from mcne.embeddings.scored import ScoredItems
 from mcne.errors import Interrupted
 from mcne.training.run import Run
 
+JOINED = {"dataset": "joined", "split": "fitted"}
+"""Where a run with an added behavior keeps the data of all its behaviors; its own is of that behavior alone."""
 OF_EMBEDDINGS = frozenset(
     name for name in (*dir(ConditionalEmbeddings), *ConditionalEmbeddings.__dataclass_fields__) if name[0] != "_"
 )
@@ -30,18 +34,27 @@ class Fitted:
     """A finished run with everything that is asked of it, made when it is first needed."""
 
     def __init__(
-        self, run: Run, data: tuple[SocialDataset, Split] | None = None, *, is_temporary: bool = False
+        self,
+        run: Run,
+        settings: Mapping[str, Any],
+        *,
+        places: Mapping[str, str] | None = None,
+        is_temporary: bool = False,
     ) -> None:
         self.run = run
-        if data is not None:
-            self.data = data
-        if is_temporary:  # the run vanishes with the model
-            weakref.finalize(self, shutil.rmtree, run.path, ignore_errors=True)
+        self.settings = settings  # that it was trained with
+        self._joined = None if places is None else (run.path / places["dataset"], places["split"])
+        if is_temporary:  # the run vanishes with the model and its scorer, which may read it later
+            weakref.finalize(run, _remove, run.path, os.getpid())
 
     @cached_property
     def data(self) -> tuple[SocialDataset, Split]:
         """What it was trained on."""
-        return self.run.data()
+        if self._joined is None:
+            return self.run.data()
+        place, split = self._joined
+        dataset = SocialDataset.load(place)
+        return dataset, Split.load(place / DIRECTORY / split, dataset)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -64,6 +77,12 @@ class Fitted:
         return OF_EMBEDDINGS if self.run.has_vectors else OF_SCORES
 
 
+def _remove(path: Path, owner: int) -> None:
+    """Remove a temporary run, unless in a child that was forked from its process."""
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def save_data(path: Path, data: SocialDataset, split: Split, places: Mapping[str, str]) -> None:
     """Keep dataset and split with a run."""
     data.save(path / places["dataset"])
@@ -71,8 +90,8 @@ def save_data(path: Path, data: SocialDataset, split: Split, places: Mapping[str
 
 
 @contextmanager
-def run_directory(out: str | Path | None) -> Iterator[Path]:
-    """The run's own directory, or a temporary one, which is removed if the block fails.
+def run_directory(out: str | Path | None, *, outlives: bool = True) -> Iterator[Path]:
+    """The run's own directory, or a temporary one, which is removed if the block fails, or ends and is not outlived.
 
     There no checkpoint is left to go on from, so an interruption is what it would be anywhere else.
     """
@@ -87,3 +106,5 @@ def run_directory(out: str | Path | None) -> Iterator[Path]:
         if isinstance(error, Interrupted):
             signal.raise_signal(error.signal_number)
         raise
+    if not outlives:
+        shutil.rmtree(path, ignore_errors=True)

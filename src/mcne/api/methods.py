@@ -5,26 +5,30 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from mcne import training
 from mcne.api.deprecated import DataclassFields
-from mcne.api.model import GENERAL, MODEL, Model, check_dataset
+from mcne.api.model import GENERAL, MODEL, Model, check_dataset, check_split, whole
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DEFAULT_RATIOS, Split, last_split, random_split, temporal_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.queries import place_of
 from mcne.embeddings.ranking import Scorer
+from mcne.embeddings.scored import ScoredItems
 from mcne.errors import ArtifactError, UnknownError, UsageError
 from mcne.evaluation import protocol as protocols
 from mcne.evaluation.protocol import Evaluation, Part, ProtocolName
 from mcne.files import read_json
 from mcne.models.registry import Entry, entry
 from mcne.models.settings import TrainingSettings
-from mcne.training.run import SPEC, TRANSFER, Run, open_embeddings
+from mcne.studies.plans import located
+from mcne.training.run import SPEC, TRANSFER, OneOfEach, Run, open_embeddings
 
 Initial = Literal["free", "attributes", "both"]
 KINDS = ("random", "temporal", "last")
@@ -124,7 +128,8 @@ def load(path: str | Path) -> Model | ConditionalEmbeddings:
         if (path / MODEL).is_file():
             kept = read_json(path / MODEL, step="save the model again")
             try:
-                return model_class(kept["method"]).opened(run, kept["settings"])
+                kind = Extended if kept["method"] == TRANSFER else model_class(kept["method"])
+                return kind.opened(run, kept["settings"], kept.get("data"))
             except (KeyError, TypeError, AttributeError) as error:
                 remedy = "save the model again"
                 raise ArtifactError(f"is damaged ({error!r})", path / MODEL, remedy) from error
@@ -164,9 +169,16 @@ def split(
             raise UsageError(
                 "a split by each user's last record has no ratios", "ratios", "leave them out", value=ratios
             )
-        return last_split(data, seed=seed)
+        return last_split(data, seed=whole(seed))
     make = temporal_split if kind == "temporal" else random_split
-    return make(data, seed=seed, ratios=DEFAULT_RATIOS if ratios is None else ratios)
+    return make(data, seed=whole(seed), ratios=DEFAULT_RATIOS if ratios is None else _numbers(ratios))
+
+
+def _numbers(ratios: Sequence[float]) -> tuple[float, ...]:
+    numbers = tuple(ratios) if isinstance(ratios, Iterable) else (ratios,)
+    if not all(isinstance(each, Real) for each in numbers):
+        raise UsageError(f"{ratios!r} are not three numbers", "ratios", "use ratios such as (70, 10, 20)", value=ratios)
+    return numbers
 
 
 def evaluate(
@@ -180,21 +192,45 @@ def evaluate(
     """How well a model ranks the test part of the split that it was trained with, or of another one.
 
     Anything with ``scores(behavior, users, items)``, as in :class:`~mcne.embeddings.ranking.Scorer`, can be evaluated
-    on a dataset and a split.
+    on a dataset and a split. Models and embeddings find behaviors by their names, so a dataset may have fewer of them
+    or another order; its users and items must be those that they know.
 
     >>> import mcne
     >>> model = mcne.Popularity().fit(mcne.datasets.synthetic(users=500), progress=False)
     >>> round(mcne.evaluate(model, protocol="full").overall("recall@20"), 3)
     0.15
     """
-    if isinstance(model, Model):
+    if data is not None:
+        check_dataset(data)
+    if split is not None:
+        check_split(split)
+    if isinstance(model, Model) and (data is None or split is None):
         known, parts = model.data()
-        if (data is None or data.fingerprint == known.fingerprint) and split is None:
-            return protocols.evaluate(model.scorer(), known, parts, part=part, protocol=protocol)
-        scorer = model.scorer()
         data = known if data is None else data
-    else:
-        scorer = model
+        split = parts if split is None and data.fingerprint == known.fingerprint else split
     if data is None or split is None:
         raise UsageError("data and split are missing", "evaluate", "make a split with mcne.split(data)")
+    scorer = _scorer_for(data, model) if isinstance(model, Model | ConditionalEmbeddings) else model
     return protocols.evaluate(scorer, data, split, part=part, protocol=protocol)
+
+
+def _scorer_for(data: SocialDataset, model: Model | ConditionalEmbeddings) -> Scorer:
+    """What a model scores a dataset with: behaviors are found by name, and users and items must be those it knows."""
+    answering = model._queried
+    with located("data"):
+        if data.users != answering.users:
+            raise UsageError(
+                f"its users ({data.users!r}) are not those of the model ({answering.users!r})",
+                remedy="evaluate on a dataset of the same users, or train on this one",
+            )
+        places = [place_of(answering, name) for name in data.behavior_names]
+        for place, behavior in zip(places, data.behaviors, strict=True):
+            known = answering.spaces[place].items
+            if behavior.items != known:
+                raise UsageError(
+                    f"the items of {behavior.name} ({behavior.items!r}) are not those of the model ({known!r})",
+                    value=behavior.name,
+                    remedy="evaluate on a dataset with the same items, or train on this one",
+                )
+    scorer = answering.scorer if isinstance(answering, ScoredItems) else answering
+    return OneOfEach(tuple((scorer, place) for place in places))

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from mcne import files, training
-from mcne.api.fitted import OF_EMBEDDINGS, OF_SCORES, Fitted, run_directory, save_data
+from mcne.api.fitted import JOINED, OF_EMBEDDINGS, OF_SCORES, Fitted, run_directory, save_data
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.queries import Queries
 from mcne.embeddings.ranking import Scorer
 from mcne.embeddings.scored import ScoredItems
-from mcne.errors import UnavailableError, UnknownArgumentError, UsageError
+from mcne.errors import MCNEError, MissingError, UnavailableError, UnknownArgumentError, UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.models.registry import entry
-from mcne.models.settings import TrainingSettings, to_json
+from mcne.models.settings import TrainingSettings, convert, plain, to_json
 from mcne.training.run import CHECKPOINTS, SPEC, TENSORBOARD, TRANSFER, Run
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ DATASET = "data"
 PLACES = {"dataset": DATASET, "split": "fitted"}
 """Where a run made from Python keeps its dataset and split, so that commands can evaluate it."""
 MODEL = "model.json"
-"""The method and settings of a saved model whose run has others: of a network that a behavior was added to, or of
-``mcne.MCNE`` with attributes."""
+"""The method and settings of a model whose run has others: of a network that a behavior was added to, with the place of
+all its data, or of ``mcne.MCNE`` with attributes."""
 NEVER = 1e9
 """Seconds between checkpoints of a run that vanishes: none could ever be used."""
 GENERAL = {"seed": 0, "device": "auto", "separate": False}
@@ -73,15 +73,17 @@ class Model(Queries):
         self._fitted: Fitted | None = None
 
     @classmethod
-    def opened(cls, run: Run, settings: Mapping[str, Any] | None = None) -> Self:
-        """The trained model of a finished run, with the settings of the run if none are given."""
+    def opened(
+        cls, run: Run, settings: Mapping[str, Any] | None = None, places: Mapping[str, str] | None = None
+    ) -> Self:
+        """The trained model of a finished run; its settings and data are those of the run if none are given."""
         model = cls.__new__(cls)
         if settings is None:
             own = {"seed": run.spec.seed, "separate": run.spec.mode == "separate", **cls.extra}
             settings = {**run.spec.config, **run.spec.schedule, **own}
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
         model.__dict__.update({**asdict(TrainingSettings()), **given, "device": "auto"})
-        model._fitted = Fitted(run)
+        model._fitted = Fitted(run, settings, places=places)
         return model
 
     # settings
@@ -94,7 +96,7 @@ class Model(Queries):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Every setting by name; ``deep`` exists for scikit-learn and has no effect."""
-        return {name: self.__dict__.get(name, default) for name, default in self._defaults().items()}
+        return {name: plain(self.__dict__.get(name, default)) for name, default in self._defaults().items()}
 
     def set_params(self, **settings: Any) -> Self:
         """Change settings of the next :meth:`fit`.
@@ -112,9 +114,12 @@ class Model(Queries):
         changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
         trained = ""
         if self._fitted is not None:
-            answering = self._fitted.answering
-            names = ", ".join(space.name for space in answering.spaces)
-            trained = f", trained on {len(answering.users):,} users, {names}"
+            try:
+                answering = self._fitted.answering
+                names = ", ".join(space.name for space in answering.spaces)
+                trained = f", trained on {len(answering.users):,} users, {names}"
+            except MCNEError:  # an object can always be shown
+                trained = ", trained, but its files cannot be opened"
         return f"{type(self).__name__}({', '.join(changed)}){trained}"
 
     # training
@@ -136,6 +141,7 @@ class Model(Queries):
         """
         check_dataset(data)
         parts = random_split(data, seed=whole(self.seed)) if split is None else split
+        check_split(parts)
         if parts.dataset_fingerprint != data.fingerprint:
             raise UsageError(
                 f"the split belongs to dataset {parts.dataset_fingerprint[:12]}, not to this one "
@@ -146,11 +152,16 @@ class Model(Queries):
                 allowed=[data.fingerprint],
             )
         method, settings = self._method_settings()
+        kept = self._settings_to_keep()
         with run_directory(out) as path:
             fitting = self._training(method, settings, data, parts, is_kept=out is not None, progress=progress)
             run = fitting.run(path, resume=resume)
+            fitting.reporter.end()
             save_data(path, data, parts, run.places)
-        self._fitted = Fitted(run, is_temporary=out is None)
+            (path / MODEL).unlink(missing_ok=True)  # of a class that gives the same run
+            if method != self.method:
+                files.write_json(path / MODEL, {"method": self.method, "settings": kept})
+        self._fitted = Fitted(run, kept, is_temporary=out is None)
         return self
 
     def add_behavior(
@@ -180,14 +191,19 @@ class Model(Queries):
 
         if not isinstance(name, str) or not name:
             raise UsageError(f"{name!r} is not a name", "name", "use a text such as 'Sports'", value=name)
-        known, split = self._trained.data
+        trained = self._trained
+        known, split = trained.data
         new = SocialDataset.from_frames(interactions, single_behavior=name, name=known.name)
         parts = random_split(new, seed=whole(self.seed))
-        schedule = {field: self.__dict__[field] for field in asdict(TrainingSettings())}
+        settings = self.get_params()
+        schedule = {field: settings[field] for field in asdict(TrainingSettings())}
         with run_directory(out) as path:
             added = self._training(TRANSFER, schedule, new, parts, is_kept=out is not None, progress=progress)
             run = transfer(self.embeddings, added, path, behavior=name, resume=resume, skip_unknown=skip_unknown)
-        self._fitted = Fitted(run, beside(known, split, *run.data()), is_temporary=out is None)
+            added.reporter.end()
+            save_data(path, *beside(known, split, *run.data()), JOINED)
+            files.write_json(path / MODEL, {"method": self.method, "settings": trained.settings, "data": JOINED})
+        self._fitted = Fitted(run, trained.settings, places=JOINED, is_temporary=out is None)
         return self
 
     def embed_users(
@@ -267,20 +283,17 @@ class Model(Queries):
         """
         trained = self._trained
         path = files.place(Path(path))
-        if path.exists() and (path.is_file() or any(path.iterdir())):
-            raise UsageError.of_path(
-                "already exists, and existing files are never replaced", path, "choose another path"
-            )
+        if files.is_taken(path):
+            raise files.existing(path, "choose another path")
         left_out = shutil.ignore_patterns(CHECKPOINTS, TENSORBOARD, ".*")
+        own = trained.run.places == PLACES or trained.run.spec.method == TRANSFER
+        data = None if own else self._data_to_save()
         with files.written_aside(path) as aside:
             shutil.copytree(trained.run.path, aside, ignore=left_out, dirs_exist_ok=True)
-            if trained.run.places != PLACES and trained.run.spec.method != TRANSFER:
-                data, split = trained.data
-                save_data(aside, data, split, PLACES)
+            if data is not None:
+                save_data(aside, *data, PLACES)
                 content = files.read_json(aside / SPEC, step="train again")
                 files.write_json(aside / SPEC, content | {"places": PLACES}, sort_keys=True)
-            if self.method not in (trained.run.spec.method, TRANSFER):
-                files.write_json(aside / MODEL, {"method": self.method, "settings": self._settings_to_keep()})
         return trained.run.fingerprint
 
     def __getattr__(self, name: str) -> Any:
@@ -291,6 +304,8 @@ class Model(Queries):
         if name in OF_EMBEDDINGS or name in OF_SCORES:
             answering = self._queried
             return getattr(answering if hasattr(answering, name) else answering._embeddings(), name)
+        if name[0] != "_" and name in (defaults := self._defaults()):  # a setting that a run does not hold
+            return defaults[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
@@ -312,11 +327,25 @@ class Model(Queries):
         training.settings_of(self.method, settings)  # before checkpoint_seconds, which may be wrong, is replaced
         return self.method, settings
 
+    def _data_to_save(self) -> tuple[SocialDataset, Split]:
+        """The dataset and split, which a run of the commands has elsewhere."""
+        try:
+            return self._trained.data
+        except MissingError as error:
+            if not self._trained.run.has_vectors:
+                raise
+            remedy = f"{error.remedy}, or save the vectors alone with model.embeddings.save(path)"
+            raise MissingError(error.problem, error.place, remedy, value=error.value) from error
+
     def _settings_to_keep(self) -> dict[str, Any]:
         """All settings as plain data, but for the device."""
         config, schedule = training.settings_of(*self._method_settings())
-        own = {"seed": whole(self.seed), "separate": bool(self.separate)}
+        own = {"seed": whole(self.seed), "separate": self._mode == "separate"}
         return {**to_json(config), **to_json(schedule), **own, **{name: getattr(self, name) for name in self.extra}}
+
+    @property
+    def _mode(self) -> training.Mode:
+        return "separate" if convert("setting separate", plain(self.separate), bool) else "joint"
 
     def _training(
         self,
@@ -336,7 +365,7 @@ class Model(Queries):
             seed=whole(self.seed),
             device=training.choose_device(self.device),
             places=PLACES,
-            mode="separate" if self.separate else "joint",
+            mode=self._mode,
             reporter=self._reporter(method, progress=progress),
             reports_memory=progress,
         )
@@ -353,10 +382,20 @@ class Model(Queries):
 
 def check_dataset(data: object) -> None:
     """Refuse what is no dataset."""
-    if not isinstance(data, SocialDataset):
-        kind = type(data).__name__
-        remedy = "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
-        raise UsageError(f"is of type {kind}, not a SocialDataset", "data", remedy, value=kind)
+    _check_kind(
+        data, SocialDataset, "data", "make one with mcne.datasets.from_frames, or open one with mcne.datasets.load"
+    )
+
+
+def check_split(split: object) -> None:
+    """Refuse what is no split."""
+    _check_kind(split, Split, "split", "make one with mcne.split(data)")
+
+
+def _check_kind(value: object, wanted: type, place: str, remedy: str) -> None:
+    if not isinstance(value, wanted):
+        kind = type(value).__name__
+        raise UsageError(f"is of type {kind}, not a {wanted.__name__}", place, remedy, value=kind)
 
 
 def whole(number: object, *, place: str = "seed") -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcne.cli.output import print_line, print_table
-from mcne.errors import Interrupted, UsageError
+from mcne.errors import Interrupted
 from mcne.text import percent, with_name
 
 if TYPE_CHECKING:
@@ -44,11 +44,10 @@ def demo(out: Annotated[Path, typer.Option("--out", help="A new directory.")] = 
     from mcne.data.synthetic import SyntheticConfig, generate
     from mcne.evaluation.metrics import HEADLINE
     from mcne.evaluation.protocol import evaluate
+    from mcne.files import existing
 
     if out.exists():
-        raise UsageError.of_path(
-            "already exists, and existing files are never replaced", out, "choose another --out, or remove it"
-        )
+        raise existing(out, "choose another --out, or remove it")
     network = out / "network"
     _heading(f"A social network of {USERS:,} users with planted tastes, in {network}")
     dataset, planted = generate(SyntheticConfig(users=USERS, seed=SEED))

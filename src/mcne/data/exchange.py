@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute, Behavior
 from mcne.data.dataset import SocialDataset
-from mcne.errors import DataError, UnknownError, UsageError
-from mcne.files import place, written_aside
+from mcne.errors import DataError, UnknownError
+from mcne.files import existing, is_taken, place, written_aside
 
 FORMATS = ("parquet", "csv", "recbole")
 ATOMIC = {"interactions": "inter", "links": "net", "users": "user", "items": "item", "known": "known.inter"}
@@ -31,10 +31,8 @@ def export(dataset: SocialDataset, directory: Path, *, file_format: str) -> list
     """Write the dataset's files into a new directory and return them."""
     if file_format not in FORMATS:
         raise UnknownError.of("format", file_format, FORMATS)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError.of_path(
-            "already exists, and existing files are never replaced", directory, "choose another --out"
-        )
+    if is_taken(directory):
+        raise existing(directory, "choose another --out")
     tables = {
         "interactions": interactions(dataset),
         "links": links(dataset),

@@ -82,6 +82,7 @@ class Ranking(Frame):
     scores: NDArray[np.float32]  # [ids]
     kind: Kind = "item"
     names: tuple[str, ...] | None = None  # for people, empty where there is none
+    id_kind: str = "integer"  # or "text", also where there are none
 
     def __post_init__(self) -> None:
         freeze(self, "scores")
@@ -94,9 +95,10 @@ class Ranking(Frame):
 
     def columns(self) -> dict[str, Any]:
         """``rank`` from 1, ``item_id`` or ``user_id``, ``name`` where there are names, ``score``."""
-        columns: dict[str, Any] = {"rank": np.arange(1, len(self) + 1), f"{self.kind}_id": list(self.ids)}
+        ids = _column(list(self.ids), self.id_kind)
+        columns: dict[str, Any] = {"rank": np.arange(1, len(self) + 1), f"{self.kind}_id": ids}
         if self.names is not None:
-            columns["name"] = list(self.names)
+            columns["name"] = _column(list(self.names), "text")
         return columns | {"score": self.scores}
 
     def labels(self) -> list[str]:
@@ -105,7 +107,10 @@ class Ranking(Frame):
 
 
 class Rankings(list[Ranking], Frame):
-    """The answers about several users or items: a list of :class:`Ranking`, in the order of the question."""
+    """The answers about several users or items: a list of :class:`Ranking`, in the order of the question.
+
+    ``like`` is an empty answer, by which the columns are the same if nobody was asked about.
+    """
 
     def __init__(
         self,
@@ -114,11 +119,15 @@ class Rankings(list[Ranking], Frame):
         *,
         asked_kind: Kind,
         asked_names: Sequence[str] | None = None,
+        asked_id_kind: str,
+        like: Ranking,
     ) -> None:
         super().__init__(rankings)
         self.asked = tuple(asked)
         self.asked_names = None if asked_names is None else tuple(asked_names)
         self._asked_kind = asked_kind
+        self._asked_id_kind = asked_id_kind
+        self._like = like
 
     def items(self) -> Iterator[tuple[int | str, Ranking]]:
         """Who was asked about, with the answer."""
@@ -127,21 +136,26 @@ class Rankings(list[Ranking], Frame):
     def columns(self) -> dict[str, Any]:
         """The columns of every answer below each other, and before them who was asked about."""
         own = f"{self._asked_kind}_id"
-        answered = f"{self[0].kind if self else 'item'}_id"
-        columns: dict[str, Any] = {own: self._repeated(self.asked)}
+        answered = f"{self._like.kind}_id"
+        columns: dict[str, Any] = {own: _column(self._repeated(self.asked), self._asked_id_kind)}
         if self.asked_names is not None:
-            columns[f"{self._asked_kind}_name"] = self._repeated(self.asked_names)
+            columns[f"{self._asked_kind}_name"] = _column(self._repeated(self.asked_names), "text")
         ranks = [np.arange(1, len(ranking) + 1) for ranking in self]
         columns["rank"] = np.concatenate(ranks or [np.zeros(0, np.int64)])
         answered = f"similar_{answered}" if answered == own else answered
-        columns[answered] = [raw for ranking in self for raw in ranking.ids]
-        if any(ranking.names is not None for ranking in self):
-            columns["name"] = [name for ranking in self for name in ranking.names or ()]
+        columns[answered] = _column([raw for ranking in self for raw in ranking.ids], self._like.id_kind)
+        if self._like.names is not None:
+            columns["name"] = _column([name for ranking in self for name in ranking.names or ()], "text")
         return columns | {"score": np.concatenate([ranking.scores for ranking in self] or [np.zeros(0, np.float32)])}
 
     def _repeated(self, asked: Sequence[T]) -> list[T]:
         """What is known of each that was asked about, for every line of its answer."""
         return [value for value, ranking in zip(asked, self, strict=True) for _ in ranking.ids]
+
+
+def _column(values: list[Any], kind: str) -> Any:
+    """Integers or texts, which keep their type where there are none."""
+    return values or np.zeros(0, np.int64 if kind == "integer" else np.str_)
 
 
 def _cell(value: object) -> str:

@@ -239,8 +239,9 @@ class ConditionalEmbeddings(Answering[BehaviorSpace]):
 
     def _embeddings(self, *, needs_width: bool = False) -> ConditionalEmbeddings:
         if needs_width and not self.width:
-            problem = f"{self.method!r} has no vectors, so nothing is similar to anything"
-            raise UnavailableError(problem, value=self.method, remedy=WITH_VECTORS)
+            raise UnavailableError.of_method(
+                "has no vectors, so nothing is similar to anything", self.method, WITH_VECTORS
+            )
         return self
 
     def _meta(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from mcne.data.ids import Ids, Names
 from mcne.errors import DataError, UnknownError, UsageError
-from mcne.files import written_aside
+from mcne.files import existing, written_aside
 
 if TYPE_CHECKING:
     from mcne.embeddings.artifact import ConditionalEmbeddings
@@ -43,9 +43,7 @@ def export(embeddings: ConditionalEmbeddings, directory: Path, *, file_format: s
     if file_format not in WRITERS:
         raise UnknownError.of("format", file_format, WRITERS)
     if directory.exists():
-        raise UsageError.of_path(
-            "already exists, and existing files are never replaced", directory, "choose another --out"
-        )
+        raise existing(directory, "choose another --out")
     directory = directory.absolute()
     with written_aside(directory) as aside:
         WRITERS[file_format](embeddings, aside)
@@ -102,10 +100,8 @@ def _write_npz(embeddings: ConditionalEmbeddings, aside: Path) -> None:
 
 def _write_word2vec(embeddings: ConditionalEmbeddings, aside: Path) -> None:
     if not embeddings.width:
-        raise UsageError(
-            f"{embeddings.method!r} has no vectors, only item bias",
-            value=embeddings.method,
-            remedy="export to parquet or npz instead",
+        raise UsageError.of_method(
+            "has no vectors, only item bias", embeddings.method, "export to parquet or npz instead"
         )
     _word2vec(embeddings.users, embeddings.vectors, aside / "users.txt")
     for name, space in zip(file_names(embeddings.behavior_names), embeddings.spaces, strict=True):

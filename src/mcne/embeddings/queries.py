@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 FilterSeen = Literal["behavior", "all"] | bool
 Friends = Literal["include", "exclude", "only"]
 Rows = NDArray[np.integer[Any]]
+Side = tuple[Ids, Names | None, Kind]
+"""The users or the items of a question: their ids, their names, and what they are."""
 WITH_VECTORS = "train a method with vectors, such as mcne or bpr"
 Space = TypeVar("Space", bound="Catalog", covariant=True)
 
@@ -125,7 +127,8 @@ class Queries(ABC):
             among = np.unique(rows_of(catalog.items, items, what=f"item of {catalog.name}"))
             excluded = [np.flatnonzero(np.isin(among, rows)) for rows in excluded]
         rankings = answering.best_items(at, users, k=k, among=among, excluded=excluded)
-        return _answer(user_ids, answering.users, answering.user_names, users, rankings, "user")
+        asked: Side = (answering.users, answering.user_names, "user")
+        return _answer(user_ids, users, rankings, asked=asked, answered=(catalog.items, catalog.names, "item"))
 
     @overload
     def similar_users(  # type: ignore[overload-overlap]  # as for recommend
@@ -177,7 +180,8 @@ class Queries(ABC):
                 left_out = linked if friends == "exclude" else np.setdiff1d(everyone, linked, assume_unique=True)
                 excluded[at] = np.union1d(left_out, row)
         rankings = _similar(table, mask, rows=rows, k=k, cosine=cosine, excluded=excluded)
-        return _answer(user_ids, embeddings.users, embeddings.user_names, rows, rankings, "user")
+        people: Side = (embeddings.users, embeddings.user_names, "user")
+        return _answer(user_ids, rows, rankings, asked=people, answered=people)
 
     @overload
     def similar_items(  # type: ignore[overload-overlap]  # as for recommend
@@ -198,7 +202,8 @@ class Queries(ABC):
         rows = rows_of(space.items, item_ids, what=f"item of {space.name}")
         table = VectorTable(space.items, space.item_vectors, names=space.names)
         rankings = _similar(table, space.mask, rows=rows, k=k, cosine=cosine, excluded=list(rows[:, None]))
-        return _answer(item_ids, space.items, space.names, rows, rankings, "item")
+        catalog: Side = (space.items, space.names, "item")
+        return _answer(item_ids, rows, rankings, asked=catalog, answered=catalog)
 
     def explain(self, user_id: RawId, other_id: RawId) -> Explanation:
         """Why two users are connected or alike: attention, similarity, dimensions, common friends and items."""
@@ -293,9 +298,18 @@ def _similar(
 
 
 def _answer(
-    asked: RawId | RawIds, ids: Ids, names: Names | None, rows: Rows, rankings: list[Ranking], asked_kind: Kind
+    raw: RawId | RawIds, rows: Rows, rankings: list[Ranking], *, asked: Side, answered: Side
 ) -> Ranking | Rankings:
     """One ranking if one id was asked about, else all."""
-    if is_one(asked):
+    if is_one(raw):
         return rankings[0]
-    return Rankings(ids.take(rows), rankings, asked_kind=asked_kind, asked_names=names_of(names, rows))
+    ids, names, kind = asked
+    others, other_names, other_kind = answered
+    return Rankings(
+        ids.take(rows),
+        rankings,
+        asked_kind=kind,
+        asked_names=names_of(names, rows),
+        asked_id_kind=ids.kind,
+        like=Ranking((), np.zeros(0, np.float32), other_kind, None if other_names is None else (), others.kind),
+    )

@@ -113,7 +113,8 @@ class VectorTable:
                     exact = self._scaled(exact, rows).astype(np.float32)
                 best = np.argsort(-exact, kind="stable")[:k]  # rows increase: of equals the lower comes first
                 names = names_of(self.names, rows[best])
-                rankings.append(Ranking(tuple(self.ids.take(rows[best])), exact[best], self.kind, names))
+                ids = tuple(self.ids.take(rows[best]))
+                rankings.append(Ranking(ids, exact[best], self.kind, names, self.ids.kind))
         return rankings
 
     def _scaled(self, products: NDArray[Any], rows: NDArray[np.int64] | slice) -> NDArray[Any]:
@@ -170,9 +171,12 @@ def check_k(k: object) -> None:
 def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     """The rows of one raw id or several; the first unknown one is an error."""
     wanted: Any = [raw] if is_one(raw) else raw
-    if not isinstance(wanted, Iterable):
-        raise UsageError(f"{raw!r} is not an id or a sequence of ids", value=raw, remedy="use a list of ids")
-    wanted = wanted.to_pylist() if isinstance(wanted, pa.Array | pa.ChunkedArray) else list(wanted)
+    if isinstance(wanted, pa.Array | pa.ChunkedArray):
+        wanted = wanted.to_pylist()
+    is_many = isinstance(wanted, Iterable) and not (isinstance(wanted, np.ndarray) and wanted.ndim != 1)
+    wanted = list(wanted) if is_many else [()]
+    if any(isinstance(each, list | tuple | np.ndarray) for each in wanted):
+        raise UsageError(f"{raw!r} is neither an id nor a list of ids", what, "use an id, or a list of ids", value=raw)
     rows = ids.rows(wanted)
     for at in np.flatnonzero(rows < 0):
         rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error

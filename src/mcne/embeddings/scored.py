@@ -75,9 +75,9 @@ class ScoredItems(Answering[ScoredCatalog]):
                 left = np.delete(np.arange(len(rows)), excluded[at])
                 best = left[np.argsort(-scores[left], kind="stable")[:k]]
                 ids = tuple(catalog.items.take(rows[best]))
-                rankings.append(Ranking(ids, scores[best], names=names_of(catalog.names, rows[best])))
+                names = names_of(catalog.names, rows[best])
+                rankings.append(Ranking(ids, scores[best], names=names, id_kind=catalog.items.kind))
         return rankings
 
     def _embeddings(self, *, needs_width: bool = False) -> NoReturn:
-        problem = f"{self.method!r} has no vectors, so it can only recommend"
-        raise UnavailableError(problem, value=self.method, remedy=WITH_VECTORS)
+        raise UnavailableError.of_method("has no vectors, so it can only recommend", self.method, WITH_VECTORS)

@@ -78,11 +78,8 @@ def network_of(embeddings: ConditionalEmbeddings) -> Trunk:
     """The network that new users can join; embeddings without one are refused."""
     trunk = embeddings.trunk
     if trunk is None:
-        raise UsageError(
-            f"{embeddings.method!r} cannot embed new users",
-            value=embeddings.method,
-            allowed=EXTENDABLE,
-            remedy=f"train one of {', '.join(EXTENDABLE)}",
+        raise UsageError.of_method(
+            "cannot embed new users", embeddings.method, f"train one of {', '.join(EXTENDABLE)}", allowed=EXTENDABLE
         )
     if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
         raise UsageError(

@@ -106,6 +106,19 @@ def to_json(settings: Any) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
 
+def plain(value: Any) -> Any:
+    """NumPy's numbers and texts as Python's, arrays as tuples; everything else as it is."""
+    import numpy as np  # help texts do without
+
+    if isinstance(value, np.ndarray) and value.ndim:
+        return tuple(value.tolist())
+    if isinstance(value, np.ndarray | np.generic):
+        return value.item()
+    if isinstance(value, list | tuple) and any(isinstance(each, np.generic) for each in value):
+        return tuple(map(plain, value))
+    return value
+
+
 def convert(what: str, value: Any, kind: Any) -> Any:
     """``value`` converted to a type such as :data:`Count`; errors name ``what`` it is and what is allowed."""
     origin, arguments = get_origin(kind), get_args(kind)

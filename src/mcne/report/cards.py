@@ -165,11 +165,15 @@ def model_card(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[S
 def _answers_from(run: Run, data: tuple[SocialDataset, Split] | None) -> str:
     """What a method without vectors has saved, and its size on disk."""
     size = human_bytes(sum(file.stat().st_size for file in run.path.rglob(f"{LEARNED}/*.npy")))
-    told = None
-    if data is not None and run.spec.mode == "joint":
+    forms = dict[str, None]()
+    if data is not None:
+        dataset, split = data
         (config,) = parse([entry(run.spec.method).config], run.spec.config)
-        told = saved(run.spec.method, config, *data)
-    return f"It answers from {'what it has learned' if told is None else told.form}, {size} on disk."
+        alone = [dataset.only(k) for k in range(len(dataset.behaviors))]
+        each = [(one, split.only(k, one)) for k, one in enumerate(alone)]
+        parts = [data] if run.spec.mode == "joint" else each
+        forms = dict.fromkeys(told.form for part in parts if (told := saved(run.spec.method, config, *part)))
+    return f"It answers from {' and '.join(forms) or 'what it has learned'}, {size} on disk."
 
 
 def _limits(run: Run, embeddings: ConditionalEmbeddings | None, data: tuple[SocialDataset, Split] | None) -> list[str]:

@@ -110,12 +110,17 @@ def claimed(out: Path, kind: Kind) -> Iterator[None]:
 def begin(out: Path, kind: Kind, prints: Mapping[str, str]) -> None:
     """Start or continue a study on data with these fingerprints; a study on other data is refused."""
     with claimed(out, kind):
-        before = _read_prints(out)
-        if differing := difference(before, prints):
-            raise ArtifactError(
-                f"was started on other data ({differing})", out, "restore the data, or choose another --out"
-            )
-        write_json(out / PRINTS, {"kind": kind, **before, **prints})
+        write_json(out / PRINTS, {"kind": kind, **check_prints(out, prints), **prints})
+
+
+def check_prints(out: Path, prints: Mapping[str, str]) -> dict[str, Any]:
+    """Refuse a directory whose study was started on other data; returns what it records."""
+    before = _read_prints(out)
+    if differing := difference(before, prints):
+        raise ArtifactError(
+            f"was started on other data ({differing})", out, "restore the data, or choose another --out"
+        )
+    return before
 
 
 def difference(theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
@@ -151,12 +156,19 @@ class Task:
         """Do the task unless it is done, with its directory locked; write the result last, then remove the run."""
         import torch
 
+        before = torch.get_num_threads()  # of the process, which may be someone's program
         if threads is not None:
             torch.set_num_threads(threads)
-        chosen = choose_device(device)
+        try:
+            self._do(choose_device(device), jobs)
+        finally:
+            if threads is not None:
+                torch.set_num_threads(before)
+
+    def _do(self, device: torch.device, jobs: int) -> None:
         with locked(self.directory):
             if not is_done(self.directory, self.result_name):  # another process may have done it in the meantime
-                write_json(self.directory / self.result_name, self.work(self.directory, chosen, jobs))
+                write_json(self.directory / self.result_name, self.work(self.directory, device, jobs))
             self.remove_run()
 
     def remove_run(self) -> None:

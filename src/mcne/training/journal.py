@@ -71,6 +71,9 @@ class Reporter:
     def epoch(self, record: Record, *, seconds: float, examples: int) -> None:
         """An epoch is done."""
 
+    def end(self) -> None:
+        """The training is done."""
+
 
 class PlainReporter(Reporter):
     """A line per epoch, for logs and pipes: losses, the metric that decides, masks, speed."""
@@ -115,6 +118,15 @@ class NotebookReporter(PlainReporter):
         self._done = record["epoch"]
         super().epoch(record, seconds=seconds, examples=examples)
 
+    def end(self) -> None:
+        """Fill the bar: a training may need fewer epochs, or none."""
+        self.move(self._epochs, self._line)
+
+    def move(self, done: int, line: str) -> None:
+        """Move the bar to a number, and show a line."""
+        self._done = done
+        self._show(line)
+
     def _show(self, line: str) -> None:
         self._line = line
         self._handle.update(self)
@@ -128,7 +140,7 @@ def is_notebook() -> bool:
     """Whether this process shows its output in a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)  # Colab's is a subclass
 
 
 @dataclass(eq=False)

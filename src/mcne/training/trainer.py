@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
@@ -127,7 +127,7 @@ class Training:
 
     def _train_jointly(self, path: Path) -> None:
         _, settings = self.parsed
-        self._require_room(path)
+        self._require_room(path, [self])
         memory = None  # for its tables: they all have room
         if (needed := self.estimate()) is not None:
             line, memory = decide(self.method, needed, self.device, path=path)
@@ -154,29 +154,35 @@ class Training:
                 files.write_json(path / run.RESULT, result, sort_keys=True)
             stop.end("when the training was finished")  # not lost: another behavior's training may come next
 
-    def _require_room(self, path: Path) -> None:
+    def _require_room(self, path: Path, parts: Sequence[Training]) -> None:
         """Refuse to compute what there is no room to save."""
-        told = saved(self.method, self.parsed[0], self.dataset, self.split)
-        if told is None:
+        told = [each for part in parts if (each := saved(part.method, part.parsed[0], part.dataset, part.split))]
+        if not told:
             return
-        free = shutil.disk_usage(path).free
-        if told.size > free:
+        size, free = sum(each.size for each in told), shutil.disk_usage(path).free
+        if size > free:
+            forms = " and ".join(dict.fromkeys(each.form for each in told))
             raise DiskError(
-                f"{self.method} saves {told.form}, up to {human_bytes(told.size)}, and {human_bytes(free)} are free",
+                f"{self.method} saves {forms}, up to {human_bytes(size)}, and {human_bytes(free)} are free",
                 path,
-                f"free some space, choose another --out, or {told.instead}",
-                value=told.size,
+                f"free some space, choose another --out, or {told[0].instead}",
+                value=size,
             )
 
     def _train_separately(self, path: Path) -> None:
         """Train a run for every behavior, then combine them."""
+        alone: dict[Path, Training] = {}
+        for k in range(len(self.dataset.behaviors)):
+            one = self.dataset.only(k)
+            alone[path / run.BEHAVIORS / str(k)] = replace(
+                self, dataset=one, split=self.split.only(k, one), mode="joint"
+            )
+        self._require_room(path, [each for place, each in alone.items() if not (place / run.RESULT).is_file()])
         self.start(path)
         parts = []
-        for k, name in enumerate(self.dataset.behavior_names):
-            self.reporter.say(f"{name}:")
-            one = self.dataset.only(k)
-            alone = replace(self, dataset=one, split=self.split.only(k, one), mode="joint")
-            parts.append(alone.run(path / run.BEHAVIORS / str(k), resume=True))
+        for place, each in alone.items():
+            self.reporter.say(f"{each.dataset.behavior_names[0]}:")
+            parts.append(each.run(place, resume=True))
         metrics = [part.result[DECIDING_METRIC] for part in parts if part.result[DECIDING_METRIC] is not None]
         result = {
             "best_epoch": [part.result["best_epoch"] for part in parts],
