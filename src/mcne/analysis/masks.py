@@ -126,7 +126,7 @@ def mask_numbers(
     Below the last level it is in the provenance. The records of such a training cover only the new masks.
     """
     if embeddings.trunk is None:
-        raise UsageError.of_method("has no masks", embeddings.method, "train mcne, mcne-a or mcne-f, and draw that")
+        raise UsageError.of_method("has no masks", embeddings.method, "plot a run of mcne, mcne-a or mcne-f")
     *lower, last = embeddings.trunk.masks
     names = embeddings.behavior_names
     first = names[: embeddings.trunk.n_behaviors]

@@ -191,9 +191,9 @@ def attention(
 ) -> None:
     """Draw the attention over behaviors: of a link, of a user's links, or of the whole network.
 
-    For a network, also which behaviors hold its communities together, and how far the weights can be trusted: what
-    changes without the most attended behaviors or links. The numbers are kept beside the figure as .json: give that in
-    place of RUN to draw it again.
+    For a network, it also shows which behaviors hold its communities together, and how far the weights can be trusted:
+    what changes without the most attended behaviors or links. The numbers are saved beside the figure as .json; give
+    that file in place of RUN to redraw it.
     """
     from mcne.analysis.attention import read_attention
 
@@ -378,7 +378,7 @@ def _show_attention(numbers: Mapping[str, Any]) -> None:
 
 def _show_network(numbers: Mapping[str, Any]) -> None:
     for number, layer in enumerate(numbers["layers"], start=1):
-        print_line(f"layer {number}: {numbers['links']:,} messages, entropy {layer['entropy']:.3f} of 1", "bold")
+        print_line(f"layer {number}: {numbers['messages']:,} messages, entropy {layer['entropy']:.3f} of 1", "bold")
         rows = [
             [each["behavior"], f"{each['mean']:.3f}", f"{each['deviation']:.3f}", f"{each['first']:.0%}"]
             for each in layer["spread"]
@@ -387,11 +387,11 @@ def _show_network(numbers: Mapping[str, Any]) -> None:
     about = f"modularity {numbers['modularity']:.2f}, seed {numbers['seed']}"
     print_line(f"communities ({about}), mean weights of the last layer", "bold")
     rows = [
-        [f"{each['number'] + 1}: {each['users']:,} users", f"{each['links']:,}", *_weights(each["weights"][-1])]
+        [f"{each['number'] + 1}: {each['users']:,} users", f"{each['messages']:,}", *_weights(each["weights"][-1])]
         for each in numbers["communities"]
     ]
     if numbers["between"]:
-        rows.append(["between them", f"{numbers['between_links']:,}", *_weights(numbers["between"][-1])])
+        rows.append(["between them", f"{numbers['between_messages']:,}", *_weights(numbers["between"][-1])])
     print_table(["", "messages", *numbers["behaviors"]], rows)
     print_line("change without what weighs or adds most or least, in multiples of chance", "bold")
     rows = []

@@ -37,6 +37,7 @@ UNDATED: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 """What keeps the clock and the versions of programs out of a file, by its format."""
+SHORT = 22  # characters of a name in a label
 DPI = 200  # of PNG files: fit for print at a column's width
 
 FONT = "DejaVu Sans"  # it comes with matplotlib, so it is everywhere
@@ -152,21 +153,21 @@ def panels(figure: Figure, count: int, columns: int) -> list[Axes]:
     return list(axes[:count])
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
+def name_rows(axes: Axes, names: Sequence[str], limit: int = SHORT) -> None:
     """Names on the left, the first above."""
-    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+    axes.set_yticks(range(len(names)), [shortened(name, limit) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def as_table(axes: Axes, names: Sequence[str]) -> None:
+def as_table(axes: Axes, names: Sequence[str], limit: int = SHORT) -> None:
     """Names of rows, and neither a frame nor ticks."""
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    name_rows(axes, names)
+    name_rows(axes, names, limit)
 
 
-def shortened(name: str, limit: int = 22) -> str:
+def shortened(name: str, limit: int = SHORT) -> str:
     """A name for a label, in one line: what is too long loses its middle, for names often differ at their ends.
 
     It is never markup.
