@@ -61,7 +61,7 @@ watch interactions: 2 read, 2 kept
 watch items: 1 read, 1 kept
 SocialDataset 'tiny': 4 users (integer ids), 3 unweighted links, 0 users without links
   read           3 items            4 interactions by 3 users, timed
-  watch          1 items            2 interactions by 2 users, timed
+  watch          1 item             2 interactions by 2 users, timed
   attributes: age, city
 """
 
@@ -364,7 +364,7 @@ def test_epinions_whose_links_mean_the_users_that_rated(raw_data: Path, tmp_path
     assert len(notes) == 2
     assert "rating.mat lists user 2808 a second time, as 2809, and" in notes[0]
     assert notes[0].endswith("mean other users; --aligned (in Python aligned=True) corrects them")
-    assert "friends are hardly more alike than any two users (times as alike: Games 1.08 ± 0.08, " in notes[1]
+    assert "linked users are hardly more similar than random pairs (ratio: Games 1.08 ± 0.08, " in notes[1]
     printed = ok(*command, tmp_path / "a", "--aligned")
     assert "note: " not in printed
     assert "SocialDataset 'epinions-aligned': 10,790 users (integer ids), 195,108 unweighted links" in printed

@@ -62,7 +62,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "missing behavior": ({"history": pa.table({"user_id": [5], "item_id": [0]})}, "column 'behavior' is missing"),
     "no rows": ({"links": pa.table({"source_id": [], "target_id": []})}, "links: no rows; at least one is needed"),
     "text ids": (links(("new", 0)), "not a 64-bit integer, but this run uses integer ids"),
-    "a hole": (links((5, None)), "a missing value (1 in all)"),
+    "a hole": (links((5, None)), "missing value (1 row)"),
     "no frame": ({"links": 3}, "links: int is not a frame that Arrow can read"),
     "attributes": (
         {"attributes": pa.table({"user_id": [5], "age": [3.0]})},
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_told(case: str, old: ConditionalEmbeddings) -> None:
 WRONG_FACTS: dict[str, tuple[dict[str, list[Any]], str]] = {
     "another attribute": ({"agee": [3.0]}, "attributes: unknown attribute 'agee'; did you mean 'age'?"),
     "text for a number": ({"age": ["old"]}, "value 'old': text, but 'age' was a number in training; correct it"),
-    "infinite": ({"age": [float("inf")]}, "an infinite value (1 in all); leave it empty if unknown"),
+    "infinite": ({"age": [float("inf")]}, "an infinite value (1 row); leave it empty if unknown"),
 }
 
 

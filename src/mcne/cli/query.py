@@ -74,7 +74,7 @@ def recommend(run: RunPath, user: User, behavior: BehaviorName, k: K = 10, as_js
 
 
 def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as_json: AsJson = False) -> None:
-    """List the users most similar to a user on a behavior, by the inner product that training optimizes."""
+    """List the users most similar to a user on a behavior, ranked by inner product."""
     embeddings = mcne.load(run)
     ranking = embeddings.similar_users(user, behavior, k=k)
     label, asked = _asked(embeddings, embeddings.users.row(user, what="user"))

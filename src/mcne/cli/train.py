@@ -43,13 +43,12 @@ def train(
     from mcne import training
     from mcne.data.split import refuse_unknown_split, split_of
     from mcne.models.registry import refusal
-    from mcne.training.run import refuse_run
 
     given = given_settings(method, config, setting or [])
     if resume:
         given = training.begun_with(out, method) | given
     else:
-        refuse_run(out)
+        _refuse_run(out)
     training.resolved(method, given)
     dataset = mcne.SocialDataset.load(data)
     if refused := refusal(method, dataset, is_alone=separate):
@@ -86,11 +85,13 @@ def transfer(
     control: Annotated[
         Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"],
         Option(
-            help="For comparison: train masks alone, after the items; or items alone, with random masks, without "
-            "masks, or with the whole vectors of the run."
+            help="For comparison. masks-only: train the items, then only the masks. random-masks, open-masks, "
+            "whole-vector: train only the items."
         ),
     ] = "none",
-    skip_unknown: SkipUnknown = False,
+    skip_unknown: Annotated[
+        bool, Option("--skip-unknown", help="Skip and count records of users whom the run does not have.")
+    ] = False,
 ) -> None:
     """Add a new behavior to a trained MCNE: only one mask row per level and the new items are trained.
 
@@ -102,11 +103,11 @@ def transfer(
     from mcne.data.split import refuse_unknown_split, split_of
     from mcne.extend import checks
     from mcne.models.settings import read_pairs
-    from mcne.training.run import TRANSFER, refuse_run
+    from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
     if not resume:
-        refuse_run(out)
+        _refuse_run(out)
     base = load_embeddings(run)
     config, settings = checks.settings_of(base, given)
     checks.trunk_of(base, config)
@@ -136,8 +137,10 @@ def embed_users(
     run: RunPath,
     out: Annotated[Path, Option(help="A new directory for the embeddings of existing and new users.")],
     links: Annotated[Path | None, Option(help="A table: source_id (new user), target_id (existing user).")] = None,
-    history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior.")] = None,
-    attributes: Annotated[Path | None, Option(help="A table: user_id and the attributes used in training.")] = None,
+    history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior[, rating].")] = None,
+    attributes: Annotated[
+        Path | None, Option(help="A table: user_id, the attributes used in training[, name].")
+    ] = None,
     names: Annotated[Path | None, Option(help="A table: user_id, name.")] = None,
     skip_unknown: SkipUnknown = False,
 ) -> None:
@@ -164,6 +167,16 @@ def embed_users(
     fingerprint = embeddings.save(out)
     typer.echo(f"added {counted(len(new), 'user')} to {known.n_users:,}")
     typer.echo(f"saved {out} {fingerprint}")
+
+
+def _refuse_run(out: Path) -> None:
+    """Refuse a directory that contains a run, or that another process is training in, before the imports."""
+    from mcne.files import locked
+    from mcne.training.run import refuse_run
+
+    if out.exists():
+        with locked(out):
+            refuse_run(out)
 
 
 def given_settings(method: str, config: Path | None, settings: list[str]) -> dict[str, Any]:

@@ -66,8 +66,9 @@ def embed_users(
     network) and in a weighted network ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has
     ``user_id`` and those that the model was trained with; ``names`` has ``user_id, name``. Each may be a frame or a
     file, and may be missing. A new user starts from the mean of its friends' initial vectors, or of all users', and its
-    attributes; hears its friends as trained users do; and its history is folded in. Every row of a known user stays
-    byte-identical, and the same input gives the same result.
+    attributes; receives messages from its friends like trained users; and its history is folded in. A ``rating`` in the
+    history counts as in the training data: pairs rated lower than its ``positive_from`` are known, not had. Every row
+    of a known user stays byte-identical, and the same input gives the same result.
 
     With ``skip_unknown`` links to unknown people and records of unknown items or behaviors are skipped instead of
     refused, and so are new users of whom nothing else is known. The provenance counts them by reason, under
