@@ -133,16 +133,21 @@ def unknown(what: str, value: object, allowed: Iterable[object]) -> str:
 def suggestion(value: object, allowed: Iterable[object]) -> str:
     """The nearest of the ``allowed`` names, then all of them: ``did you mean 'green'? Choose one of green, red``."""
     names = [str(name) for name in allowed]
+    near = nearest(value, names)
+    more = f", … {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    choice = f"choose one of {', '.join(names[:MOST_LISTED])}{more}"
+    return f"did you mean {near!r}? Otherwise, {choice}" if near else choice
+
+
+def nearest(value: object, names: Iterable[str]) -> str | None:
+    """The name that was probably meant, if any is near."""
     wanted = str(value).casefold()
     folded = {name.casefold(): name for name in names}
     # A name that it abbreviates (``lr``), the most similar one, or of two letters one that shares a letter.
     short_for = [name for name in folded if "_" in name and "".join(word[:1] for word in name.split("_")) == wanted]
     alike = difflib.get_close_matches(wanted, folded, n=1)
     short = [name for name in folded if len(name) == len(wanted) == 2 and set(name) & set(wanted)]
-    near = [*short_for, *alike, *short]
-    more = f", … {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    choice = f"choose one of {', '.join(names[:MOST_LISTED])}{more}"
-    return f"did you mean {folded[near[0]]!r}? Otherwise, {choice}" if near else choice
+    return next((folded[name] for name in (*short_for, *alike, *short)), None)
 
 
 class Interrupted(MCNEError):  # noqa: N818 - nothing went wrong

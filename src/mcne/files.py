@@ -186,7 +186,7 @@ def _made_by(path: Path, kind: str) -> tuple[str, str]:
 
 def absent(path: Path, name: str, what: str, remedy: str) -> MissingError:
     """The error that ``path`` is not such a directory, which would contain a file of this name."""
-    problem = f"is not {what} (it has no {name}), or was only partly copied"
+    problem = f"not {what}: {name} is missing (incomplete copy?)"
     if not path.exists():
         problem = "no such directory"
     elif path.is_file():

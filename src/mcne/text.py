@@ -60,6 +60,11 @@ def p_value(p: float, *, is_bound: bool = False, digits: int = 4) -> str:
     return f"< {math.ceil(p * 10_000) / 10_000:.4f}" if is_bound else f"{p:.{digits}f}"  # of bounds always four
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 user``, ``2,000 users``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def human_bytes(size: float) -> str:
     """``1536`` → ``1.5 KiB``."""
     power = min(4, int(math.log(max(size, 1), 1024)))

@@ -31,13 +31,13 @@ from mcne.data.negatives import COUNT
 from mcne.data.split import PARTS, Split, random_split
 from mcne.data.synthetic import SyntheticConfig, generate
 from mcne.embeddings.ranking import DotScorer
-from mcne.errors import UnknownError
 from mcne.evaluation.protocol import CUTOFFS, FULL_AT_ONCE, evaluate
 from mcne.kernels import backend
 from mcne.models.bpr import BPR, BPRConfig
 from mcne.models.contract import TrainingData
 from mcne.models.mcne import MCNE, MCNEConfig
 from mcne.training.gpu import CapturedSteps
+from mcne_bench import chosen
 from mcne_bench.literal import LiteralStep
 
 CIAO_SIZED = SyntheticConfig(
@@ -150,13 +150,9 @@ def for_users() -> list[Measurement]:
 
 
 def choose(available: Sequence[Measurement], wanted: Sequence[str]) -> list[Measurement]:
-    """Those asked for by key or by group (``step`` for all ``step.…``); all where nothing is asked for."""
-    groups = [each.key.split(".")[0] for each in available]
-    names = dict.fromkeys([*groups, *(each.key for each in available)])
-    for name in wanted:
-        if name not in names:
-            raise UnknownError.of("figure", name, list(names))
-    return [each for each, group in zip(available, groups, strict=True) if not wanted or {each.key, group} & {*wanted}]
+    """Those asked for by key or by group."""
+    keys = chosen([each.key for each in available], wanted)
+    return [each for each in available if each.key in keys]
 
 
 def machine() -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from itertools import combinations, pairwise
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ from tests.analysis.trunks import embeddings_of, random_embeddings, random_graph
 from tests.errors import refused
 
 from mcne.analysis import attention
-from mcne.analysis.attention import QUANTILES, communities, modularity, of_link, of_network, of_user
+from mcne.analysis.attention import (
+    QUANTILES,
+    communities,
+    modularity,
+    of_link,
+    of_network,
+    of_user,
+    read_attention,
+)
 from mcne.analysis.masks import mask_numbers
 from mcne.data.graph import Graph, directed, undirected
 from mcne.embeddings import Attention, ConditionalEmbeddings, Trunk
@@ -116,8 +125,8 @@ def test_a_network_by_a_loop() -> None:
     assert trunk is not None
     network = of_network(made, seed=0)
     assert [community["users"] for community in network["communities"]] == [8, 6, 5]
-    assert [community["links"] for community in network["communities"]] == [56, 30, 20]
-    assert (network["links"], network["between_links"]) == (graph.n_directions, 4)
+    assert [community["messages"] for community in network["communities"]] == [56, 30, 20]
+    assert (network["messages"], network["between_messages"]) == (graph.n_directions, 4)
     group = np.repeat([0, 1, 2], [8, 6, 5])
     for layer in (0, 1):
         rows = {}
@@ -187,11 +196,21 @@ def test_one_behavior_alone_has_no_entropy() -> None:
 
 def test_one_community_has_nothing_between() -> None:
     network = of_network(random_embeddings(5, graph=cliques(6)), seed=0)
-    assert (network["between"], network["between_links"], network["communities"][0]["effect"]) == ([], 0, [])
+    assert (network["between"], network["between_messages"], network["communities"][0]["effect"]) == ([], 0, [])
     json.dumps(network, allow_nan=False)
 
 
 # mistakes
+
+
+def test_files_of_version_0_1_call_messages_links(tmp_path: Path) -> None:
+    network = of_network(random_embeddings(0, graph=random_graph(0, 30, 60)), seed=0) | {"faithfulness": {}}
+    old = json.loads(json.dumps(network))
+    for counts in (old, *old["communities"]):
+        counts["links"] = counts.pop("messages")
+    old["between_links"] = old.pop("between_messages")
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert read_attention(tmp_path / "old.json") == json.loads(json.dumps(network))
 
 
 def test_mistakes_are_told() -> None:
@@ -263,4 +282,4 @@ def test_communities_and_modularity_take_directed_links_as_pairs() -> None:
     assert communities(graph, seed=0).tolist() == [0, 0, 0, 1, 1, 1]
     network = of_network(random_embeddings(0, graph=graph), seed=0)
     assert network["modularity"] == pytest.approx(6 / 7 - 1 / 2)
-    assert (network["links"], network["between_links"]) == (7, 1)
+    assert (network["messages"], network["between_messages"]) == (7, 1)

@@ -77,7 +77,7 @@ def test_from_tables_to_answers(tmp_path: Path, capsys: pytest.CaptureFixture[st
     friends = pd.DataFrame({"source_id": ["zoe"] * 3, "target_id": ["user0", "user2", "max"]})
     history = pd.DataFrame({"user_id": ["zoe"], "item_id": ["book0"], "behavior": ["Books"]})
     with_zoe = opened.embed_users(links=friends, history=history, skip_unknown=True)
-    assert capsys.readouterr().err == "skipped 1 links to unknown users\n"
+    assert capsys.readouterr().err == "skipped 1 link to unknown users\n"
     suits = with_zoe.recommend("zoe", "Books", k=5)
     assert len(suits) == 5
     assert "book0" not in suits.ids

@@ -129,7 +129,7 @@ def test_ids_that_are_no_list(ids: Any, method: str, data: SocialDataset) -> Non
     model = mcne.fit(method, data, progress=False)
     with refused(UsageError, place="user"):
         model.recommend(ids, "read")
-    with refused(UsageError, place="item of read"):
+    with refused(UsageError, place="item of behavior 'read'"):
         model.recommend(3, "read", exclude=ids)
 
 

@@ -152,13 +152,13 @@ class Mistake(NamedTuple):
     wrong: str = "interactions"
 
 
-MISSING = "every row needs one: fill or remove it"
+MISSING = "fill it in or remove the row"
 INTEGERS = ("--id-type", "integer")
 STRICT = ("--strict",)
 MISTAKES = {
     "text user": Mistake(
         (
-            "line 5, column 'user_id', value 'x7': not a 64-bit integer, and the ids here are integers",
+            "line 5, column 'user_id', value 'x7': not a 64-bit integer, but --id-type integer",
             "use integer ids",
         ),
         INTERACTIONS + "x7,10,a\n",
@@ -166,7 +166,7 @@ MISTAKES = {
     ),
     "text item": Mistake(
         (
-            "line 5, column 'item_id', value '1.5': not a 64-bit integer, and the ids here are integers",
+            "line 5, column 'item_id', value '1.5': not a 64-bit integer, but --id-type integer",
             "use integer ids",
         ),
         INTERACTIONS + "2,1.5,a\n",
@@ -174,20 +174,24 @@ MISTAKES = {
     ),
     "leading zero": Mistake(
         (
-            "line 5, column 'item_id', value '007': not a 64-bit integer, and the ids here are integers",
+            "line 5, column 'item_id', value '007': not a 64-bit integer, but --id-type integer",
             "use integer ids",
         ),
         INTERACTIONS + "2,007,a\n",
         options=INTEGERS,
     ),
     "id beyond 64 bits": Mistake(
-        ("line 5, column 'user_id', value '99999999999999999999'", "the ids here are integers", "text ids"),
+        (
+            "line 5, column 'user_id', value '99999999999999999999'",
+            "but --id-type integer asks for integers",
+            "text ids",
+        ),
         INTERACTIONS + "99999999999999999999,10,a\n",
         options=INTEGERS,
     ),
     "text in links": Mistake(
         (
-            "line 3, column 'target_id', value 'bob': not a 64-bit integer, and the ids here are integers",
+            "line 3, column 'target_id', value 'bob': not a 64-bit integer, but --id-type integer",
             "use integer ids",
         ),
         links=LINKS + "2,bob\n",
@@ -195,54 +199,54 @@ MISTAKES = {
         wrong="links",
     ),
     "NaN user": Mistake(
-        ("line 5, column 'user_id', value 'NaN': a missing value (1 in all)", MISSING), INTERACTIONS + "NaN,10,a\n"
+        ("line 5, column 'user_id', value 'NaN': missing value (1 row)", MISSING), INTERACTIONS + "NaN,10,a\n"
     ),
     "nan item": Mistake(
-        ("line 5, column 'item_id', value 'nan': a missing value (2 in all)", MISSING),
+        ("line 5, column 'item_id', value 'nan': missing value (2 rows)", MISSING),
         INTERACTIONS + "1,nan,a\n2,nan,a\n",
     ),
     "empty user": Mistake(
-        ("line 5, column 'user_id', value '': a missing value (1 in all)", MISSING), INTERACTIONS + ",10,a\n"
+        ("line 5, column 'user_id', value '': missing value (1 row)", MISSING), INTERACTIONS + ",10,a\n"
     ),
     "empty item": Mistake(
-        ("line 5, column 'item_id', value '': a missing value (1 in all)", MISSING), INTERACTIONS + "1,,a\n"
+        ("line 5, column 'item_id', value '': missing value (1 row)", MISSING), INTERACTIONS + "1,,a\n"
     ),
     "blank user": Mistake(
-        ("line 5, column 'user_id', value '  ': a missing value (1 in all)", MISSING), INTERACTIONS + "  ,10,a\n"
+        ("line 5, column 'user_id', value '  ': missing value (1 row)", MISSING), INTERACTIONS + "  ,10,a\n"
     ),
     "empty behavior": Mistake(
-        ("line 5, column 'behavior', value '': a missing value (1 in all)", MISSING), INTERACTIONS + "1,10,\n"
+        ("line 5, column 'behavior', value '': missing value (1 row)", MISSING), INTERACTIONS + "1,10,\n"
     ),
     "empty source": Mistake(
-        ("line 3, column 'source_id', value '': a missing value (1 in all)", MISSING),
+        ("line 3, column 'source_id', value '': missing value (1 row)", MISSING),
         links=LINKS + ",2\n",
         wrong="links",
     ),
     "empty user in users": Mistake(
-        ("line 3, column 'user_id', value '': a missing value (1 in all)", MISSING),
+        ("line 3, column 'user_id', value '': missing value (1 row)", MISSING),
         users="user_id,age\n1,30\n,31\n",
         wrong="users",
     ),
     "user twice": Mistake(
-        ("line 4, column 'user_id', value '1': a user listed before (1 in all)", "list every user once"),
+        ("line 4, column 'user_id', value '1': duplicate user (1 row)", "list every user once"),
         users="user_id,age\n1,30\n2,31\n1,32\n",
         wrong="users",
     ),
     "negative weight": Mistake(
         (
-            "line 3, column 'weight', value '-3.5': a negative weight (1 in all)",
-            "weights are 0, no link, or more: correct it",
+            "line 3, column 'weight', value '-3.5': negative weight (1 row)",
+            "weights must be 0 (no link) or more",
         ),
         links=WEIGHTED + "2,1,-3.5\n",
         wrong="links",
     ),
     "NaN weight": Mistake(
-        ("line 3, column 'weight', value 'NaN': not a finite number (1 in all)", "correct it"),
+        ("line 3, column 'weight', value 'NaN': not a finite number (1 row)", "correct it"),
         links=WEIGHTED + "2,1,NaN\n",
         wrong="links",
     ),
     "infinite weight": Mistake(
-        ("line 3, column 'weight', value 'inf': not a finite number (1 in all)", "correct it"),
+        ("line 3, column 'weight', value 'inf': not a finite number (1 row)", "correct it"),
         links=WEIGHTED + "2,1,inf\n",
         wrong="links",
     ),
@@ -252,13 +256,13 @@ MISTAKES = {
         wrong="links",
     ),
     "empty weight": Mistake(
-        ("line 3, column 'weight', value '': not a decimal number", "correct it"),
+        ("line 3, column 'weight', value '': missing value", "fill it in"),
         links=WEIGHTED + "2,1,\n",
         wrong="links",
     ),
     "link to oneself": Mistake(
         (
-            "line 3, column 'target_id', value '2': a link of a user to itself (1 in all)",
+            "line 3, column 'target_id', value '2': a link of a user to itself (1 row)",
             "remove them, or leave out strict",
         ),
         links=LINKS + "2,2\n",
@@ -277,20 +281,18 @@ MISTAKES = {
         options=STRICT,
         wrong="links",
     ),
-    "too few fields": Mistake(
-        ("line 5: 2 fields where the header has 3 ('1,10')", "fill or quote the fields"), INTERACTIONS + "1,10\n"
-    ),
+    "too few fields": Mistake(("line 5: 2 fields where the header has 3 ('1,10')",), INTERACTIONS + "1,10\n"),
     "too many fields": Mistake(
-        ("line 5: 4 fields where the header has 3 ('1,10,a,b')", "fill or quote the fields"),
+        ("line 5: 4 fields where the header has 3 ('1,10,a,b')",),
         INTERACTIONS + "1,10,a,b\n",
     ),
     "too few fields in links": Mistake(
-        ("line 3: 1 fields where the header has 2 ('2')", "fill or quote the fields"),
+        ("line 3: 1 field where the header has 2 ('2')",),
         links=LINKS + "2\n",
         wrong="links",
     ),
     "NaN time": Mistake(
-        ("line 4, column 'timestamp', value 'nan': not a finite number (1 in all)", "correct it"),
+        ("line 4, column 'timestamp', value 'nan': not a finite number (1 row)", "correct it"),
         TIMED + "2,12,a,nan\n",
     ),
     "infinite time": Mistake(
@@ -307,7 +309,7 @@ MISTAKES = {
         TIMED + "2,12,a,2011-04-12\n",
     ),
     "empty time": Mistake(
-        ("line 4, column 'timestamp', value '': neither a number of seconds since 1970 nor a date", "2021-05-06"),
+        ("line 4, column 'timestamp', value '': missing value", "fill it in"),
         TIMED + "2,12,a,\n",
     ),
     "missing column": Mistake(
@@ -383,7 +385,7 @@ def test_other_line_breaks(line_break: str, suffix: str, desk: Desk) -> None:
     assert desk.prepares_files(interactions=good).fingerprint == plain.fingerprint
     shutil.rmtree(desk.path / "not")
     wrong = in_lines(put_text(desk, "interactions", INTERACTIONS + "\n,11,a\n", suffix), line_break)
-    message = expected_text("line 6, column 'user_id', value '': a missing value", suffix)
+    message = expected_text("line 6, column 'user_id', value '': missing value", suffix)
     desk.refuses_files(says=(f"{wrong}, {message}",), interactions=wrong)
 
 
@@ -413,7 +415,7 @@ def test_bytes_that_are_no_utf8(suffix: str, desk: Desk) -> None:
     desk.refuses_files(says=(f"{wrong}, line 1, value b'user_id", r"behavi\xf6r", step), interactions=wrong)
     unused = latin("user_id,item_id,behavior,note\n1,10,a,café\n2,11,a,\n1,,b,\n")  # its note is not read
     message = expected_text("line 4, column 'item_id', value ''", suffix)
-    desk.refuses_files(says=(f"{unused}, {message}: a missing value",), interactions=unused)
+    desk.refuses_files(says=(f"{unused}, {message}: missing value",), interactions=unused)
 
 
 def test_other_encodings(desk: Desk) -> None:
@@ -576,34 +578,34 @@ TYPED = {
         ("column 'source_id': double values", IDS), links=LINKED | {"source_id": [1.0, 2.0]}, wrong="links"
     ),
     "null user": Typed(
-        ("row 2, column 'user_id', value None: a missing value (1 in all)", MISSING), GOOD | {"user_id": [1, None, 1]}
+        ("row 2, column 'user_id', value None: missing value (1 row)", MISSING), GOOD | {"user_id": [1, None, 1]}
     ),
     "nothing but nulls": Typed(
-        ("row 1, column 'user_id', value None: a missing value (3 in all)", MISSING), GOOD | {"user_id": pa.nulls(3)}
+        ("row 1, column 'user_id', value None: missing value (3 rows)", MISSING), GOOD | {"user_id": pa.nulls(3)}
     ),
     "empty text": Typed(
-        ("row 3, column 'user_id', value '': a missing value (1 in all)", MISSING), GOOD | {"user_id": ["a", "b", ""]}
+        ("row 3, column 'user_id', value '': missing value (1 row)", MISSING), GOOD | {"user_id": ["a", "b", ""]}
     ),
     "NaN text": Typed(
-        ("row 3, column 'user_id', value 'NaN': a missing value (1 in all)", MISSING),
+        ("row 3, column 'user_id', value 'NaN': missing value (1 row)", MISSING),
         GOOD | {"user_id": ["a", "b", "NaN"]},
     ),
     "null behavior": Typed(
-        ("row 2, column 'behavior', value None: a missing value (1 in all)", MISSING),
+        ("row 2, column 'behavior', value None: missing value (1 row)", MISSING),
         GOOD | {"behavior": ["a", None, "b"]},
     ),
     "float behavior": Typed(
         ("column 'behavior': double values, but names are expected",), GOOD | {"behavior": [1.0, 2.0, 3.0]}
     ),
     "text time": Typed(
-        ("row 1, column 'timestamp', value '1': neither a number of seconds", "convert the text to numbers"),
+        ("row 1, column 'timestamp', value '1': text, not a number", "convert the text to numbers"),
         GOOD | {"timestamp": ["1", "2", "3"]},
     ),
     "bool time": Typed(
         ("column 'timestamp': bool values, but numbers are expected",), GOOD | {"timestamp": [True, True, False]}
     ),
     "NaN time": Typed(
-        ("row 2, column 'timestamp', value nan: not a finite number (1 in all)", "correct it"),
+        ("row 2, column 'timestamp', value nan: not a finite number (1 row)", "correct it"),
         GOOD | {"timestamp": [1.0, NAN, 2.0]},
     ),
     "infinite time": Typed(
@@ -611,13 +613,13 @@ TYPED = {
         GOOD | {"timestamp": [1.0, 2.0, float("inf")]},
     ),
     "null time": Typed(
-        ("row 2, column 'timestamp', value None: a missing value (1 in all)", MISSING),
+        ("row 2, column 'timestamp', value None: missing value (1 row)", MISSING),
         GOOD | {"timestamp": [1, None, 2]},
     ),
     "negative weight": Typed(
         (
-            "row 2, column 'weight', value -3: a negative weight (1 in all)",
-            "weights are 0, no link, or more: correct it",
+            "row 2, column 'weight', value -3: negative weight (1 row)",
+            "weights must be 0 (no link) or more",
         ),
         links=LINKED | {"weight": [1, -3]},
         wrong="links",
@@ -628,7 +630,7 @@ TYPED = {
         wrong="links",
     ),
     "null weight": Typed(
-        ("row 2, column 'weight', value None: a missing value", MISSING),
+        ("row 2, column 'weight', value None: missing value", MISSING),
         links=LINKED | {"weight": [1.0, None]},
         wrong="links",
     ),
@@ -639,7 +641,7 @@ TYPED = {
     ),
     "link to oneself": Typed(
         (
-            "row 2, column 'target_id', value 2: a link of a user to itself (1 in all)",
+            "row 2, column 'target_id', value 2: a link of a user to itself (1 row)",
             "remove them, or leave out strict",
         ),
         links={"source_id": [1, 2], "target_id": [2, 2]},
@@ -679,7 +681,7 @@ TYPED = {
         ("column 'x': list<", "attributes are numbers or text"), users={"user_id": [1], "x": [[1, 2]]}, wrong="users"
     ),
     "user twice": Typed(
-        ("row 3, column 'user_id', value 1: a user listed before (1 in all)", "list every user once"),
+        ("row 3, column 'user_id', value 1: duplicate user (1 row)", "list every user once"),
         users={"user_id": [1, 2, 1]},
         wrong="users",
     ),
@@ -779,7 +781,6 @@ def test_missing_links_and_users(desk: Desk) -> None:
     ("name", "message"),
     [
         ("i.cvs", "unknown file type '.cvs'; did you mean '.csv'?"),
-        ("i.CSV", "unknown file type '.CSV'; did you mean '.csv'?"),
         ("i.json", "unknown file type '.json'"),
         ("interactions", "unknown file type 'interactions'"),
         ("i.gz", "unknown file type 'i.gz'"),
@@ -807,7 +808,7 @@ def test_unknown_file_types(name: str, message: str, desk: Desk) -> None:
             2,
             "column 'item_id' cannot be both 'user_id' and 'item_id'; map them to two",
         ),
-        (("--column", "user_id=who"), 4, "column 'who' is missing; the columns are user_id, item_id"),
+        (("--column", "user_id=who"), 2, "column 'who', mapped to 'user_id', is in no table that may have it"),
         (("--column", "timestamp=when"), 4, "column 'when' is missing; the columns are user_id"),
         (("--behaviors", "A"), 2, "unknown behavior 'A'; did you mean 'a'?"),
         (("--behaviors", "a,c"), 2, "unknown behavior 'c'"),
@@ -815,8 +816,8 @@ def test_unknown_file_types(name: str, message: str, desk: Desk) -> None:
         (("--behaviors", "a,a"), 2, "a behavior is named twice: a, a"),
         (("--behaviors", "a", "--extra-behaviors", "a"), 2, "a behavior is named twice: a, a"),
         (("--single-behavior", "x"), 2, "has a behavior column, so it cannot all be 'x'"),
-        (("--min-links", "1"), 4, "no user is left of 2 with 1 links or more, and 0 records or more; lower the filter"),
-        (("--min-records", "9"), 4, "lower the filter"),
+        (("--min-links", "1"), 4, "none of the 2 users has at least 1 link; lower --min-links"),
+        (("--min-records", "9"), 4, "none of the 2 users has at least 9 records; lower --min-records"),
     ],
 )
 def test_options_that_do_not_fit(options: tuple[str, ...], code: int, message: str, desk: Desk) -> None:
@@ -827,7 +828,7 @@ def test_options_that_do_not_fit(options: tuple[str, ...], code: int, message: s
 def test_a_behavior_that_the_filter_empties(desk: Desk) -> None:
     interactions = desk.put("i.csv", INTERACTIONS + "1,10,b\n3,10,c\n")
     links = desk.put("l.csv", LINKS + "1,3\n")
-    texts = ("behavior 'c': none of its users is left with 2 links or more", "lower the filter")
+    texts = ("behavior 'c': none of its users has at least 2 links", "lower --min-links")
     desk.refuses_files("--min-links", "2", says=texts, interactions=interactions, links=links)
 
 
@@ -849,28 +850,36 @@ def test_an_attribute_named_as_the_mapped_id(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("dta",), "No such command 'dta'. Did you mean 'data'?"),
-        (("data", "descibe"), "No such command 'descibe'. Did you mean 'describe'?"),
-        (("data", "prepare", "coia"), "No such command 'coia'. Did you mean 'ciao'?"),
-        (("data", "describe"), "Missing argument"),
-        (("data", "describe", "x", "--jsn"), "No such option: --jsn (Possible options: --json)"),
-        (("data", "prepare", "ciao", "--out", "x"), "Missing option '--raw'"),
-        (("data", "prepare", "ciao", "--raw", "x", "--out", "y", "--aligned"), "No such option: --aligned"),
-        (("data", "split", "x", "--seed", "one"), "Invalid value for '--seed'"),
-        (("data", "export", "x", "--out", "y", "--format", "cvs"), "'cvs' is not one of 'parquet', 'csv', 'recbole'"),
-        (("data", "prepare", "files", "--interactions", "x", "--out", "y", "--min-links", "-1"), "'--min-links'"),
+        (("dta",), "unknown command 'dta'; did you mean 'data'?"),
+        (("data", "descibe"), "unknown command 'descibe'; did you mean 'describe'?"),
+        (("data", "prepare", "coia"), "unknown command 'coia'; did you mean 'ciao'?"),
+        (("data", "describe"), "DATA: missing; see mcne data describe --help"),
+        (("data", "describe", "x", "--jsn"), "--jsn: unknown option; did you mean --json?"),
+        (("data", "prepare", "ciao", "--out", "x"), "--raw: missing; add --raw VALUE; see"),
+        (("data", "prepare", "ciao", "--raw", "x", "--out", "y", "--aligned"), "--aligned: unknown option"),
+        (
+            ("data", "split", "x", "--seed", "one"),
+            "--seed: 'one' is not a whole number; use ",
+        ),
+        (
+            ("data", "export", "x", "--out", "y", "--format", "cvs"),
+            "--format: unknown value 'cvs'; did",
+        ),
+        (
+            ("data", "prepare", "files", "--interactions", "x", "--out", "y", "--min-links", "-1"),
+            "--min-links: -1 is out of range",
+        ),
         (
             ("data", "prepare", "files", "--interactions", "x", "--out", "y", "--id-type", "int"),
-            "'auto', 'integer', 'text'",
+            "--id-type: unknown value 'int'; did you mean 'integer'? Otherwise, choose one of auto, integer, text",
         ),
     ],
 )
 def test_unknown_commands_and_options(command: tuple[str, ...], message: str, desk: Desk) -> None:
     result = desk.run(*command)
-    shown = " ".join(result.err.replace("│", " ").split())  # out of its box
     assert (result.code, result.out) == (2, "")
-    assert message in shown
-    assert "--help' for help" in shown
+    assert result.err.startswith(f"error: {message}")
+    assert len(result.err.splitlines()) == 1
     assert tree(desk.path) == {}
 
 
@@ -886,7 +895,7 @@ def test_mistakes_in_a_process_of_their_own(desk: Desk) -> None:
     given = ["data", "prepare", "files", "--interactions", str(path), "--out", str(desk.out)]
     before = tree(desk.path)
     done = subprocess.run([sys.executable, "-m", "mcne", *given], capture_output=True, text=True, check=False)
-    message = f"error: {path}, line 5, column 'user_id', value '': a missing value (1 in all); {MISSING}\n"
+    message = f"error: {path}, line 5, column 'user_id', value '': missing value (1 row); {MISSING}\n"
     assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
     assert tree(desk.path) == before
 
@@ -951,10 +960,14 @@ def test_trust_that_is_none(desk: Desk) -> None:
 def test_missing_raw_files(desk: Desk) -> None:
     raw = put_raw(desk, key="ratings")
     refuses_raw(desk, says=(f"{raw / 'rating.mat'}: has no matrix 'rating'; it has ratings",))
-    message = "no such file; put rating.mat, rating_with_timestamp.mat, trustnetwork.mat of ciao into one directory"
-    refuses_raw(desk, "--timestamps", says=(f"{raw / 'rating_with_timestamp.mat'}: {message}",))
+    message = "no such file; put {} and trustnetwork.mat of ciao into one directory"
+    refuses_raw(
+        desk,
+        "--timestamps",
+        says=(f"{raw / 'rating_with_timestamp.mat'}: {message.format('rating_with_timestamp.mat')}",),
+    )
     (raw / "trustnetwork.mat").unlink()
-    refuses_raw(desk, says=(f"{raw / 'trustnetwork.mat'}: {message}",))
+    refuses_raw(desk, says=(f"{raw / 'trustnetwork.mat'}: {message.format('rating.mat')}",))
 
 
 def test_a_cut_mat_file(desk: Desk) -> None:
@@ -1108,7 +1121,7 @@ def test_an_interrupted_write_is_cleared_by_the_next(desk: Desk) -> None:
 def test_an_interrupted_copy_is_told_from_a_dataset(desk: Desk) -> None:
     made = network(desk)
     (made / "manifest.json").unlink()
-    texts = (f"{made}: is not a dataset (it has no manifest.json)", "only partly copied")
+    texts = (f"{made}: not a dataset: manifest.json is missing", "incomplete copy?")
     for command in (("describe",), ("split",), ("export", "--out", desk.path / "x")):
         desk.refuses("data", *command[:1], made, *command[1:], says=texts)
 
@@ -1152,7 +1165,7 @@ def test_a_split_by_the_last_record_needs_times_and_has_no_ratios(desk: Desk) ->
     assert desk.run("data", "split", timed, "--last").code == 0
     for other in (("--ratios", "70,10,20"), ("--temporal",), ("--from", desk.path)):
         first, second = sorted(("--last", other[0]), key=["--from", "--last", "--temporal", "--ratios"].index)
-        texts = (f"{first}: it excludes {second}",)
+        texts = (f"{first}: cannot be combined with {second}",)
         desk.refuses("data", "split", timed, "--last", *other, code=2, says=texts)
 
 
@@ -1194,10 +1207,10 @@ def test_supplied_splits_list_every_interaction_once(suffix: str, desk: Desk) ->
     file = f"test.{suffix}, "
     for row, column, value in (("99,1,a", "user_id", "99"), ("1,99,a", "item_id", "99"), ("1,1,c", "behavior", "c")):
         wrong = good | {"test": [*PAIRS[35:], row]}
-        refuses((f"{file}line 7, column {column!r}, value {value!r}: not in the dataset (1 in all)", step), **wrong)
+        refuses((f"{file}line 7, column {column!r}, value {value!r}: not in the dataset (1 row)", step), **wrong)
     wrong = good | {"test": [*PAIRS[35:], "1,8,a"]}  # both are known, but not together
-    refuses((f"{file}line 7, column 'item_id', value '8': no interaction of this user (1 in all)", step), **wrong)
-    step = "listed before (1 in all); an interaction has one part"
+    refuses((f"{file}line 7, column 'item_id', value '8': no interaction of this user (1 row)", step), **wrong)
+    step = "listed before (1 row); an interaction has one part"
     wrong = good | {"test": [*PAIRS[35:], PAIRS[0]]}
     refuses((f"{file}line 7, column 'item_id', value '1': {step}",), **wrong)
     wrong = good | {"train": [*PAIRS[:30], PAIRS[3]]}
@@ -1212,11 +1225,11 @@ def test_supplied_splits_list_every_interaction_once(suffix: str, desk: Desk) ->
 def test_files_of_supplied_splits(desk: Desk) -> None:
     made = network(desk)
     split = ("data", "split", made, "--name", "own", "--from")
-    files = "of .csv or .csv.gz or .tsv or .tsv.gz or .txt or .txt.gz or .parquet or .pq or .inter or .inter.gz"
+    files = "of .csv, .tsv, .txt, .dat, .inter, .csv.gz, .tsv.gz, .txt.gz, .dat.gz, .inter.gz, .parquet or .pq"
     desk.refuses(*split, desk.path / "none", says=(f"{desk.path / 'none'}: no such directory; ", files))
     desk.refuses(*split, desk.path / "network.csv", says=("network.csv: no such directory; ", files))
     parts = put_parts(desk, validation=PAIRS)
-    desk.refuses(*split, parts, says=(f"{parts}: has no file train with .csv or .csv.gz", "add it"))
+    desk.refuses(*split, parts, says=(f"{parts}: has no file train with .csv, .tsv", "add it"))
     parts = put_parts(desk, train=PAIRS, test=[])
     desk.refuses(*split, parts, says=(f"{parts / 'test.csv'}: no rows below the header",))
     parts = put_parts(desk, train=PAIRS)
@@ -1228,7 +1241,7 @@ def test_files_of_supplied_splits(desk: Desk) -> None:
     )
     parts = put_parts(desk, train=["1,1", *PAIRS[1:]])
     desk.refuses(*split, parts, says=(f"{parts / 'train.csv'}, line 2: 2 fields where the header has 3 ('1,1')",))
-    desk.refuses(*split, parts, "--temporal", code=2, says=("--from: it excludes --temporal",))
+    desk.refuses(*split, parts, "--temporal", code=2, says=("--from: cannot be combined with --temporal",))
 
 
 # damaged artifacts

@@ -47,7 +47,7 @@ def test_methods_by_name_are_a_comparison_and_go_on(run: Run, data: Path, tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "neither a plan nor --methods"),
+        ((), "nothing to compare; give a plan or --methods"),
         (("--methods", "popularity,itemnn"), "unknown method 'itemnn'; did you mean 'itemknn'?"),
         (("--methods", "bpr,bpr"), "named twice"),
         (("plan.toml", "--methods", "bpr"), "omit --methods and --seeds"),

@@ -201,7 +201,7 @@ def test_separate_runs_and_those_without_epochs(trained: Path, tmp_path: Path, p
     [
         ("bpr", 2, "'bpr' "),
         ("popularity", 2, "'popularity' has no"),
-        ("nfm", 2, "has no embeddings"),
+        ("nfm", 2, "has no vectors"),
         ("unfinished", 4, "is not finished; continue it with"),
         ("nowhere", 4, "nowhere: no such directory"),
     ],
@@ -222,7 +222,7 @@ def test_runs_that_have_no_curves(run: str, trained: Path, tmp_path: Path, plot:
 @pytest.mark.parametrize("kind", ["masks", "map", "curves"])
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("there.png", "never replaced"), ("f.gif", ".png, .svg, .pdf"), ("no/f.png", "its directory does not exist")],
+    [("there.png", "never replaced"), ("f.gif", ".png, .svg or .pdf"), ("no/f.png", "its directory does not exist")],
 )
 def test_where_a_figure_cannot_go(kind: str, name: str, message: str, trained: Path, tmp_path: Path, plot: Run) -> None:
     (tmp_path / "there.png").write_text("mine")

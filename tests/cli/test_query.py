@@ -307,9 +307,9 @@ def test_the_dataset_must_be_the_one_of_the_training(run: Run, trained: Path, tm
 
 
 def test_a_dataset_is_no_run(run: Run, trained: Path) -> None:
-    fails(run("evaluate", trained / "data"), 4, "is not a run (it has no run.json)")
+    fails(run("evaluate", trained / "data"), 4, "not a run: run.json is missing")
     fails(run("similar", trained / "data", "--user", 1), 5, "is a dataset, not a run")
-    fails(run("similar", trained, "--user", 1), 4, "is not a run or saved embeddings", "train a run with: mcne train")
+    fails(run("similar", trained, "--user", 1), 4, "not a run or saved embeddings", "train a run with: mcne train")
 
 
 # doctor

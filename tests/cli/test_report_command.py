@@ -156,5 +156,5 @@ def test_maps_and_sweeps_that_are_none(run: Run, trained: Path, tmp_path: Path) 
         assert str(tmp_path / "map.json") in wrong.err
     sweep = run("report", trained / "bpr", "--out", out, "--sweep", tmp_path)
     assert sweep.code == 4
-    assert "is not a finished sweep" in sweep.err
+    assert "not a finished sweep" in sweep.err
     assert not out.exists()

@@ -56,7 +56,7 @@ def test_a_study_is_written_printed_and_drawn(run: Run, place: Path, tmp_path: P
     assert (drawn.code, json.loads(drawn.out)) == (0, printed)
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     fails(run("plot", "structure", out, "--out", tmp_path / "figure.png"), 2, "already exists")
-    fails(run("plot", "structure", place, "--out", tmp_path / "other.png"), 4, "no structure.json")
+    fails(run("plot", "structure", place, "--out", tmp_path / "other.png"), 4, "structure.json is missing")
     assert not (place / "data" / "splits").exists(), "the dataset is only read"
 
 

@@ -166,7 +166,7 @@ def test_cells_are_merged_from_a_comparison(finished: Callable[[str], Path], stu
     wrong = study("compare", tmp_path / "out", "--table", "--merge", sweep)
     assert wrong.code == 4
     assert f"{sweep}: is a sweep, not a comparison" in wrong.err
-    assert "2 finished cells taken over" in study("compare", tmp_path / "out", "--table", "--merge", other).out
+    assert "2 finished trainings taken over" in study("compare", tmp_path / "out", "--table", "--merge", other).out
 
 
 def test_what_has_no_page_says_which_command_shows_it(

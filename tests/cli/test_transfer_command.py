@@ -70,7 +70,7 @@ def test_the_new_run_is_like_any_other(bring: Run, run: Run, place: Path) -> Non
     assert lines[1].startswith("memory: about ")
     assert any(line.startswith("epoch 1/2, play 0.") for line in lines[2:-3])
     assert lines[-3].startswith("best of 2 epochs: ")
-    assert lines[-2].startswith("trained 194 numbers: 14 of masks and 180 of new items; ")
+    assert lines[-2].startswith("trained 194 parameters (14 mask, 180 item); ")
     assert lines[-1].startswith(f"saved {place / 'new'} ")
     measured = json.loads(run("evaluate", place / "new", "--json").out)
     assert list(measured["behaviors"]) == ["play"]
@@ -115,7 +115,7 @@ def test_controls_and_resume(bring: Run) -> None:
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [
-        ({"base": "bpr"}, 2, "'bpr' has no layers"),
+        ({"base": "bpr"}, 2, "cannot add a behavior to 'bpr'"),
         ({"base": "nothing"}, 4, "no such directory"),
         ({"behavior": "plya"}, 2, "unknown behavior 'plya'; did you mean 'play'?"),
         ({"behavior": "read"}, 2, "behavior 'read' is already"),

@@ -159,7 +159,7 @@ def follow_recipe(
             f"{NAMES[c]} items",
             len(items),
             len(items_kept),
-            dropped={"touched by no user that stays": len(items) - len(items_kept)},
+            dropped={"not used by any remaining user": len(items) - len(items_kept)},
         )
     return recipe
 
@@ -195,7 +195,7 @@ def test_the_papers_recipe(network: tuple[Records, Trust], with_extra: bool) -> 
     expected = follow_recipe(records, trust, [2, 1], extra, PAPER_FILTER, keep_loops=True)
     options: dict[str, Any] = {"extra_behaviors": extra, "user_filter": PAPER_FILTER, "self_links": "keep"}
     if expected.is_empty:
-        with pytest.raises(DataError, match=r"no user is left|no interactions|none of its users is left"):
+        with pytest.raises(DataError, match=r"none of the .* users has|no interactions|none of its users has"):
             build(records, trust, **options)
     else:
         check(build(records, trust, **options), expected)
@@ -279,12 +279,15 @@ def test_a_link_to_oneself_is_a_link() -> None:
     dataset = build(two_records(1, 2), trust, user_filter=PAPER_FILTER, self_links="keep")
     assert list(dataset.users) == [1]
     assert links_of(dataset) == {(1, 1)}
-    with pytest.raises(DataError, match=r"toy: no user is left of 2 with 2 links or more and .*; lower the filter"):
+    with pytest.raises(
+        DataError,
+        match=r"toy: none of the 2 users has at least 2 links, at least 2 records and a link to .*; lower --min-links",
+    ):
         build(two_records(1, 2), trust, user_filter=PAPER_FILTER, self_links="drop")
 
 
 def test_a_link_in_both_directions_is_one_link() -> None:
-    with pytest.raises(DataError, match="no user is left"):
+    with pytest.raises(DataError, match="none of the 2 users has at least 2 links"):
         build(two_records(1, 2), [(1, 2), (2, 1), (1, 2)], user_filter=PAPER_FILTER)
 
 
@@ -359,7 +362,7 @@ def test_weights_of_links() -> None:
 
 def test_strict_refuses_a_link_to_oneself() -> None:
     trust = [(1, 2), (2, 2), (1, 1)]
-    with pytest.raises(DataError, match=r"^trust row 2, column 'target_id': a link of a user to itself \(2 in all\)"):
+    with pytest.raises(DataError, match=r"^trust row 2, column 'target_id': a link of a user to itself \(2 rows\)"):
         build(two_records(1, 2), trust, strict=True)
 
 
@@ -368,7 +371,7 @@ def test_strict_refuses_links_of_users_without_records(pair: tuple[int, int], co
     trust = [(1, 2), pair, pair]
     with pytest.raises(
         DataError,
-        match=rf"^trust row 2, column '{column}': a user without a record .* \(2 in all\)",
+        match=rf"^trust row 2, column '{column}': a user without a record .* \(2 rows\)",
     ):
         build(two_records(1, 2), trust, strict=True)
     listed = RawUsers(np.array([9]), {}, place("users"))
@@ -388,7 +391,7 @@ def test_a_behavior_without_interactions_is_refused() -> None:
 
 def test_a_behavior_whose_users_are_all_dropped_is_refused() -> None:
     records = [(1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (3, 1, 3)]
-    with pytest.raises(DataError, match=r"behavior 'Travel': none of its users is left with .*; lower the filter"):
+    with pytest.raises(DataError, match=r"behavior 'Travel': none of its users has at least 2 records; lower"):
         build(records, [(1, 2)], behaviors=[1, 3], user_filter=UserFilter(min_records=2))
 
 
@@ -439,7 +442,7 @@ def test_a_categorical_attribute_that_nobody_has() -> None:
 
 def test_a_user_listed_twice_is_refused() -> None:
     users = listed_users([3, 1, 2, 1, 1], [0.0] * 5, [0] * 5)
-    with pytest.raises(DataError, match=r"^users row 4, column 'user_id': a user listed before \(2 in all\)"):
+    with pytest.raises(DataError, match=r"^users row 4, column 'user_id': duplicate user \(2 rows\)"):
         build(two_records(1, 2, 3), [], users=users)
 
 
@@ -469,12 +472,12 @@ def test_friends_who_are_strangers_are_noted() -> None:
     (note,) = notes_of(prepared_again(1))
     number = r"[01]\.\d\d ± 0\.\d\d"
     assert re.fullmatch(
-        rf"friends are hardly more alike than any two users \(times as alike: Books {number}, Movies {number}\); "
+        rf"linked users are hardly more similar than random pairs \(ratio: Books {number}, Movies {number}\); "
         r"do the ids of both tables mean the same users\?",
         note,
     )
     (note,) = notes_of(prepared_again(1, behaviors=[1]))
-    assert "(times as alike: Movies " in note
+    assert "(ratio: Movies " in note
 
 
 def test_friends_who_are_alike_or_too_few_are_not() -> None:

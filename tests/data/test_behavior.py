@@ -238,7 +238,7 @@ def test_ids_off_by_one_are_told_where_neighboring_ids_are_not_alike(planted: So
 
 @pytest.mark.parametrize(("sharing", "error", "says"), [(29, 0.1, None), (30, 0.1, True), (30, 0.15, False)])
 def test_what_tells_that_friends_are_strangers(sharing: int, error: float, says: bool | None) -> None:
-    """1.2 times as alike: by two errors below 1.5 times, or not, or of too few links."""
+    """1.2 ratio: by two errors below 1.5 times, or not, or of too few links."""
     assert Likeness(900, 900, sharing, 0.12, 0.1, error / 10).is_hardly_above_chance is says
 
 

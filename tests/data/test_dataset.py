@@ -301,7 +301,7 @@ def test_repr() -> None:
     assert repr(make()).split("\n") == [
         "SocialDataset 'toy': 4 users (integer ids), 2 weighted links, 1 users without links",
         "  view          2 items            3 interactions by 2 users, timed",
-        "  buy           1 items            1 interactions by 1 users",
+        "  buy           1 item             1 interaction by 1 user",
         "  attributes: age, town",
     ]
     plain = make(graph=undirected(4, rows(), rows())[0], attributes={}, users=Ids("abcd"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.errors import refused
 
 from mcne.data.ids import CANONICAL_INTEGER, DENSE_RANGE, Ids, encode
-from mcne.errors import UsageError
+from mcne.errors import UnknownError, UsageError
 
 FEW = settings(max_examples=60, deadline=None)
 
@@ -107,14 +107,26 @@ def test_no_ids(ids: Ids) -> None:
         ids.row(3, what="user")
 
 
+def test_the_nearest_ids_are_found_among_many() -> None:
+    """Also far from the first ones: ids are looked for around the place that they would have."""
+    text = Ids([f"user{number:06}" for number in range(100_000)])
+    with pytest.raises(UnknownError) as unknown:
+        text.row("user099999x", what="user")
+    assert "user099999" in unknown.value.allowed
+    integers = Ids(np.arange(100_000))
+    with pytest.raises(UnknownError) as unknown:
+        integers.row("99999x", what="user")
+    assert "99999" in unknown.value.allowed
+
+
 def test_an_unknown_id_names_the_nearest() -> None:
     with pytest.raises(UsageError) as text:
         Ids(["alice", "bob"]).row("alicia", what="user")
-    assert str(text.value) == "unknown user 'alicia'; did you mean alice? 2 are known, from 'alice' to 'bob'"
+    assert str(text.value) == "unknown user 'alicia'; did you mean alice? The data has 2 users, from 'alice' to 'bob'"
     with pytest.raises(UsageError) as integer:
         Ids(np.array([1, 1234, 99999])).row("1235")
-    assert str(integer.value) == "unknown id '1235'; did you mean 1234? 3 are known, from 1 to 99999"
-    with pytest.raises(UsageError, match=r"unknown id 'xyz'; 3 are known, from 1 to 99999$"):
+    assert str(integer.value) == "unknown id '1235'; did you mean 1234? The data has 3 ids, from 1 to 99999"
+    with pytest.raises(UsageError, match=r"unknown id 'xyz'; the data has 3 ids, from 1 to 99999$"):
         Ids(np.array([1, 1234, 99999])).row("xyz")
 
 

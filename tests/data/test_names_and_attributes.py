@@ -88,13 +88,13 @@ def test_the_list_never_changes_the_catalog() -> None:
 @pytest.mark.parametrize(
     ("items", "place"),
     [
-        ({"item_id": [10, 99, 10, 99]}, r"row 3, column 'item_id', value 10: an item listed before \(2 in all\)"),
+        ({"item_id": [10, 99, 10, 99]}, r"row 3, column 'item_id', value 10: duplicate item \(2 rows\)"),
         (
             {"item_id": [10, 10, 10], "behavior": ["Films", "Books", "Films"]},
-            "row 3, column 'item_id', value 10: an item",
+            "row 3, column 'item_id', value 10: duplicate item",
         ),
-        ({"item_id": [10, None]}, "row 2, column 'item_id', value None: a missing value"),
-        ({"item_id": [10, 20], "behavior": ["Films", None]}, "row 2, column 'behavior', value None: a missing value"),
+        ({"item_id": [10, None]}, "row 2, column 'item_id', value None: missing value"),
+        ({"item_id": [10, 20], "behavior": ["Films", None]}, "row 2, column 'behavior', value None: missing value"),
         ({"item_id": [10], "pages": [float("inf")]}, "row 1, column 'pages', value inf: an infinite value"),
         ({"item_id": [10], "name": [1.5]}, "column 'name': double values"),
         ({"id": [10]}, "column 'item_id' is missing"),
@@ -146,11 +146,21 @@ def test_nobody_with_a_name_is_no_names() -> None:
     assert dataset.user_names is None
 
 
+def test_a_mapping_may_be_that_of_one_table() -> None:
+    """Where a table lacks the mapped column, it may have the standard one."""
+    acts = pa.table({"user_id": ["ann"], "id": ["dune"], "behavior": ["Books"]})
+    items = pa.table({"item_id": ["dune"], "pages": [412]})
+    dataset = SocialDataset.from_frames(acts, items=items, columns={"item_id": "id"})
+    assert list(dataset.behaviors[0].attributes) == ["pages"]
+    with pytest.raises(UsageError, match="column 'idd', mapped to 'user_id', is in no table that may have it"):
+        SocialDataset.from_frames(acts, items=items, columns={"item_id": "id", "user_id": "idd"})
+
+
 def test_a_mapping_of_names_may_be_that_of_one_table() -> None:
     users = pa.table({"user_id": [1], "name": ["Ann"]})
     items = pa.table({"item_id": [10], "title": ["A"]})
     dataset = build(items, users=users, columns={"name": "title"})
     assert list(not_none(dataset.user_names)) == ["Ann", "", ""]
     assert list(not_none(dataset.behavior("Films").names)) == ["A", ""]
-    with pytest.raises(UsageError, match="column 'titel', mapped to 'name', is in no table of users or items"):
+    with pytest.raises(UsageError, match="column 'titel', mapped to 'name', is in no table that may have it"):
         build(items, columns={"name": "titel"})

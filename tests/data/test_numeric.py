@@ -139,7 +139,7 @@ def test_dates_as_text_of_a_frame() -> None:
         dataset = SocialDataset.from_frames(frame.astype({"timestamp": kind}))
         assert not_none(dataset.behaviors[0].timestamp).tolist() == [86_400, 172_800]
     frame["timestamp"] = ["1970-01-02", None]
-    with pytest.raises(DataError, match="row 2, column 'timestamp', value None: a missing value"):
+    with pytest.raises(DataError, match="row 2, column 'timestamp', value None: missing value"):
         SocialDataset.from_frames(frame)
 
 
@@ -170,11 +170,11 @@ def test_ratings_of_text_files_and_other_names_of_the_column(tmp_path: Path) -> 
     [
         (
             [3.0, 0.0, -1.0],
-            r"row 2, column 'rating', value 0.0: a rating that is not above 0 \(2 in all\).*--positive-from",
+            r"row 2, column 'rating', value 0.0: rating must be above 0 \(2 rows\).*--positive-from",
         ),
         ([3.0, float("nan")], "row 2, column 'rating', value nan: not a finite number"),
         ([3.0, float("inf")], "row 2, column 'rating', value inf: not a finite number"),
-        ([3.0, None], "row 2, column 'rating', value None: a missing value"),
+        ([3.0, None], "row 2, column 'rating', value None: missing value"),
         ([3.0, 1e-300], "row 2, column 'rating', value 1e-300: beyond single precision"),
     ],
 )

@@ -40,7 +40,7 @@ def test_the_header_tells_the_separator(sep: str, suffix: str, tmp_path: Path) -
     dataset = SocialDataset.from_frames(put(tmp_path / f"i{suffix}", sep))
     expected = SocialDataset.from_frames(put(tmp_path / "usual.csv", ","))
     assert dataset.fingerprint == expected.fingerprint
-    noted = [note for note in notes_of(dataset) if f"read with {sep!r} between columns" in note]
+    noted = [note for note in notes_of(dataset) if f"separator {sep!r} detected" in note]
     assert len(noted) == (USUAL[suffix.removesuffix(".gz")] != sep)
 
 
@@ -51,6 +51,29 @@ def test_the_usual_separator_wins_where_the_header_has_it(suffix: str, usual: st
     dataset = SocialDataset.from_frames(tmp_path / f"i{suffix}")
     assert dataset.n_users == 2
     assert notes_of(dataset) == ()
+
+
+def test_the_separator_is_the_most_frequent_one_outside_quotes(tmp_path: Path) -> None:
+    """A comma in a header of semicolons separates nothing, nor do semicolons in quotes."""
+    (tmp_path / "i.csv").write_text('user_id;item_id;behavior;"year, month"\n1;10;a;x\n')
+    dataset = SocialDataset.from_frames(tmp_path / "i.csv")
+    assert dataset.behavior_names == ["a"]
+    assert "separator ';' detected from the header; override with --sep" in notes_of(dataset)[0]
+    (tmp_path / "quoted.csv").write_text('user_id,item_id,behavior,"a;b;c;d;e"\n1,10,a,x\n')
+    assert notes_of(SocialDataset.from_frames(tmp_path / "quoted.csv")) == ()
+
+
+def test_a_header_without_any_needed_name_points_to_the_separator(tmp_path: Path) -> None:
+    (tmp_path / "i.csv").write_text("user_id item_id behavior,year\n1 10 a,1965\n")
+    with pytest.raises(DataError, match=r"column 'user_id' is missing; .*--sep"):
+        SocialDataset.from_frames(tmp_path / "i.csv")
+
+
+def test_suffixes_may_be_capital(tmp_path: Path) -> None:
+    expected = SocialDataset.from_frames(put(tmp_path / "i.csv", ","))
+    assert SocialDataset.from_frames(put(tmp_path / "I.CSV", ",")).fingerprint == expected.fingerprint
+    (tmp_path / "I.CSV.GZ").write_bytes(gzip.compress((tmp_path / "i.csv").read_bytes()))
+    assert SocialDataset.from_frames(tmp_path / "I.CSV.GZ").fingerprint == expected.fingerprint
 
 
 @pytest.mark.parametrize("sep", [";", "::", "/", "é", "<->", "\t"])
@@ -144,7 +167,7 @@ def test_text_that_is_not_utf8_is_named(sep: str, tmp_path: Path) -> None:
 def test_a_file_without_a_header(sep: str, tmp_path: Path) -> None:
     rows = ["1,1193,1,978300760", "1,661,3,978302109"]  # a repeated value is not a repeated column
     first = rows[0].replace(",", sep)
-    with pytest.raises(DataError, match="has values instead of the names of columns") as refused:
+    with pytest.raises(DataError, match="the first line has values instead of column names") as refused:
         SocialDataset.from_frames(put(tmp_path / "ratings.dat", sep, rows))
     assert refused.value.value == first
     assert refused.value.place.endswith("ratings.dat, line 1")
@@ -158,9 +181,9 @@ def test_columns_may_be_named_by_numbers_beside_those_that_are_needed(tmp_path: 
 
 
 def test_a_separator_that_nobody_knows(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"line 1: 'user_id/item_id/behavior' has no ',' between columns; .*--sep"):
+    with pytest.raises(DataError, match=r"line 1: header has no ',' \('user_id/item_id/behavior'\); .*--sep"):
         SocialDataset.from_frames(put(tmp_path / "i.csv", "/"))
-    with pytest.raises(DataError, match=r"'user_id;item_id;behavior' has no ',' between columns; .*';'"):
+    with pytest.raises(DataError, match=r"header has no ',' \('user_id;item_id;behavior'\); .*';'"):
         SocialDataset.from_frames(put(tmp_path / "i.csv", ";"), sep=",")
 
 

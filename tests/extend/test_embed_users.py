@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.extend.small_network import dataset, embeddings
+from tests.values import not_none
 from typer.testing import CliRunner
 
 import mcne
@@ -21,6 +22,7 @@ from mcne.data.ids import Ids
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
 from mcne.extend import embed_users, new_users
+from mcne.extend.tables import NewUsers
 from mcne.models.mcne import MCNE
 from mcne.models.mcne_attributes import MCNEAttributes
 from mcne.models.mcne_variants import MCNEA, MCNEF, SharedBottom
@@ -92,6 +94,41 @@ def test_what_the_old_know_without_having_it_stays_known(old: ConditionalEmbeddi
     assert space.known(new.users.row(5)).tolist() == []
     assert len(space.had(new.users.row(5))) == 1
     assert new.spaces[1].seen_known is None
+
+
+def test_low_ratings_are_known_pairs_where_the_training_data_had_them(
+    old: ConditionalEmbeddings, both: ConditionalEmbeddings
+) -> None:
+    """A pair that is also rated well is a record; where ratings meant nothing, they mean nothing here either."""
+    rows = {
+        "user_id": [5, 5, 5, 5, -1],
+        "item_id": [80, 20, 30, 80, 10],
+        "behavior": ["Books", "Travel", "Books", "Books", "Books"],
+        "rating": [5.0, 4.0, 2.0, 1.0, 4.0],
+    }
+    rated = replace(old, provenance={**old.provenance, "positive_from": 4})
+    new = embed_users(rated, links=LINKS, history=pa.table(rows))
+    assert_old_bytes(rated, new)
+    books, row = new.space("Books"), new.users.row(5)
+    assert [books.items[item] for item in books.known(row)] == [30]
+    assert [books.items[item] for item in books.had(row)] == [80]
+    assert new.space("Travel").seen_known is None
+    assert 30 not in new.recommend(5, "Books", k=9).ids
+    assert new.fingerprint != both.fingerprint
+    plain = NewUsers.read(old, links=LINKS, history=pa.table(rows), attributes=None)
+    assert len(plain.history[0][0]) == 3
+    assert plain.notes == (
+        "history: column 'rating' is not used, since the training data was prepared without --positive-from; every "
+        "row counts as a record",
+    )
+
+
+def test_low_ratings_alone_move_nobody(old: ConditionalEmbeddings) -> None:
+    rated = replace(old, provenance={**old.provenance, "positive_from": 4})
+    rows = {"user_id": [5], "item_id": [30], "behavior": ["Books"], "rating": [1.0]}
+    new = embed_users(rated, links=LINKS, history=pa.table(rows))
+    alone = embed_users(rated, links=LINKS)
+    assert np.array_equal(new.vectors, alone.vectors)
 
 
 def test_the_order_of_rows_says_nothing(old: ConditionalEmbeddings, both: ConditionalEmbeddings) -> None:
@@ -185,10 +222,19 @@ def test_the_command_keeps_what_can_be_asked(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*command, str(tmp_path / "new")])
     assert result.exit_code == 0, result.output
     new = load_embeddings(tmp_path / "new")
-    assert result.stdout.splitlines() == ["1 new users beside 14", f"saved {tmp_path / 'new'} {new.fingerprint}"]
+    assert result.stdout.splitlines() == ["added 1 user to 14", f"saved {tmp_path / 'new'} {new.fingerprint}"]
     assert new.fingerprint == embed_users(old, links=tmp_path / "links.csv").fingerprint
     asked = CliRunner().invoke(app, ["recommend", str(tmp_path / "new"), "--user", "somebody", "--behavior", "Books"])
     assert asked.exit_code == 0, asked.output
+
+
+def test_names_among_attributes_are_names() -> None:
+    """Unless there is a table of names."""
+    old = embeddings(MCNEAttributes, dataset(attributes=True))
+    named = FACTS.append_column("name", [["Eve", None]])
+    assert list(not_none(embed_users(old, attributes=named).user_names))[2:5] == ["", "Eve", ""]
+    names = pa.table({"user_id": [5], "name": ["Eva"]})
+    assert list(not_none(embed_users(old, attributes=named, names=names).user_names))[2:5] == ["", "Eva", ""]
 
 
 def test_attributes_move_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ def test_the_command_counts_them(
         done = run(tmp_path / "old", *given, "--skip-unknown")
     assert done.code == 0
     assert done.err == "skipped 3 links to unknown users, 2 new users of whom nothing else is known\n"
-    assert done.out.startswith("1 new users beside 14\n")
+    assert done.out.startswith("added 1 user to 14\n")
     opened = ConditionalEmbeddings.load(tmp_path / "new")
     assert opened.similar_users(0, k=20).names is not None
     assert json.loads((tmp_path / "new" / "manifest.json").read_text())["provenance"]["new_users"]["skipped"]
@@ -205,7 +205,7 @@ def test_the_run_says_what_it_skipped(base: ConditionalEmbeddings, partly: Socia
         reporter=Told(),
         skip_unknown=True,
     )
-    assert lines[0] == "skipped 4 records, 3 unknown users, 2 items that only they have"
+    assert lines[0] == "skipped 4 records of 3 unknown users and the 2 items only they have"
     opened = Run.open(tmp_path / "run")
     counted = {"records": 4, "unknown users": 3, "items that only they have": 2}
     assert opened.embeddings.provenance["added"]["new"]["skipped"] == counted

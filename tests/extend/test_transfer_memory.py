@@ -12,7 +12,8 @@ from tests.small_training import transfer_small
 from mcne import training
 from mcne.embeddings import ConditionalEmbeddings
 from mcne.errors import UsageError
-from mcne.extend.transfer import aligned, settings_of
+from mcne.extend.checks import settings_of
+from mcne.extend.transfer import aligned
 from mcne.models import tables
 from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
 from mcne.training import resources

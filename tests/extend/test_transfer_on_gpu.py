@@ -11,7 +11,8 @@ import torch
 from tests.extend.later_behavior import NEW, RandomBase, Whole
 
 from mcne.embeddings import ConditionalEmbeddings
-from mcne.extend.learner import Transfer, TransferConfig
+from mcne.extend.checks import TransferConfig
+from mcne.extend.learner import Transfer
 from mcne.extend.transfer import aligned
 from mcne.kernels import backend
 from mcne.models.contract import TrainingData

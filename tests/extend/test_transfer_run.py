@@ -23,7 +23,8 @@ from mcne.embeddings import ConditionalEmbeddings
 from mcne.embeddings.answers import Ranking
 from mcne.errors import ArtifactError, DataError, Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.transfer import ParameterCounts, settings_of
+from mcne.extend.checks import settings_of
+from mcne.extend.transfer import ParameterCounts
 from mcne.training.journal import Position, Reporter
 from mcne.training.run import METRICS
 
@@ -87,7 +88,7 @@ def test_what_was_trained_is_counted(base: ConditionalEmbeddings, whole: Whole, 
     items = whole[0].behavior(NEW).n_items * 5
     assert (counted.masks, counted.items) == (8 + 6 + 5, items)
     assert made.result["parameters"] == counted.masks + counted.items
-    assert f"trained {items + 19:,} numbers: 19 of masks and {items:,} of new items" in str(counted)
+    assert f"trained {items + 19:,} parameters (19 mask, {items:,} item); " in str(counted)
     fixed = bring(base, whole, tmp_path / "fixed", control="random-masks")
     assert (ParameterCounts.of(fixed).masks, fixed.result["parameters"]) == (0, items)
 
@@ -173,7 +174,7 @@ def test_settings_are_those_of_the_trained_network(base: ConditionalEmbeddings) 
 
 def test_embeddings_without_a_network(base: ConditionalEmbeddings, whole: Whole, tmp_path: Path) -> None:
     flat = dataclasses.replace(base, trunk=None, provenance={"method": "bpr"})
-    leaves_nothing(flat, whole, tmp_path / "a", UsageError, "'bpr' .* mcne, mcne-a, mcne-f, mcne-attributes")
+    leaves_nothing(flat, whole, tmp_path / "a", UsageError, "'bpr'; .* mcne, mcne-a, mcne-f, mcne-attributes")
     leaves_nothing(
         base, whole, tmp_path / "c", UsageError, "setting neighbor_samples: .* 2 layers", neighbor_samples=[3]
     )

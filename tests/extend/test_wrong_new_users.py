@@ -33,27 +33,27 @@ def history(*rows: tuple[Any, Any, Any]) -> dict[str, pa.Table]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "nothing": ({}, "no new users; give links, history or attributes"),
+    "nothing": ({}, "no new users given; pass --links, --history or --attributes"),
     "known": (
         links((5, 0), (4, 0), (2, 0)),
         "links, column 'source_id': 2 of 3 users are already in the network (2, 4)",
     ),
     "known in a history": (
         history((0, 10, "Books")),
-        "history, column 'user_id': 1 of 1 users are already in the network (0)",
+        "history, column 'user_id': user 0 is already in the network; list only new users",
     ),
     "unknown friends": (
         links((5, 0), (5, 1), (5, 3), (5, 7), (5, 9)),
-        "links, row 2, column 'target_id', value 1: unknown friend (4 in all: '1', '3', '7', …)",
+        "links, row 2, column 'target_id', value 1: unknown friend (4 distinct: '1', '3', '7', …)",
     ),
-    "a friend who is new": (links((5, 7), (7, 0)), "unknown friend (1 in all: '7')"),
+    "a friend who is new": (links((5, 7), (7, 0)), "unknown friend (1 distinct: '7')"),
     "unknown item": (
         history((5, 10, "Books"), (5, 77, "Books"), (5, 80, "Travel")),
-        "history, row 2, column 'item_id', value 77: unknown item of Books (1 in all: '77')",
+        "history, row 2, column 'item_id', value 77: unknown item in behavior 'Books' (1 distinct: '77')",
     ),
     "unknown behavior": (
         history((5, 10, "Books"), (5, 10, "Book"), (7, 10, "Book")),
-        "history, row 2, column 'behavior', value 'Book': unknown behavior (2 in all); did you mean 'Books'?",
+        "history, row 2, column 'behavior', value 'Book': unknown behavior (2 rows); did you mean 'Books'?",
     ),
     "missing column": (
         {"links": pa.table({"source_id": [5], "friend": [0]})},
@@ -61,8 +61,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "missing behavior": ({"history": pa.table({"user_id": [5], "item_id": [0]})}, "column 'behavior' is missing"),
     "no rows": ({"links": pa.table({"source_id": [], "target_id": []})}, "links: no rows; at least one is needed"),
-    "text ids": (links(("new", 0)), "not a 64-bit integer, and the ids here are integers"),
-    "a hole": (links((5, None)), "a missing value (1 in all)"),
+    "text ids": (links(("new", 0)), "not a 64-bit integer, but this run uses integer ids"),
+    "a hole": (links((5, None)), "missing value (1 row)"),
     "no frame": ({"links": 3}, "links: int is not a frame that Arrow can read"),
     "attributes": (
         {"attributes": pa.table({"user_id": [5], "age": [3.0]})},
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_told(case: str, old: ConditionalEmbeddings) -> None:
 WRONG_FACTS: dict[str, tuple[dict[str, list[Any]], str]] = {
     "another attribute": ({"agee": [3.0]}, "attributes: unknown attribute 'agee'; did you mean 'age'?"),
     "text for a number": ({"age": ["old"]}, "value 'old': text, but 'age' was a number in training; correct it"),
-    "infinite": ({"age": [float("inf")]}, "an infinite value (1 in all); leave it empty if unknown"),
+    "infinite": ({"age": [float("inf")]}, "an infinite value (1 row); leave it empty if unknown"),
 }
 
 

@@ -1,4 +1,4 @@
-"""``python -m tests.mistakes.record`` writes what is said of every mistake to ``messages.md``, to be read by people."""
+"""``python -m tests.mistakes.record`` writes the message of every mistake to ``messages.md``, to be read by people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcne.cli.main import main
 from mcne.errors import MCNEError
 
 PLACE = Path(__file__).with_name("messages.md")
-HEAD = """# What is said of mistakes
+HEAD = """# Error messages
 
 Every message names the place, the value and the next step. Written by `python -m tests.mistakes.record`; read it before
 you commit it.

@@ -1,4 +1,4 @@
-"""What is said of mistakes is what was read and kept; see messages.md."""
+"""The messages of mistakes are those that were read and kept; see messages.md."""
 
 from __future__ import annotations
 

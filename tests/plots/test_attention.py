@@ -55,6 +55,20 @@ def test_no_label_overlaps_or_is_clipped(kind: str, behaviors: int, theme: Theme
         assert_legible(draw_attention(numbers | long, theme=theme), at_least=10)
 
 
+@pytest.mark.parametrize("kind", ["link", "user"])
+def test_ids_and_names_have_room(kind: str) -> None:
+    """The canvas is as wide as they need."""
+    numbers = found_of(kind, 3)
+    name = "Maria Hernandez-Gutierrez"
+    for part in (numbers, *numbers.get("messages", ()), *numbers.get("unusual", ())):
+        part |= {f"{end}_name": name for end in ("user", "sender", "receiver") if f"{end}_id" in part}
+    with styled("light"):
+        figure = draw_attention(numbers, theme="light")
+        assert_legible(figure, at_least=10)
+    shown = texts(figure) if kind == "user" else "\n".join(text.get_text() for text in figure.legends[0].get_texts())
+    assert f"({name})" in shown
+
+
 def test_axes_have_ticks_that_are_what_they_say() -> None:
     """No two ticks are called alike, however narrow the weights or the ratios are."""
     numbers = found_of("network", 3)

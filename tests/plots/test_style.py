@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 from tests.errors import refused
 
 from mcne.errors import UsageError
-from mcne.plots import style
+from mcne.plots import SUFFIXES, style
 from mcne.plots.style import (
     COLORS,
     MARKERS,
     PAPER,
-    SUFFIXES,
     THEMES,
     Theme,
     canvas,

@@ -175,7 +175,7 @@ def test_a_comparison_of_which_nothing_is_finished_says_what_failed(
 
     monkeypatch.setattr(module, "run_cell", failing)
     with pytest.raises(
-        DataError, match=r"cells failed, the first: no memory; see .*failed\.json; run the same command"
+        DataError, match=r"trainings failed, the first: no memory; see .*failed\.json; run the same command"
     ):
         compare(plan=plan, data=data, out=tmp_path / "out", jobs=1)
     assert not (tmp_path / "out" / "table.md").exists()

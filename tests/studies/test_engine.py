@@ -161,7 +161,7 @@ def test_what_is_no_comparison_is_refused(finished: Comparison, empty: Compariso
     other = tmp_path / "other"
     other.mkdir()
     shutil.copy(finished.out / "data.json", other)
-    with pytest.raises(DataError, match=r"is not a comparison \(it has no cells\)"):
+    with pytest.raises(DataError, match=r"not a comparison: cells is missing"):
         merge(other, empty.out)
     (other / "cells").mkdir()
     (other / "data.json").write_text('{"dataset": ')

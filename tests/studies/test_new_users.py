@@ -112,7 +112,7 @@ def test_what_cannot_be_tried_is_refused_at_once(data: SocialDataset, tmp_path: 
         Trial("bpr", {})
     with refused(UsageError, place="share", value=1.0):
         Trial("mcne", {}, share=1.0)
-    with pytest.raises(UsageError, match="mcne-attributes starts from user attributes"):
+    with pytest.raises(UsageError, match="mcne-attributes needs user attributes"):
         Trial("mcne-attributes", {}).run(data, tmp_path / "out", seeds=1, device="cpu", reporting=silent, say=print)
     assert not list(tmp_path.iterdir())
 

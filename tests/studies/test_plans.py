@@ -13,10 +13,11 @@ from tests.studies.small_plan import PLAN, opened
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import random_split
 from mcne.errors import UsageError
-from mcne.models import bpr, registry
+from mcne.models import registry
 from mcne.models.bpr import BPRConfig
-from mcne.models.settings import Count
+from mcne.models.settings import Count, TrainingSettings
 from mcne.studies.comparison import Candidate, Cell, Plan
+from mcne.training import run
 
 L2 = "l2 = [0.02, 0.1]"
 SETTINGS = "settings = { width = 4, batch_size = 512 }"
@@ -69,7 +70,7 @@ PAPER = "[paper.bpr]\nBooks = [10.0, 12.5]"
         (SETTINGS, "method = 3", "methods.bpr.method: 3 is not "),
         ('title = "Two methods"', "title = 2", "title: 2 is not "),
         ('reference = "bpr"', "reference = 2", "reference: 2 is not "),
-        ('reference = "bpr"', "", "unknown row of reference 'mcne'"),
+        ('reference = "bpr"', "", "the reference row 'mcne' (the default) is not in the plan"),
         ("search = 4", "split = 1", "split: 1 is not "),
         (PAPER, "[paper]\nbpr = 3", "paper.bpr: 3 is not "),
         (PAPER, "[paper.bprr]", "unknown row of paper 'bprr'; did you mean 'bpr'?"),
@@ -103,7 +104,7 @@ def test_a_value_in_place_of_a_table_is_refused(text: str, says: str, plan: Path
 
 def test_a_plan_without_methods_is_refused(plan: Path) -> None:
     plan.write_text("repetitions = 1")
-    with refused(UsageError, place="plan.toml: methods"):
+    with refused(UsageError, place="plan.toml"):
         Plan.read(plan)
     plan.write_text(PLAN)
     with pytest.raises(UsageError, match="unknown method 'mcn'"):
@@ -208,7 +209,7 @@ class LaterConfig(BPRConfig):
 
 def test_a_changed_default_is_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     before = CELL.name
-    monkeypatch.setattr(bpr, "BPRConfig", LaterConfig)
+    monkeypatch.setattr(run, "settings_classes", lambda _: [LaterConfig, TrainingSettings])
     later = replace(CELL, candidate=Candidate("bpr", "joint", {"epochs": 2}))
     assert later.name != before
     assert later.spec.config["negatives"] == 77

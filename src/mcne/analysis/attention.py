@@ -30,8 +30,8 @@ SMALLEST_SHARE = 0.01  # of the users, in a community that is reported
 KEYS = {
     "link": {"even", "behaviors", "messages"},
     "user": {"even", "behaviors", "user_id", "links", "hears", "sends", "unusual"},
-    "network": {"even", "behaviors", "links", "layers", "modularity", "seed"}
-    | {"communities", "between_links", "between", "faithfulness"},
+    "network": {"even", "behaviors", "messages", "layers", "modularity", "seed"}
+    | {"communities", "between_messages", "between", "faithfulness"},
 }
 """What figures of a link, a user and a network need."""
 
@@ -119,7 +119,7 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
     between = []
     described: list[dict[str, Any]] = []
     for number, inside in zip(chosen, is_inside, strict=True):  # from the largest
-        counts = {"users": int(sizes[number]), "links": int(np.count_nonzero(inside))}
+        counts = {"users": int(sizes[number]), "messages": int(np.count_nonzero(inside))}
         described.append({"number": int(number)} | counts | {"weights": [], "effect": []})
     for layer in range(trunk.n_layers):
         weights = link_weights(trunk, graph, layer)  # [links, B]
@@ -134,12 +134,12 @@ def of_network(embeddings: ConditionalEmbeddings, *, seed: int) -> dict[str, Any
             if outside is not None:
                 community["effect"].append(in_deviations(mean - outside, deviation).tolist())
     return _attention("network", names) | {
-        "links": graph.n_directions,  # messages in each layer
+        "messages": graph.n_directions,  # in each layer
         "layers": layers,
         "modularity": modularity(graph.symmetric(), label),
         "seed": seed,
         "communities": described,
-        "between_links": int(np.count_nonzero(is_between)),
+        "between_messages": int(np.count_nonzero(is_between)),
         "between": between,
     }
 
@@ -177,11 +177,22 @@ def read_attention(path: Path) -> dict[str, Any]:
         numbers = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(numbers, dict) or numbers.get("of") not in KEYS:
             raise ValueError("no attention of a link, a user or a network")
+        _rename_of_0_1(numbers)
         if missing := KEYS[numbers["of"]] - set(numbers):
             raise ValueError(f"damaged (no {', '.join(sorted(missing))})")
     except ValueError as error:
         raise ArtifactError(str(error), path, "give a run, or the .json file beside such a figure") from error
     return numbers
+
+
+def _rename_of_0_1(numbers: dict[str, Any]) -> None:
+    """What version 0.1 called links in the numbers of a network are messages: a link has two."""
+    if numbers["of"] != "network":
+        return
+    for counts in (numbers, *numbers.get("communities", ())):
+        for old, new in (("links", "messages"), ("between_links", "between_messages")):
+            if old in counts:
+                counts[new] = counts.pop(old)
 
 
 def user_label(numbers: Mapping[str, Any], kind: str) -> str:
@@ -198,7 +209,7 @@ def _named(embeddings: ConditionalEmbeddings, kind: str, row: int) -> dict[str, 
 def trunk_of(embeddings: ConditionalEmbeddings) -> Trunk:
     """The network behind the vectors; only some methods have one."""
     if embeddings.trunk is None:
-        raise UsageError.of_method("has no attention over behaviors", embeddings.method, "train mcne and draw that")
+        raise UsageError.of_method("has no attention over behaviors", embeddings.method, "plot a run of mcne")
     return embeddings.trunk
 
 

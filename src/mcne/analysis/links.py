@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mcne.data.graph import Graph, offsets
 from mcne.embeddings.ranking import inverse_norms
@@ -162,6 +161,8 @@ def _shared_neighbors(graph: Graph, pairs: Pairs, weight: NDArray[np.float64]) -
     sources = graph.sources()
     other = sources != graph.indices
     ends = (sources[other], graph.indices[other])
+    from scipy import sparse  # takes longer to import than a wrong study takes to refuse
+
     links = sparse.coo_array((np.ones(len(ends[0])), ends), (graph.n_users, graph.n_users)).tocsr()
     weighted = links @ sparse.dia_array((weight[None, :], [0]), links.shape)
     sums = [np.zeros(0)]

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.explanation import other_name
@@ -127,7 +126,7 @@ def mask_numbers(
     Below the last level it is in the provenance. The records of such a training cover only the new masks.
     """
     if not embeddings.has_masks:
-        raise UsageError.of_method("has no masks", embeddings.method, "train mcne, mcne-a or mcne-f, and draw that")
+        raise UsageError.of_method("has no masks", embeddings.method, "plot a run of mcne-plus, mcne, mcne-a or mcne-f")
     names = embeddings.behavior_names
     if embeddings.trunk is None:  # a single level, without a row of other behaviors
         only = (tuple(names), np.array([space.mask for space in embeddings.spaces]))
@@ -182,6 +181,8 @@ def mask_epochs(records: Sequence[Mapping[str, Any]]) -> tuple[MaskEpoch, ...]:
 
 def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_], *, names: tuple[str, str] = ("", "")) -> Overlap:
     """What two masks share; of random masks one may be held fixed, so it is a draw without replacement."""
+    from scipy.stats import hypergeom  # takes longer to import than a run without masks takes to refuse
+
     ones, others, shared = (int(np.count_nonzero(mask)) for mask in (first, second, first & second))
     chance = hypergeom(len(first), ones, others)
     possible = np.arange(max(0, ones + others - len(first)), min(ones, others) + 1)

@@ -119,7 +119,9 @@ def compare(
 
 def _rows(methods: Sequence[str | Model] | Mapping[str, str | Model]) -> dict[str, ComparedTable]:
     """The rows of a plan by name; repeated methods are numbered."""
-    if isinstance(methods, str) or not isinstance(methods, Iterable) or not (listed := list(methods)):
+    if isinstance(methods, Iterable) and not isinstance(methods, str) and not (listed := list(methods)):
+        raise UsageError("the list is empty", "methods", 'for example, use ["popularity", "bpr"]', value=methods)
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
         raise UsageError(
             f"{methods!r} is not a list of names or models",
             "methods",

@@ -395,7 +395,7 @@ def check_split(split: object) -> None:
 def _check_kind(value: object, wanted: type, place: str, remedy: str) -> None:
     if not isinstance(value, wanted):
         kind = type(value).__name__
-        raise UsageError(f"is of type {kind}, not a {wanted.__name__}", place, remedy, value=kind)
+        raise UsageError(f"expected a {wanted.__name__}, got {kind}", place, remedy, value=kind)
 
 
 def whole(number: object, *, place: str = "seed") -> int:

@@ -29,7 +29,12 @@ Extra = Annotated[str, Option(help="Additional behaviors; they do not affect whi
 Format = Annotated[Literal["parquet", "csv", "recbole"], Option("--format", help="What to write.")]
 Timestamps = Annotated[bool, Option("--timestamps", help="Read rating_with_timestamp.mat, for temporal splits.")]
 Unverified = Annotated[bool, Option("--unverified", help="Read the files even if their sha256 is unknown.")]
-PositiveFrom = Annotated[float | None, Option(help="Lower ratings are not interactions; their pairs are known.")]
+PositiveFrom = Annotated[
+    float | None,
+    Option(
+        help="Count rows with at least this rating as interactions; keep lower-rated pairs as known, never recommended."
+    ),
+]
 Aligned = Annotated[bool, Option("--aligned", help="Correct the ids of trustnetwork.mat that are one too low.")]
 
 
@@ -84,7 +89,9 @@ def prepare_files(
     single_behavior: Annotated[str | None, Option(help="Name of the only behavior, without a behavior column.")] = None,
     min_links: Annotated[int, Option(min=0, help="Drop users with fewer links.")] = 0,
     min_records: Annotated[int, Option(min=0, help="Drop users with fewer interactions in total.")] = 0,
-    drop_isolated: Annotated[bool, Option("--drop-isolated", help="Finally drop users left without links.")] = False,
+    drop_isolated: Annotated[
+        bool, Option("--drop-isolated", help="After filtering, drop users without links.")
+    ] = False,
     keep_self_links: Annotated[bool, Option("--keep-self-links", help="Keep links to oneself.")] = False,
     directed: Annotated[
         bool, Option("--directed", help="Keep the direction of links: a source follows its target.")
@@ -122,14 +129,14 @@ def prepare_files(
 def synthetic(
     out: Out,
     users: Annotated[int, Option(help="From 500 to 10,000,000.")] = 2000,
-    behaviors: Annotated[int, Option(help="From 1 to 16; each pair shares its tastes.")] = 4,
-    seed: Annotated[int, Option(help="The same seed gives the same bytes.")] = 0,
+    behaviors: Annotated[int, Option(help="From 1 to 16; behaviors 2k and 2k+1 share a family of tastes.")] = 4,
+    seed: Annotated[int, Option(min=0, help="The same seed gives the same bytes.")] = 0,
     items_per_behavior: Annotated[int | None, Option(help="Default: half the users, at least 300.")] = None,
     links_per_user: Annotated[float, Option(help="Links per user, each counted once; 0 for none.")] = 10.0,
     records_per_user: Annotated[float, Option(help="Interactions per user in each of the user's behaviors.")] = 7.0,
     attributes: Annotated[int, Option(help="Number of user attributes that reflect tastes, from 0 to 100.")] = 0,
 ) -> None:
-    """Make a social network with planted tastes, which are saved in DATA/planted."""
+    """Make a social network with planted tastes, which are saved in OUT/planted."""
     from mcne.data.synthetic import SyntheticConfig, generate
 
     config = SyntheticConfig(
@@ -150,7 +157,7 @@ def synthetic(
 def split(
     data: Data,
     name: Annotated[str | None, Option(help="Saved as DATA/splits/NAME; default: the kind and the seed.")] = None,
-    seed: Annotated[int, Option(help="Seed of the parts and the negatives.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed of the parts and the negatives.")] = 0,
     ratios: Annotated[str | None, Option(help="Training, validation, test; default: 70,10,20.")] = None,
     temporal: Annotated[bool, Option("--temporal", help="Train on the earliest records, test on the latest.")] = False,
     last: Annotated[
@@ -164,7 +171,7 @@ def split(
     asked = {"--from": source, "--last": last, "--temporal": temporal, "--ratios": ratios is not None}
     given = [option for option, is_given in asked.items() if is_given]
     if len(given) > 1 and given != ["--temporal", "--ratios"]:
-        raise UsageError(f"it excludes {given[1]}", given[0], "omit one of them")
+        raise UsageError(f"cannot be combined with {given[1]}", given[0], "omit one of them")
     kind = "supplied" if source else "last" if last else "temporal" if temporal else "random"
     name = name if name is not None else f"{kind}-{seed}"
     if not name or Path(name).name != name or name.startswith("."):
@@ -182,7 +189,7 @@ def split(
             shares = [float(part) for part in ("70,10,20" if ratios is None else ratios).split(",")]
         except ValueError as error:
             raise UsageError(
-                "are not three numbers", f"--ratios {ratios}", "use three numbers, such as 70,10,20", value=ratios
+                "need three numbers", f"--ratios {ratios}", "use three numbers, such as 70,10,20", value=ratios
             ) from error
         cut = make(dataset, seed=seed, ratios=shares)
     fingerprint = cut.save(data / splits.DIRECTORY / name)
@@ -196,7 +203,7 @@ def split(
 
 @app.command("describe")
 def describe(data: Data, as_json: AsJson = False) -> None:
-    """Show counts, distributions, shared users of behaviors, similarity of friends, and cold users and items."""
+    """Show counts, distributions, users shared between behaviors, similarity of friends, and cold users and items."""
     from mcne.data import describe as descriptions
     from mcne.data.split import DIRECTORY, Split, split_names
 

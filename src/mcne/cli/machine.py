@@ -70,7 +70,11 @@ def bench(figures: Figures = None, only_list: OnlyList = False, as_json: AsJson 
 
     Uses a synthetic network of Ciao's size and takes two minutes. Other work on the machine affects the figures.
     """
-    from mcne_bench.figures import choose, for_users, machine
+    from mcne_bench import FOR_USERS, chosen
+
+    chosen(FOR_USERS, figures or [])
+
+    from mcne_bench.figures import choose, for_users, machine  # imports torch, so mistakes above are reported first
 
     benchmarks = choose(for_users(), figures or [])
     if only_list:

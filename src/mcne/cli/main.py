@@ -14,8 +14,9 @@ import typer
 
 from mcne import __version__
 from mcne.cli import data, demo, machine, plot, query, studies, train
-from mcne.cli.options import METHODS_EPILOG
-from mcne.errors import DataError, DiskError, Interrupted, MCNEError
+from mcne.cli.mistakes import TyperError, reworded
+from mcne.cli.options import METHODS_EPILOG, unwrapped
+from mcne.errors import DataError, DiskError, Interrupted, MCNEError, UsageError
 
 ENVIRONMENT = {
     # PyTorch's idle threads would spin and starve those that prepare steps
@@ -52,6 +53,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name, epilog=METHODS_EPILOG if name == "train" else None)(command)
+for each in (app, data.app, data.prepare, plot.app):
+    for registered in each.registered_commands:
+        registered.help = unwrapped(registered.callback)
 
 
 def _print_version(wanted: bool) -> None:
@@ -75,7 +79,11 @@ def main() -> None:
         signal.signal(number, _leave)
     set_environment()
     try:
-        app(prog_name="mcne")
+        sys.exit(app(prog_name="mcne", standalone_mode=False))
+    except TyperError as error:
+        if wrong := reworded(error):
+            _end(f"error: {wrong}", wrong.exit_code)
+        sys.exit(UsageError.exit_code)
     except Interrupted as error:  # not an error: it was asked for
         _end(str(error), error.exit_code)
     except MCNEError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +17,12 @@ METHODS_EPILOG = "\n\n".join(["Methods:", *(f"{name}: {method.summary}" for name
 
 set_option = partial(Option, "--set", metavar="K=V")
 """Settings as pairs; the help says which."""
+
+
+def unwrapped(command: Callable[..., None] | None) -> str:
+    """The docstring of a command with a line for each paragraph: Typer would keep most line breaks."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def existing_run(path: Path) -> Path:

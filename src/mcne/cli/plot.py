@@ -35,7 +35,7 @@ ThemeName = Literal["light", "dark"]
 
 def _checked_figure(path: Path) -> Path:
     """Refuse a file that no figure can be written to, before a long computation."""
-    from mcne.plots.style import check_place
+    from mcne.plots import check_place
 
     check_place(path)
     return path
@@ -45,6 +45,7 @@ RunOrNumbers = Annotated[
     Path,
     Argument(
         help="A finished run, saved embeddings, or the .json file of such a figure, to redraw it.",
+        metavar="RUN",
         is_eager=True,
         callback=existing_run,
     ),
@@ -60,10 +61,11 @@ Theme = Annotated[ThemeName, Option("--theme", help="The background to draw for.
 @app.command()
 def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "light", as_json: AsJson = False) -> None:
     """Draw the masks: the last level per behavior, density, overlap against chance, and changes during training."""
-    from mcne.plots.masks import draw_masks
-
     numbers = _mask_numbers(run)
     other = None if beside is None else _mask_numbers(beside)
+
+    from mcne.plots.masks import draw_masks  # imports matplotlib, so mistakes above are reported first
+
     content = numbers.to_json() | ({} if other is None else {"beside": other.to_json()})
     _finish(partial(draw_masks, numbers, beside=other), out, theme, as_json, content, partial(_show_masks, numbers))
 
@@ -72,10 +74,8 @@ def masks(run: RunPath, out: FigureOut, beside: Beside = None, theme: Theme = "l
 def map_users(
     run: RunOrNumbers,
     out: FigureOut,
-    users: Annotated[
-        int | None, Option(help="Number of random users; default: 1,000, or all if fewer.", show_default=False)
-    ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed of the sampled users and the map.", show_default="0")] = None,
+    users: Annotated[int | None, Option(help="Number of random users; default: 1,000, or all if fewer.")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of the sampled users and the map; default: 0.")] = None,
     aligned: Annotated[bool, Option("--aligned", help="Draw one map per behavior, of the same users.")] = False,
     theme: Theme = "light",
     as_json: AsJson = False,
@@ -84,9 +84,7 @@ def map_users(
 
     The numbers are saved beside the figure as .json; give that file in place of RUN to redraw it.
     """
-    from mcne.analysis.maps import ConditionalMap, conditional_map
-    from mcne.api.methods import load_embeddings as load
-    from mcne.plots.maps import draw_map
+    from mcne.api.methods import load_embeddings
 
     kept = None
     if run.is_file():
@@ -96,12 +94,21 @@ def map_users(
                 run,
                 "omit these options, or give a run",
             )
+        from mcne.analysis.maps import ConditionalMap
+
         users_map = ConditionalMap.read(run)
     else:
         _check_beside(out)
+        embeddings = load_embeddings(run)
+
+        from mcne.analysis.maps import conditional_map  # imports scipy, so mistakes above are reported first
+
         layout: Literal["aligned", "together"] = "aligned" if aligned else "together"
-        users_map = conditional_map(load(run), n_users=users, seed=seed or 0, layout=layout)
+        users_map = conditional_map(embeddings, n_users=users, seed=seed or 0, layout=layout)
         kept = users_map.to_json()
+
+    from mcne.plots.maps import draw_map  # imports matplotlib, so mistakes above are reported first
+
     figure = partial(draw_map, users_map)
     _finish(figure, out, theme, as_json, users_map.numbers(), partial(_show_map, users_map), kept)
 
@@ -109,7 +116,6 @@ def map_users(
 @app.command()
 def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson = False) -> None:
     """Draw learning curves: the loss of each behavior and the validation NDCG@5, with the best epoch marked."""
-    from mcne.plots.curves import Curves, draw_curves
     from mcne.training import Run
 
     names = _distinct_names(runs)
@@ -118,6 +124,9 @@ def curves(runs: Runs, out: FigureOut, theme: Theme = "light", as_json: AsJson =
         if parts := run.spec.parts:
             each = "behavior" if run.spec.mode == "separate" else "member"
             raise UsageError(f"has one run per {each}", run.path, f"draw {run.path}/{parts}/0 and so on")
+
+    from mcne.plots.curves import Curves, draw_curves  # imports matplotlib, so mistakes above are reported first
+
     pairs = zip(names, opened, strict=True)
     all_curves = [Curves.of(name, run.records, best_epoch=run.result["best_epoch"]) for name, run in pairs]
     content = {"runs": [asdict(each) for each in all_curves]}
@@ -174,22 +183,20 @@ def attention(
         int | None,
         Option(
             min=2,
-            help="For the whole network: how many random ablations to compare with.",
-            show_default="20",
+            help="For the whole network: how many random ablations to compare with; default: 20.",
         ),
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed of communities and draws.", show_default="0")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of communities and draws; default: 0.")] = None,
     theme: Theme = "light",
     as_json: AsJson = False,
 ) -> None:
     """Draw the attention over behaviors: of a link, of a user's links, or of the whole network.
 
-    For a network, also which behaviors hold its communities together, and how far the weights can be trusted: what
-    changes without the most attended behaviors or links. The numbers are kept beside the figure as .json: give that in
-    place of RUN to draw it again.
+    For a network, it also shows which behaviors hold its communities together, and how far the weights can be trusted:
+    what changes without the most attended behaviors or links. The numbers are saved beside the figure as .json; give
+    that file in place of RUN to redraw it.
     """
     from mcne.analysis.attention import read_attention
-    from mcne.plots.attention import draw_attention
 
     kept = None
     if run.is_file():
@@ -203,6 +210,9 @@ def attention(
     else:
         _check_beside(out)
         numbers = kept = _attention_numbers(run, user, other, draws=draws, seed=seed)
+
+    from mcne.plots.attention import draw_attention  # imports matplotlib, so mistakes above are reported first
+
     figure = partial(draw_attention, numbers)
     _finish(figure, out, theme, as_json, numbers, partial(_show_attention, numbers), kept)
 
@@ -369,7 +379,7 @@ def _show_attention(numbers: Mapping[str, Any]) -> None:
 
 def _show_network(numbers: Mapping[str, Any]) -> None:
     for number, layer in enumerate(numbers["layers"], start=1):
-        print_line(f"layer {number}: {numbers['links']:,} messages, entropy {layer['entropy']:.3f} of 1", "bold")
+        print_line(f"layer {number}: {numbers['messages']:,} messages, entropy {layer['entropy']:.3f} of 1", "bold")
         rows = [
             [each["behavior"], f"{each['mean']:.3f}", f"{each['deviation']:.3f}", f"{each['first']:.0%}"]
             for each in layer["spread"]
@@ -378,11 +388,11 @@ def _show_network(numbers: Mapping[str, Any]) -> None:
     about = f"modularity {numbers['modularity']:.2f}, seed {numbers['seed']}"
     print_line(f"communities ({about}), mean weights of the last layer", "bold")
     rows = [
-        [f"{each['number'] + 1}: {each['users']:,} users", f"{each['links']:,}", *_weights(each["weights"][-1])]
+        [f"{each['number'] + 1}: {each['users']:,} users", f"{each['messages']:,}", *_weights(each["weights"][-1])]
         for each in numbers["communities"]
     ]
     if numbers["between"]:
-        rows.append(["between them", f"{numbers['between_links']:,}", *_weights(numbers["between"][-1])])
+        rows.append(["between them", f"{numbers['between_messages']:,}", *_weights(numbers["between"][-1])])
     print_table(["", "messages", *numbers["behaviors"]], rows)
     print_line("change without what weighs or adds most or least, in multiples of chance", "bold")
     rows = []

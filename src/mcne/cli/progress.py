@@ -54,7 +54,7 @@ def outcome(run: Run) -> str:
         made_of = "a model for each behavior" if run.spec.mode == "separate" else f"the average of {members} members"
         return "; ".join([made_of, *quality])
     if not result["epochs"]:
-        return "; ".join(["nothing to learn step by step", *quality])
+        return "; ".join(["closed form, no epochs", *quality])
     if not quality:
         return f"no interactions to validate on, so the last of {result['epochs']} epochs is kept"
     return f"best of {result['epochs']} epochs: {result['best_epoch']}, {quality[0]}"

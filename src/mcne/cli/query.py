@@ -88,7 +88,7 @@ def recommend(
 
 
 def similar(run: RunPath, user: User, behavior: OnBehavior = None, k: K = 10, as_json: AsJson = False) -> None:
-    """List the users most similar to a user on a behavior, by the inner product that training optimizes."""
+    """List the users most similar to a user on a behavior, ranked by inner product."""
     embeddings = mcne.load(run)
     ranking = embeddings.similar_users(user, behavior, k=k)
     label, asked = _asked(embeddings, embeddings.users.row(user, what="user"))
@@ -133,14 +133,16 @@ def report(
     split are evaluated, too.
     """
     from mcne.files import check_new
-    from mcne.report.page import save_all
-    from mcne.report.writing import report_of, write_page
 
     if no_map and kept_map is not None:
         raise UsageError("--map and --no-map exclude each other", "--map", "omit one of them", value=str(kept_map))
     check_new(out)
     if figures is not None:
         check_new(figures, option="--figures")
+
+    from mcne.report.page import save_all  # imports matplotlib, so mistakes above are reported first
+    from mcne.report.writing import report_of, write_page
+
     page = report_of(path, data=data, sweeps=sweep or (), with_map=not no_map, kept_map=kept_map)
     for section in page.sections:
         if section.lacks:

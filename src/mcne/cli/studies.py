@@ -15,12 +15,13 @@ import mcne
 from mcne.cli.options import METHODS_HELP, AsJson, ConfigFile, DataOption, Device, Settings, existing_data, set_option
 from mcne.cli.output import print_json, print_line, print_table
 from mcne.errors import DataError, MCNEError, UsageError
-from mcne.models.registry import entry
+from mcne.models.registry import entry, refusal
+from mcne.text import counted
 
 Methods = Annotated[str | None, Option(help="Instead of PLAN: methods with default settings.", metavar="NAME,NAME,…")]
 PlanFile = Annotated[Path | None, Argument(help="A TOML file: methods, searches, repetitions.", metavar="PLAN")]
 Seeds = Annotated[int | None, Option(min=1, help="With --methods: number of random splits and seeds; default: 3.")]
-WaysFile = Annotated[Path, Argument(help="A TOML file: the behavior, ways to add it, and rivals.", metavar="PLAN")]
+WaysFile = Annotated[Path, Argument(help="A TOML file: the behavior, ways to add it, and baselines.", metavar="PLAN")]
 NewData = Annotated[
     Path, Option(help="A prepared dataset that has the new behavior and others.", callback=existing_data)
 ]
@@ -29,7 +30,7 @@ SettingsOfMethods = Annotated[
     set_option(help="epochs=20 for every method that has it, mcne.epochs=20 for one (repeatable)."),
 ]
 Jobs = Annotated[int | None, Option(min=1, help="Number of parallel trainings; default: one per core, or 8 per GPU.")]
-TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the tables of the finished cells.")]
+TableOnly = Annotated[bool, Option("--table", help="Train nothing; write the tables of the finished trainings.")]
 Out = Annotated[Path, Option(help="The study's directory; finished results in it are kept.")]
 
 NEW_USER_METRICS = {"Recall@5": "recall@5", "NDCG@5": "ndcg@5", "Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
@@ -42,14 +43,16 @@ def compare(
     methods: Methods = None,
     seeds: Seeds = None,
     only: Annotated[list[str] | None, Option(help="Train only this row of the plan (repeatable).")] = None,
-    merge: Annotated[list[Path] | None, Option(help="Copy finished cells from another machine (repeatable).")] = None,
+    merge: Annotated[
+        list[Path] | None, Option(help="Copy finished trainings from another machine (repeatable).")
+    ] = None,
     jobs: Jobs = None,
     device: Device = "auto",
     table_only: TableOnly = False,
 ) -> None:
     """Train and compare the methods of a plan or of --methods; writes table.md, table.html and table.json.
 
-    To continue after an interruption, run the same command again; finished cells are kept.
+    To continue after an interruption, run the same command again; finished trainings are kept.
     """
     from mcne.studies import engine
     from mcne.studies.comparison import Comparison, Plan
@@ -61,31 +64,29 @@ def compare(
             raise UsageError("a plan names its own methods and repetitions", plan, "omit --methods and --seeds")
         chosen_plan = Plan.read(plan, only=tuple(only or ()))
     elif methods is None:
-        raise UsageError(
-            "nothing to compare: there is neither a plan nor --methods",
-            remedy="add methods, such as --methods popularity,bpr,mcne",
-        )
+        raise UsageError("nothing to compare", remedy="give a plan or --methods, such as --methods popularity,bpr,mcne")
     elif only:
         raise UsageError(
-            "selects rows of a plan, and there is no plan",
+            "selects rows of a plan, but no plan is given",
             "--only",
             "name the methods to train in --methods",
             value=only,
         )
     else:
-        chosen_plan = Plan.of_methods(methods.split(","), repetitions=seeds or 3)
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+        chosen_plan = Plan.of_methods(names, repetitions=seeds or 3)
     mcne.SocialDataset.load(data, verify=False)  # refuses what is no dataset before torch is imported
     chosen = choose_device(device).type
     comparison = Comparison.open(chosen_plan, data, out)
     for other in merge or []:
-        typer.echo(f"{other}: {engine.merge(other, out)} finished cells taken over")
+        typer.echo(f"{other}: {engine.merge(other, out)} finished trainings taken over")
     failed: dict[str, str] = {}
     if not table_only:
         for row in chosen_plan.trained:
             typer.echo(f"{row}: {len(chosen_plan.candidates[row])} of at most {chosen_plan.search} configurations")
         failed = comparison.run(jobs=jobs or _default_jobs(chosen), device=chosen, say=typer.echo)
     summary = summarize(comparison)
-    _finish(write(summary, out) if summary.rows else [], failed, out, what="cells", log=f"; see {out}/failed.json")
+    _finish(write(summary, out) if summary.rows else [], failed, out, log=f"; see {out}/failed.json")
 
 
 def sweep(
@@ -110,7 +111,11 @@ def sweep(
         str | None, Option(help="random (default): repetition r uses random-r. Otherwise, r seeds only the model.")
     ] = None,
     jobs: Annotated[
-        int, Option(min=1, help="Number of parallel trainings; if several, short ones afterwards time the epochs.")
+        int,
+        Option(
+            min=1,
+            help="Number of parallel trainings; if more than 1, epochs are timed afterwards in short separate runs.",
+        ),
     ] = 1,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -174,8 +179,8 @@ def structure(
 
     settings = settings_by_method(names, setting or [])
     dataset = mcne.SocialDataset.load(data)
-    chosen = choose_device(device).type
     study = StructureStudy(dataset, out, share, repetitions, settings)
+    chosen = choose_device(device).type
     study.open()
     failed = study.run(device=chosen, say=partial(typer.echo, err=as_json))
     results = collect(dataset, out)
@@ -204,8 +209,9 @@ def compare_transfer(
     from mcne.studies.transfer import TransferPlan, TransferStudy, finished_rows, write
     from mcne.training import choose_device
 
+    ways = TransferPlan.read(plan)
     chosen = choose_device(device).type
-    study = TransferStudy.open(TransferPlan.read(plan), data, out)
+    study = TransferStudy.open(ways, data, out)
     failed = {} if table_only else study.run(jobs=jobs or _default_jobs(chosen), device=chosen, say=typer.echo)
     rows = finished_rows(study)
     _finish(write(study, rows=rows) if rows else [], failed, out)
@@ -228,21 +234,22 @@ def compare_new_users(
     Ranks their test items against 100 random ones, with popularity as the baseline. To continue after an
     interruption, run the same command again; finished seeds are kept.
     """
-    from mcne.cli.train import given_settings
-
-    given = given_settings(method, config, setting or [])
-    dataset = mcne.SocialDataset.load(data)
-
     from mcne import training
-    from mcne.cli.progress import training_progress  # imports torch, so mistakes above are reported first
+    from mcne.cli.train import given_settings
     from mcne.studies.engine import percent
     from mcne.studies.new_users import Trial
 
-    _, settings = training.settings_of(method, given)
-    trial = Trial(method, given, share, in_training)
+    trial = Trial(method, given_settings(method, config, setting or []), share, in_training)
+    _, schedule = training.resolved(method, trial.given)
+    dataset = mcne.SocialDataset.load(data)
+    if refused := refusal(method, dataset, is_alone=False):
+        raise refused
+
+    from mcne.cli.progress import training_progress  # imports torch, so mistakes above are reported first
+
     chosen = training.choose_device(device).type
     say = partial(typer.echo, err=True)
-    reporting = partial(training_progress, epochs=settings.epochs, on_stderr=True)
+    reporting = partial(training_progress, epochs=schedule["epochs"], on_stderr=True)
     summary = trial.run(dataset, out, seeds=seeds, device=chosen, reporting=reporting, say=say)
     if as_json:
         print_json(summary)
@@ -265,9 +272,7 @@ def _default_jobs(device: str) -> int:
     return 8 * torch.cuda.device_count() if device == "cuda" else os.cpu_count() or 1
 
 
-def _finish(
-    paths: list[Path], failed: Mapping[str, Any], out: Path, what: str = "trainings", log: str = "", err: bool = False
-) -> None:
+def _finish(paths: list[Path], failed: Mapping[str, Any], out: Path, log: str = "", err: bool = False) -> None:
     """Say what a study wrote; refuse what failed, and a table of nothing."""
     for path in paths:
         typer.echo(f"wrote {path}", err=err)
@@ -275,7 +280,7 @@ def _finish(
         first = next(iter(failed.values()))
         kind = type(first) if isinstance(first, MCNEError) else DataError  # which decides the exit code
         raise kind(
-            f"{len(failed)} {what} failed, the first: {first}{log}",
+            f"{counted(len(failed), 'training')} failed, the first: {first}{log}",
             place=out,
             remedy="run the same command again to retry them",
         )

@@ -42,12 +42,19 @@ def train(
     Ctrl-C and SIGTERM save a checkpoint. --resume continues from it; the result is the same as without an interruption.
     """
     from mcne import training
-    from mcne.data.split import split_of
+    from mcne.data.split import refuse_unknown_split, split_of
+    from mcne.models.registry import refusal
 
     given = given_settings(method, config, setting or [])
-    dataset = mcne.SocialDataset.load(data)
     if resume:
         given = training.begun_with(out, method) | given
+    else:
+        _refuse_run(out)
+    training.resolved(method, given)
+    dataset = mcne.SocialDataset.load(data)
+    if refused := refusal(method, dataset, is_alone=separate):
+        raise refused
+    refuse_unknown_split(data, split)
 
     from mcne.cli.progress import outcome, training_progress  # imports torch, so mistakes above are reported first
     from mcne.training.standing import standing
@@ -83,11 +90,13 @@ def transfer(
     control: Annotated[
         Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"],
         Option(
-            help="For comparison: train masks alone, after the items; or items alone, with random masks, without "
-            "masks, or with the whole vectors of the run."
+            help="For comparison. masks-only: train the items, then only the masks. random-masks, open-masks, "
+            "whole-vector: train only the items."
         ),
     ] = "none",
-    skip_unknown: SkipUnknown = False,
+    skip_unknown: Annotated[
+        bool, Option("--skip-unknown", help="Skip and count records of users whom the run does not have.")
+    ] = False,
 ) -> None:
     """Add a new behavior to a trained MCNE: only one mask row per level and the new items are trained.
 
@@ -96,20 +105,25 @@ def transfer(
     """
     from mcne import training
     from mcne.api.methods import load_embeddings
-    from mcne.data.split import split_of
+    from mcne.data.split import refuse_unknown_split, split_of
+    from mcne.extend import checks
     from mcne.models.settings import read_pairs
     from mcne.training.run import TRANSFER
 
     given = {"control": control, **read_pairs(setting or [])}
+    if not resume:
+        _refuse_run(out)
     base = load_embeddings(run)
+    config, settings = checks.settings_of(base, given)
+    checks.trunk_of(base, config)
     dataset = mcne.SocialDataset.load(data)
     dataset.behavior(behavior)
+    checks.refuse_known_behavior(base, behavior)
+    refuse_unknown_split(data, split)
 
     from mcne.cli.progress import outcome, training_progress  # imports torch, so mistakes above are reported first
     from mcne.extend import transfer as transfers
 
-    config, settings = transfers.settings_of(base, given)
-    transfers.trunk_of(base, config)
     chosen = training.choose_device(device)
     parts = split_of(data, dataset, split)
     added = training.Training(
@@ -128,8 +142,10 @@ def embed_users(
     run: RunPath,
     out: Annotated[Path, Option(help="A new directory for the embeddings of existing and new users.")],
     links: Annotated[Path | None, Option(help="A table: source_id (new user), target_id (existing user).")] = None,
-    history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior.")] = None,
-    attributes: Annotated[Path | None, Option(help="A table: user_id and the attributes used in training.")] = None,
+    history: Annotated[Path | None, Option(help="A table: user_id, item_id, behavior[, rating].")] = None,
+    attributes: Annotated[
+        Path | None, Option(help="A table: user_id, the attributes used in training[, name].")
+    ] = None,
     names: Annotated[Path | None, Option(help="A table: user_id, name.")] = None,
     skip_unknown: SkipUnknown = False,
 ) -> None:
@@ -138,20 +154,34 @@ def embed_users(
     The result can be queried like a run. The vectors of existing users stay the same.
     """
     from mcne.api.methods import load_embeddings
+    from mcne.extend.tables import NewUsers, text_of_skipped
+    from mcne.text import counted
 
     known = load_embeddings(run)
-
-    from mcne.extend import embed_users as embed  # which imports torch
-    from mcne.extend.tables import text_of_skipped
-
-    embeddings = embed(
+    new = NewUsers.read(
         known, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown
     )
-    if skipped := embeddings.provenance["new_users"].get("skipped"):
-        typer.echo(text_of_skipped(skipped), err=True)
+    for note in new.notes:
+        typer.echo(f"note: {note}", err=True)
+    if new.skipped:
+        typer.echo(text_of_skipped(new.skipped), err=True)
+
+    from mcne.extend.new_users import embedded  # imports torch, so mistakes above are reported first
+
+    embeddings = embedded(known, new)
     fingerprint = embeddings.save(out)
-    typer.echo(f"{embeddings.n_users - known.n_users:,} new users beside {known.n_users:,}")
+    typer.echo(f"added {counted(len(new), 'user')} to {known.n_users:,}")
     typer.echo(f"saved {out} {fingerprint}")
+
+
+def _refuse_run(out: Path) -> None:
+    """Refuse a directory that contains a run, or that another process is training in, before the imports."""
+    from mcne.files import locked
+    from mcne.training.run import refuse_run
+
+    if out.exists():
+        with locked(out):
+            refuse_run(out)
 
 
 def given_settings(method: str, config: Path | None, settings: list[str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mcne.data.ids import Ids, Names, encode
 from mcne.data.raw import Locate, Raw, RawInteractions, RawItems, refuse_rows
 from mcne.data.records import REPEATED, distinct, divide, known_rows, told_of_items, told_of_users, with_known
 from mcne.errors import DataError, UnknownError
-from mcne.text import with_spread
+from mcne.text import counted, with_spread
 
 SelfLinks = Literal["drop", "keep"]
 FEW = 0.1  # below this share of linked users with records, the two tables hardly belong together
@@ -38,9 +38,24 @@ class UserFilter:
     drop_isolated: bool = False
 
     def text(self) -> str:
-        """The filter in words."""
-        last = " and one to a user that stays" if self.drop_isolated else ""
-        return f"with {self.min_links} links or more{last}, and {self.min_records} records or more"
+        """What a user needs, in words."""
+        needed = {
+            f"at least {counted(self.min_links, 'link')}": self.min_links,
+            f"at least {counted(self.min_records, 'record')}": self.min_records,
+            "a link to a user who is kept": self.drop_isolated,
+        }
+        return _listed([words for words, is_needed in needed.items() if is_needed], "and")
+
+    def remedy(self) -> str:
+        """What to change where no user has that."""
+        options = {"lower --min-links": self.min_links, "lower --min-records": self.min_records}
+        options |= {"omit --drop-isolated": self.drop_isolated}
+        return _listed([option for option, is_used in options.items() if is_used], "or")
+
+
+def _listed(words: Sequence[str], last: str) -> str:
+    """``a, b and c``."""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 @dataclass(frozen=True)
@@ -121,7 +136,8 @@ def assemble(
     known[np.concatenate([source, target, *listed])] = True
     kept, friends, dropped = _filter(graph, records, known, rules.user_filter)
     if not kept.any():
-        raise DataError(f"no user is left of {len(ids):,} {rules.user_filter.text()}", name, "lower the filter")
+        wanted = rules.user_filter
+        raise DataError(f"none of the {len(ids):,} users has {wanted.text()}", name, wanted.remedy())
 
     built = {code: _restrict(merged_rows[code], kept, rules.user_filter) for code in chosen}
     ledgers = [Ledger("users", len(ids), int(kept.sum()), dropped=dropped)]
@@ -171,7 +187,7 @@ def _unlike(friends: Graph, behaviors: Sequence[Behavior]) -> list[str]:
         return []
     ratios = ", ".join(f"{name} {with_spread(alike.ratio, alike.ratio_error)}" for name, alike in clear.items())
     return [
-        f"friends are hardly more alike than any two users (times as alike: {ratios}); "
+        f"linked users are hardly more similar than random pairs (ratio: {ratios}); "
         "do the ids of both tables mean the same users?"
     ]
 
@@ -234,9 +250,9 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
     mine = kept[behavior.user]
     if not mine.any():
         raise DataError(
-            f"none of its users is left {wanted.text()}",
+            f"none of its users has {wanted.text()}",
             f"behavior {behavior.name!r}",
-            "lower the filter",
+            wanted.remedy(),
             value=behavior.name,
         )
     touched = np.bincount(behavior.item[mine], minlength=behavior.n_items) > 0
@@ -246,7 +262,7 @@ def _restrict(behavior: Behavior, kept: NDArray[np.bool_], wanted: UserFilter) -
 def _behavior_ledgers(read: int, distinct: Behavior, kept: Behavior) -> list[Ledger]:
     merged = {REPEATED: read - len(distinct)}
     dropped = {"of a user that is dropped": len(distinct) - len(kept)}
-    items = {"touched by no user that stays": distinct.n_items - kept.n_items}
+    items = {"not used by any remaining user": distinct.n_items - kept.n_items}
     return [
         Ledger(f"{kept.name} interactions", read, len(kept), merged, dropped),
         Ledger(f"{kept.name} items", distinct.n_items, kept.n_items, dropped=items),

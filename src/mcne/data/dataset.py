@@ -19,6 +19,7 @@ from mcne.data.graph import Graph
 from mcne.data.ids import Ids, Names
 from mcne.data.raw import Raw
 from mcne.errors import UnknownError
+from mcne.text import counted
 
 if TYPE_CHECKING:
     from mcne.data.tables import IdType
@@ -99,9 +100,9 @@ class SocialDataset:
         are kept unless ``user_filter`` drops them. With ``strict``, a link to oneself or to a user without records is
         an error.
 
-        ``positive_from`` says from which rating on a row is a record; a pair that is only rated below is known.
-        ``sep`` is what stands between the columns of text files; without it the header tells: a comma, semicolon,
-        tab, ``::`` or ``|``. ``report`` has what became of every row.
+        Rows rated ``positive_from`` or higher are interactions; pairs rated only lower are kept as known. ``sep``
+        separates the columns of text files; a comma, semicolon, tab, ``::`` or ``|`` is detected from the header by
+        default. ``report`` has what became of every row.
 
         >>> import pandas as pd
         >>> import mcne
@@ -179,8 +180,9 @@ class SocialDataset:
             timed = ", timed" if behavior.timestamp is not None else ""
             rated = ", rated" if behavior.weight is not None else ""
             lines.append(
-                f"  {behavior.name:<{width}}  {behavior.n_items:>9,} items  {len(behavior):>11,} interactions "
-                f"by {active:,} users{timed}{rated}"
+                f"  {behavior.name:<{width}}  {behavior.n_items:>9,} {'item' if behavior.n_items == 1 else 'items':5}  "
+                f"{len(behavior):>11,} interaction{'' if len(behavior) == 1 else 's'} by {counted(active, 'user')}"
+                f"{timed}{rated}"
             )
         if self.attributes:
             lines.append(f"  attributes: {', '.join(self.attributes)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -17,8 +18,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mcne.errors import UnknownError
+from mcne.text import counted
 
 WIDE_TEXT = pa.large_string()
+NEAR = 10_000  # ids on either side among which similar ones are looked for
 DENSE_RANGE = 1 << 22  # integer ids with a range below this (or four times their count) are looked up in a table
 
 IdColumn = Any
@@ -116,8 +119,11 @@ class Ids(Sequence[int | str]):
         at: NDArray[np.int64] = distinct[np.asarray(values.indices)]
         return at
 
-    def row(self, raw: int | str, *, what: str = "id") -> int:
-        """The row of one raw id; text that spells an integer finds an integer id. Unknown ids are an error."""
+    def row(self, raw: int | str, *, what: str = "id", of: str = "") -> int:
+        """The row of one raw id; text that spells an integer finds an integer id.
+
+        An unknown id is an error that says ``what`` it is, and ``of`` what.
+        """
         known: int | str = raw
         if self.kind == "integer" and isinstance(raw, str):
             is_integer = re.fullmatch(CANONICAL_INTEGER, raw)  # by Arrow, it would import pandas
@@ -126,11 +132,21 @@ class Ids(Sequence[int | str]):
         if row >= 0:
             return row
         if not len(self):
-            raise UnknownError(f"unknown {what} {raw!r}: there are none", value=raw, remedy="use other data")
-        near = difflib.get_close_matches(str(raw), map(str, self[:20_000]), n=3)
-        hint = f"did you mean {', '.join(near)}? " if near else ""
-        remedy = f"{hint}{len(self):,} are known, from {self[0]!r} to {self[-1]!r}"
-        raise UnknownError(f"unknown {what} {raw!r}", value=raw, allowed=near, remedy=remedy)
+            raise UnknownError(f"unknown {what} {raw!r}{of}: there are none", value=raw, remedy="use other data")
+        near = difflib.get_close_matches(str(raw), map(str, self._around(raw)), n=3)
+        hint = f"did you mean {', '.join(near)}? The" if near else "the"
+        remedy = f"{hint} data has {counted(len(self), what)}, from {self[0]!r} to {self[-1]!r}"
+        raise UnknownError(f"unknown {what} {raw!r}{of}", value=raw, allowed=near, remedy=remedy)
+
+    def _around(self, raw: int | str) -> list[int | str]:
+        """The ids to look for similar ones among: the first, and those around the place that an id would have."""
+        wanted: bytes | int = str(raw).encode("utf-8", "surrogatepass")
+        if self.kind == "integer":
+            digits = re.match("-?[0-9]{1,18}", str(raw))
+            wanted = int(digits[0]) if digits else 0
+        place = bisect_left(self, wanted, key=lambda each: each.encode() if isinstance(each, str) else each)
+        first = max(NEAR, place - NEAR)
+        return [*self[:NEAR], *self[first : place + NEAR]]
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """The ids of these rows, which must be increasing."""

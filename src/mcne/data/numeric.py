@@ -56,12 +56,15 @@ def _dated(table: RawTable, text: pa.ChunkedArray) -> NDArray[np.int64]:
 
 def _refuse_times(table: RawTable, data: pa.ChunkedArray) -> NoReturn:
     """Name the first timestamp that is neither a number nor a date, or that is not what those above it are."""
+    refuse_missing(table, "timestamp")
     is_first_a_number = table.is_text and _is_number(data[0])
     is_fine, is_other = (_is_number, _is_moment) if is_first_a_number else (_is_moment, _is_number)
     row = next(row for row, value in enumerate(data) if not is_fine(value))
     kinds = ("a date", "numbers") if is_first_a_number else ("a number", "dates")
     problem = "neither a number of seconds since 1970 nor a date"
-    if row and is_other(data[row]):
+    if not row and _is_number(data[row]):
+        problem = "text, not a number"
+    elif row and is_other(data[row]):
         problem = f"{kinds[0]}, but the rows above have {kinds[1]}"
     numbers = "write numbers in every row" if table.is_text else "convert the text to numbers"
     raise DataError(
@@ -88,8 +91,8 @@ def weights_of(table: RawTable) -> NDArray[np.float32] | None:
     if "weight" not in table:
         return None
     weights = _numbers(table, "weight", table.data["weight"])
-    advice = "weights are 0, no link, or more: correct it"
-    refuse_rows(np.flatnonzero(weights < 0), table.locate, "weight", "a negative weight", advice)
+    advice = "weights must be 0 (no link) or more"
+    refuse_rows(np.flatnonzero(weights < 0), table.locate, "weight", "negative weight", advice)
     return _in_single_precision(table, "weight", weights)
 
 
@@ -107,7 +110,7 @@ def ratings_of(table: RawTable, positive_from: float | None) -> NDArray[np.float
     ratings = _numbers(table, "rating", table.data["rating"])
     if positive_from is None:
         advice = "correct it, or keep such rows as known pairs: --positive-from 1 (in Python positive_from=1)"
-        refuse_rows(np.flatnonzero(ratings <= 0), table.locate, "rating", "a rating that is not above 0", advice)
+        refuse_rows(np.flatnonzero(ratings <= 0), table.locate, "rating", "rating must be above 0", advice)
     return _in_single_precision(table, "rating", ratings)
 
 
@@ -157,6 +160,7 @@ def _parse(table: RawTable, column: str, data: pa.ChunkedArray) -> NDArray[Any]:
     numbers = _as_numbers(data)
     if numbers is not None:
         return numbers
+    refuse_missing(table, column)
     row = next(row for row, value in enumerate(data) if not _is_number(value))
     raise DataError("not a decimal number", table.locate(row, column), "correct it", value=data[row].as_py())
 
@@ -200,4 +204,4 @@ def refuse_missing(table: RawTable, column: str) -> None:
         if pc.any(blank).as_py():
             missing = np.asarray(blank)[np.asarray(values.indices)]
     rows = np.flatnonzero(missing)
-    refuse_rows(rows, table.locate, column, "a missing value", "every row needs one: fill or remove it")
+    refuse_rows(rows, table.locate, column, "missing value", "fill it in or remove the row")

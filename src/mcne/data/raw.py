@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcne.data.behavior import Attribute
 from mcne.data.ids import IdColumn
 from mcne.errors import DataError, UsageError
+from mcne.text import counted
 
 Locate = Callable[[int, str], str]
 """Names the place of a row and column in its source: ``links.csv, line 7, column 'target_id'``."""
@@ -21,7 +22,7 @@ Locate = Callable[[int, str], str]
 def refuse_rows(rows: NDArray[Any], locate: Locate, column: str, problem: str, advice: str) -> None:
     """Refuse the bad ``rows`` of a source, if there are any: name the place of the first and count them."""
     if len(rows):
-        raise DataError(f"{problem} ({len(rows):,} in all)", locate(int(rows[0]), column), advice)
+        raise DataError(f"{problem} ({counted(len(rows), 'row')})", locate(int(rows[0]), column), advice)
 
 
 def take(column: IdColumn, rows: NDArray[Any]) -> IdColumn:

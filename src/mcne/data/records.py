@@ -101,7 +101,7 @@ def told_of_users(
     users: RawUsers, listed: NDArray[Any], kept: NDArray[np.bool_]
 ) -> tuple[dict[str, Attribute], Names | None]:
     """Attributes and names of the users that stay; ``listed`` has the user of each row."""
-    _refuse_repeats(listed, users.locate, "user_id", "a user listed before", "list every user once")
+    _refuse_repeats(listed, users.locate, "user_id", "duplicate user", "list every user once")
     rows = np.full(len(kept), -1, dtype=np.int64)
     rows[listed] = np.arange(len(listed))
     rows = rows[kept]
@@ -113,7 +113,7 @@ def told_of_items(items: RawItems, behaviors: Sequence[Behavior]) -> tuple[list[
     keys = np.asarray(items.item.indices).astype(np.int64)
     if items.behavior is not None:
         keys = keys * len(items.labels) + items.behavior
-    _refuse_repeats(keys, items.locate, "item_id", "an item listed before", "list every item of a behavior once")
+    _refuse_repeats(keys, items.locate, "item_id", "duplicate item", "list every item of a behavior once")
     has_told = np.zeros(len(items), dtype=bool)
     told = []
     for behavior in behaviors:

@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO, cast
@@ -26,6 +26,7 @@ import pyarrow.csv as pa_csv
 from mcne.data.ids import coded
 from mcne.data.raw import Locate
 from mcne.errors import DataError, MissingError, UnknownError, UsageError
+from mcne.text import counted
 
 ATOMIC_SUFFIXES = (".inter", ".net", ".user", ".item")
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".dat": "\t"} | dict.fromkeys(ATOMIC_SUFFIXES, "\t")
@@ -34,6 +35,7 @@ UNIT = "\x1f"  # what ASCII has between fields; it takes the place of separators
 BLOCK = 1 << 24
 NO_ROWS = "no rows below the header"
 AGAIN = "get or write the file again"
+QUOTED = re.compile('"[^"]*"')
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -50,6 +52,7 @@ class RawTable:
     locate: Locate
     tokens: Collection[str] = ()  # columns that RecBole's header declares to be names even if they look like numbers
     notes: Sequence[str] = ()  # what a person should know of how it was read
+    own: Mapping[str, str] = field(default_factory=dict)  # the table's names of its columns, by the standard ones
 
     def __contains__(self, column: str) -> bool:
         return column in self.data.column_names
@@ -88,7 +91,7 @@ def read_table(source: Any, label: str, wanted: Wanted, columns: Mapping[str, st
 def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str | None) -> RawTable:
     if path.is_dir():
         raise DataError.of_path("is a directory", path, "give the path of a file")
-    suffix = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
+    suffix = next((suffix for suffix in reversed(path.suffixes) if suffix.lower() != ".gz"), "").lower()
     if suffix not in DELIMITERS and suffix not in PARQUET_SUFFIXES:
         raise UnknownError.of("file type", suffix or path.name, [*DELIMITERS, *PARQUET_SUFFIXES], place=path)
     if not path.is_file():
@@ -105,12 +108,19 @@ def _read_path(path: Path, wanted: Wanted, columns: Mapping[str, str], sep: str 
             raise DataError(f"not a readable parquet file ({reason})", path, "write it again") from error
         return _typed(frame, str(path), wanted, columns)
     text = TextFile(path, suffix, sep)
-    text.check_header([columns.get(name, name) for name in wanted.required])
+    required = [columns.get(name, name) for name in wanted.required]
+    is_strange = not {*wanted.required, *required} & {*text.names}
+    text.check_header(required, is_strange=is_strange)
+    if is_strange:
+        advice = "if something else separates them, name it with --sep (in Python sep=)"
+        wanted = replace(wanted, advice={**wanted.advice, wanted.required[0]: advice})
     own = _resolve(str(path), text.names, wanted, columns)
     data, notes = _trim(_code_text(text.read(own)), path)
     tokens = {name for name, written in zip(text.names, text.header, strict=True) if ":token" in written}
     notes = [*text.notes, *notes]
-    return RawTable(str(path), data, True, lambda row, column: text.locate(row, own.get(column, column)), tokens, notes)
+    return RawTable(
+        str(path), data, True, lambda row, column: text.locate(row, own.get(column, column)), tokens, notes, own
+    )
 
 
 def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
@@ -124,7 +134,7 @@ def _trim(table: pa.Table, path: Path) -> tuple[pa.Table, list[str]]:
         changed = np.asarray(pc.not_equal(trimmed, column.dictionary))
         if changed.any():
             count = int(np.count_nonzero(changed[np.asarray(column.indices)]))
-            notes.append(f"{path}, column {name!r}: spaces around {count:,} values are left out")
+            notes.append(f"{path}, column {name!r}: spaces around {counted(count, 'value')} stripped")
             distinct = trimmed.dictionary_encode()
             codes = np.asarray(distinct.indices)[np.asarray(column.indices)].astype(np.int32)
             table = table.set_column(position, name, pa.DictionaryArray.from_arrays(codes, distinct.dictionary))
@@ -141,7 +151,7 @@ def _typed(frame: pa.Table, label: str, wanted: Wanted, columns: Mapping[str, st
         value = data[column][row].as_py() if column in data.column_names else None
         return f"{label}, row {row + 1}, column {names.get(column, column)!r}, value {value!r}"
 
-    return RawTable(label, data, False, locate)
+    return RawTable(label, data, False, locate, own=names)
 
 
 def value_type(column: pa.ChunkedArray) -> pa.DataType:
@@ -168,7 +178,7 @@ def _resolve(label: str, existing: Sequence[str], wanted: Wanted, columns: Mappi
     names: dict[str, str] = {}
     for name in [*wanted.required, *wanted.optional, *wanted.shared]:
         own = columns.get(name, name)
-        own = name if name in wanted.shared and own not in existing else own
+        own = name if own not in existing and (name in existing or name in wanted.shared) else own
         if existing.count(own) > 1:
             raise DataError(f"there are two columns {own!r}", label, "rename one", value=own)
         if own in names.values():
@@ -204,37 +214,40 @@ class TextFile:
     def __init__(self, path: Path, suffix: str, sep: str | None) -> None:
         self.path = path
         self.notes: list[str] = []
-        is_atomic = suffix in ATOMIC_SUFFIXES
+        self.is_atomic = suffix in ATOMIC_SUFFIXES
+        self.is_packed = path.suffix.lower() == ".gz"
         try:  # blank lines count for nothing, above the header too
-            self.sep = DELIMITERS[suffix] if is_atomic else sep or self._recognized(DELIMITERS[suffix])
+            self.sep = DELIMITERS[suffix] if self.is_atomic else sep or self._recognized(DELIMITERS[suffix])
             self.delimiter = self.sep if len(self.sep.encode()) == 1 else UNIT  # Arrow takes one byte
-            self.is_quoted = not is_atomic and self.sep == self.delimiter
+            self.is_quoted = not self.is_atomic and self.sep == self.delimiter
             _, self._header_end, header = next(self._rows(), (0, 0, []))
         except (OSError, EOFError, zlib.error, csv.Error) as error:
             reason = str(getattr(error, "strerror", None) or error)
             raise DataError(reason, path, "give a text file, or one packed by gzip and named .gz") from error
         self.header = [name.strip() for name in header]  # as written in the file
-        self.names = [name.partition(":")[0] if is_atomic else name for name in self.header]  # not RecBole's types
+        self.names = [name.partition(":")[0] if self.is_atomic else name for name in self.header]  # not RecBole's types
         _refuse_undecoded(self.sep.join(self.header), f"{path}, line {self._header_end}")
         if not any(self.header):
             raise DataError("empty", path, "a header line with the column names is expected")
 
-    def check_header(self, required: Collection[str]) -> None:
-        """Refuse a first line that does not name columns, or cannot be taken apart, or names one twice."""
-        place = f"{self.path}, line {self._header_end}"
+    def check_header(self, required: Sequence[str], *, is_strange: bool) -> None:
+        """Refuse a first line that names a column twice, or that ``is_strange``, without any of the required names.
+
+        Such a line may have values, or cannot be taken apart.
+        """
         line = self.sep.join(self.header)
-        if not set(required) & set(self.names):
-            if any(NUMBER.fullmatch(name) for name in self.names):
-                problem = f"{line[:80]!r} has values instead of the names of columns"
-                remedy = f"write a first line like {self.sep.join(required)}"
-                raise DataError(problem, place, remedy, value=line)
-            if len(self.names) == 1 < len(required) and self.path.suffix not in ATOMIC_SUFFIXES:
-                known = ", ".join(map(repr, SEPARATORS))
-                remedy = f"name what separates them: --sep (in Python sep=); without it {known} are recognized"
-                problem = f"{line[:80]!r} has no {self.sep!r} between columns"
-                raise DataError(problem, place, remedy, value=line, allowed=SEPARATORS)
-        twice = sorted({name for name in self.header if self.header.count(name) > 1})
-        if twice:
+        place = f"{self.path}, line {self._header_end}"
+        if is_strange and any(NUMBER.fullmatch(name) for name in self.names):
+            problem = f"the first line has values instead of column names ({line[:80]!r})"
+            remedy = f"add a header such as {self.sep.join(required)}"
+            raise DataError(problem, place, remedy, value=line)
+        if is_strange and len(self.names) == 1 < len(required) and not self.is_atomic:
+            known = f"{', '.join(repr(sep) if sep.isprintable() else 'tab' for sep in SEPARATORS[:-1])}"
+            remedy = "set the separator with --sep (in Python sep=), or omit it to detect "
+            remedy += f"{known} or {SEPARATORS[-1]!r}"
+            problem = f"header has no {self.sep!r} ({line[:80]!r})"
+            raise DataError(problem, place, remedy, value=line, allowed=SEPARATORS)
+        if twice := sorted({name for name in self.header if self.header.count(name) > 1}):
             raise DataError(f"there are two columns {twice[0]!r}", place, "rename one", value=twice[0])
 
     def read(self, names: Mapping[str, str]) -> pa.Table:
@@ -243,7 +256,7 @@ class TextFile:
         written = {own: pa.string() if name in NUMERIC else CODED_TEXT for name, own in header.items()}
         with self.path.open("rb") as file:  # Arrow, not told of line breaks inside fields, may cut the file there
             chunks = iter(lambda: file.read(BLOCK), b"")
-            may_break = self.is_quoted and (self.path.suffix == ".gz" or any(b'"' in chunk for chunk in chunks))
+            may_break = self.is_quoted and (self.is_packed or any(b'"' in chunk for chunk in chunks))
         read = pa_csv.ReadOptions(block_size=BLOCK, skip_rows=self._header_end, column_names=self.header)
         quote = '"' if self.is_quoted else False
         parse = pa_csv.ParseOptions(delimiter=self.delimiter, quote_char=quote, newlines_in_values=may_break)
@@ -267,25 +280,25 @@ class TextFile:
         return f"{self.path}, row {row + 1}, column {at!r}"
 
     def _recognized(self, usual: str) -> str:
-        """The separator that the header has, the usual one if it is among them."""
+        """The separator that is most often in the header outside quotes; the usual one if no other is more often."""
         with self._opened() as file:
-            line = next((line for line in file if line.strip()), "")
-        most = max(SEPARATORS, key=line.count)
-        if usual in line or most not in line:
-            return usual
-        self.notes.append(f"{self.path}: read with {most!r} between columns, as in its header; --sep names another")
+            line = QUOTED.sub("", next((line for line in file if line.strip()), ""))
+        most = max((usual, *SEPARATORS), key=line.count)
+        if most != usual:
+            self.notes.append(f"{self.path}: separator {most!r} detected from the header; override with --sep")
         return most
 
     def _opened(self) -> TextIO:
-        opened = gzip.open if self.path.suffix == ".gz" else open
+        opened = gzip.open if self.is_packed else open
         text = opened(self.path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
         return cast("TextIO", text)
 
     def _source(self) -> Any:
         """What Arrow reads: the file, or its bytes with another separator."""
+        packed = pa.input_stream(self.path, compression="gzip" if self.is_packed else None)
         if self.sep == self.delimiter:
-            return self.path
-        return pa.TransformInputStream(pa.input_stream(self.path), _replacing(self.sep.encode(), UNIT.encode()))
+            return packed if self.is_packed else self.path
+        return pa.TransformInputStream(packed, _replacing(self.sep.encode(), UNIT.encode()))
 
     def _rows(self) -> Iterator[tuple[int, int, list[str]]]:
         """First line, last line and fields of the header and every row below it.
@@ -313,10 +326,10 @@ class TextFile:
             for line, _, fields in islice(self._rows(), 1, None):
                 if len(fields) != len(self.header):
                     raise DataError(
-                        f"{len(fields)} fields where the header has {len(self.header)} "
+                        f"{counted(len(fields), 'field')} where the header has {len(self.header)} "
                         f"({self.sep.join(fields)[:80]!r})",
                         f"{self.path}, line {line}",
-                        "fill or quote the fields",
+                        "fill or quote the fields" if self.is_quoted else f"give {len(self.header)} fields",
                         value=self.sep.join(fields),
                     ) from error
                 for name, value in zip(self.header, fields, strict=True):

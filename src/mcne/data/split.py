@@ -40,7 +40,8 @@ NEGATIVE_KINDS = ("uniform", "popular")
 DEFAULT_RATIOS = (70.0, 10.0, 20.0)
 DIRECTORY = "splits"
 UNASSIGNED = 255
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq", ".inter", ".inter.gz")
+PACKED = (".csv", ".tsv", ".txt", ".dat", ".inter")
+SUFFIXES = (*PACKED, *(f"{suffix}.gz" for suffix in PACKED), ".parquet", ".pq")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,13 +177,9 @@ def split_names(directory: Path) -> list[str]:
 
 def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     """A split kept with a dataset; ``random-N`` is made with seed N if it does not exist yet."""
-    names = split_names(data)
-    if name not in names:
-        kind, _, number = name.rpartition("-")
-        if kind != "random" or not number.isdecimal():
-            remedy = f"or make one with: mcne data split {data} --name NAME"
-            raise UnknownError.of("split", name, [*names, "random-N"], remedy=remedy)
-        split = random_split(dataset, seed=int(number))
+    refuse_unknown_split(data, name)
+    if name not in split_names(data):
+        split = random_split(dataset, seed=int(name.removeprefix("random-")))
         while name not in split_names(data):  # another process that needs it too may finish first
             with suppress(files.BeingWrittenError, files.AppearedError):
                 split.save(data / DIRECTORY / name)
@@ -191,11 +188,20 @@ def split_of(data: Path, dataset: SocialDataset, name: str) -> Split:
     return Split.load(data / DIRECTORY / name, dataset)
 
 
+def refuse_unknown_split(data: Path, name: str) -> None:
+    """Refuse the name of a split that a saved dataset does not have and that :func:`split_of` cannot make."""
+    names = split_names(data)
+    kind, _, number = name.rpartition("-")
+    if name not in names and not (kind == "random" and number.isdecimal()):
+        remedy = f"or make one with: mcne data split {data} --name NAME"
+        raise UnknownError.of("split", name, [*names, "random-N"], remedy=remedy)
+
+
 def _cut(orders: Sequence[NDArray[Any]], ratios: Sequence[float]) -> list[NDArray[np.uint8]]:
     """The part of each interaction when those of a behavior stand in this order."""
     if len(ratios) != 3 or not (min(ratios) >= 0 and ratios[0] > 0 and np.isfinite(sum(ratios))):
         raise UsageError(
-            "are not three numbers of 0 or more, the first above 0",
+            "need three numbers of 0 or more; the first must be above 0",
             f"ratios {','.join(f'{ratio:g}' for ratio in ratios)}",
             "use ratios such as 70,10,20",
             value=tuple(ratios),
@@ -300,7 +306,7 @@ def read_parts(dataset: SocialDataset, directory: Path) -> list[NDArray[np.uint8
 
     if not directory.is_dir():
         raise MissingError.of_path(
-            "no such directory", directory, f"make one with {', '.join(PARTS)} files of {' or '.join(SUFFIXES)}"
+            "no such directory", directory, f"make one with {', '.join(PARTS)} files of {_listed(SUFFIXES)}"
         )
     parts = [np.full(len(behavior), UNASSIGNED, dtype=np.uint8) for behavior in dataset.behaviors]
     paths = _part_files(directory)
@@ -328,7 +334,7 @@ def _part_files(directory: Path) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for path in sorted(directory.iterdir()):
         part, _, suffix = path.name.partition(".")
-        if f".{suffix}" not in SUFFIXES:
+        if f".{suffix.lower()}" not in SUFFIXES:
             continue
         if part not in PARTS:  # perhaps a part that would be ignored
             raise DataError(
@@ -338,8 +344,12 @@ def _part_files(directory: Path) -> dict[str, Path]:
             raise DataError(f"has both {paths[part].name} and {path.name}", directory, "remove one", value=part)
         paths[part] = path
     if PARTS[0] not in paths:
-        raise MissingError(f"has no file {PARTS[0]} with {' or '.join(SUFFIXES)}", directory, "add it", value=PARTS[0])
+        raise MissingError(f"has no file {PARTS[0]} with {_listed(SUFFIXES)}", directory, "add it", value=PARTS[0])
     return paths
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _assign(dataset: SocialDataset, parts: list[NDArray[np.uint8]], number: int, table: RawTable) -> None:

@@ -75,7 +75,7 @@ def read(interactions: Any, links: Any, users: Any, reading: Reading, *, items: 
     things = None if items is None else read_table(items, "items", wanted, reading.columns, reading.sep)
     wanted = _wanted_pairs(reading)
     pairs = None if known is None else read_table(known, "known", wanted, reading.columns, reading.sep)
-    _check_names(reading, [table for table in (people, things) if table])
+    _check_mapping(reading, [table for table in (acts, ties, people, things, pairs) if table])
     tables = [(acts, "user_id")]
     tables += [(ties, "source_id"), (ties, "target_id")] if ties else []
     tables += [(people, "user_id")] if people else []
@@ -109,15 +109,15 @@ def _wanted_pairs(reading: Reading, optional: Sequence[str] = ()) -> Wanted:
     return Wanted(["user_id", "item_id", "behavior"], optional, advice=ONE_BEHAVIOR)
 
 
-def _check_names(reading: Reading, tables: Sequence[RawTable]) -> None:
-    """Refuse a mapping of the names that no table of users or items has."""
-    own = reading.columns.get("name")
-    if own is not None and not any("name" in table for table in tables):
-        raise UsageError(
-            f"column {own!r}, mapped to 'name', is in no table of users or items",
-            value=own,
-            remedy="correct the mapping of 'name', or leave it out",
-        )
+def _check_mapping(reading: Reading, tables: Sequence[RawTable]) -> None:
+    """Refuse to map a column that no table has where the standard one is looked for."""
+    for name, own in reading.columns.items():
+        if not any(table.own.get(name) == own for table in tables):
+            raise UsageError(
+                f"column {own!r}, mapped to {name!r}, is in no table that may have it",
+                value=own,
+                remedy=f"correct the mapping of {name!r}, or leave it out",
+            )
 
 
 def _pairs_of(table: RawTable, single: str | None) -> RawInteractions:
@@ -159,8 +159,13 @@ def rows_of(table: RawTable, column: str, ids: Ids) -> NDArray[np.int64]:
     return ids.rows_in(id_column(table, column, "text"))
 
 
-def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
-    """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow."""
+def id_column(
+    table: RawTable, column: str, id_type: str, *, as_integers: str = "--id-type integer asks for integers"
+) -> IdColumn:
+    """A checked column of ids: integers as a NumPy array, text and integers read as text as coded Arrow.
+
+    Messages say ``as_integers`` where ids must be integers.
+    """
     data = table.data[column]
     refuse_missing(table, column)
     kind = value_type(data)
@@ -183,7 +188,7 @@ def id_column(table: RawTable, column: str, id_type: str) -> IdColumn:
     if id_type == "integer":
         place = table.locate(_first_row(ids, pc.invert(whole)), column)
         remedy = "use integer ids, or prepare the dataset with text ids (--id-type text)"
-        raise DataError("not a 64-bit integer, and the ids here are integers", place, remedy)
+        raise DataError(f"not a 64-bit integer, but {as_integers}", place, remedy)
     return ids
 
 

@@ -20,6 +20,7 @@ from mcne.data.matfile import read_matrix
 from mcne.data.raw import Raw, RawInteractions, RawLinks
 from mcne.errors import DataError, MissingError, UnknownError, UsageError
 from mcne.files import sha256_of_file
+from mcne.text import counted
 
 PAPER_FILTER = UserFilter(min_links=2, min_records=2, drop_isolated=True)
 USER, ITEM, CATEGORY, RATING, TIME = 0, 1, 2, 3, 5
@@ -109,7 +110,8 @@ def prepare(
             "name each behavior once",
         )
     ratings_file = "rating_with_timestamp.mat" if timestamps else "rating.mat"
-    hashes = {file: _checked(study, raw / file, unverified) for file in (ratings_file, "trustnetwork.mat")}
+    needed = (ratings_file, "trustnetwork.mat")
+    hashes = {file: _checked(study, raw / file, needed, unverified) for file in needed}
     rating = read_matrix(raw / ratings_file, "rating")
     trust = read_matrix(raw / "trustnetwork.mat", "trustnetwork")
     highest = {USER: LARGEST, ITEM: LARGEST, CATEGORY: len(study.categories)}
@@ -167,15 +169,15 @@ def _category(study: TrustStudy, name: str) -> int:
     raise UnknownError.of(f"category of {study.name}", name, study.categories)
 
 
-def _checked(study: TrustStudy, path: Path, unverified: bool) -> str:
+def _checked(study: TrustStudy, path: Path, needed: Sequence[str], unverified: bool) -> str:
     """The sha256 of a file, which must be the known one unless ``unverified``."""
     if not path.is_file():
         raise MissingError(
             "no such file",
             path,
-            f"put {', '.join(study.sha256)} of {study.name} into one directory",
+            f"put {' and '.join(needed)} of {study.name} into one directory",
             value=str(path),
-            allowed=study.sha256,
+            allowed=needed,
         )
     actual = sha256_of_file(path)
     known = study.sha256[path.name]
@@ -210,7 +212,7 @@ def _check_columns(path: Path, table: NDArray[Any], highest: Mapping[int, int]) 
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
                 f"{values[row]!s} is not a whole number from {least}{f' to {limit}' if limit < LARGEST else ''} "
-                f"({np.count_nonzero(bad):,} in all)",
+                f"({counted(int(np.count_nonzero(bad)), 'row')})",
                 f"{path}, row {row + 1}, column {column + 1}",
                 "download the file again",
                 value=values[row].item(),

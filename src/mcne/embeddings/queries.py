@@ -120,12 +120,13 @@ class Queries(ABC):
         catalog = answering.spaces[at]
         users = rows_of(answering.users, user_ids, what="user")
         excluded = _seen(answering, at, users, filter_seen)
-        left_out = rows_of(catalog.items, exclude, what=f"item of {catalog.name}")
+        of = f" of behavior {catalog.name!r}"
+        left_out = rows_of(catalog.items, exclude, what="item", of=of)
         if len(left_out):
             excluded = [np.union1d(rows, left_out) for rows in excluded]
         among = None
         if items is not None:
-            among = np.unique(rows_of(catalog.items, items, what=f"item of {catalog.name}"))
+            among = np.unique(rows_of(catalog.items, items, what="item", of=of))
             excluded = [np.flatnonzero(np.isin(among, rows)) for rows in excluded]
         rankings = answering.best_items(at, users, k=k, among=among, excluded=excluded)
         asked: Side = (answering.users, answering.user_names, "user")
@@ -200,7 +201,7 @@ class Queries(ABC):
         """The ``k`` other items of a behavior most similar within its mask; by inner product or cosine, no bias."""
         embeddings = self._queried._embeddings(needs_width=True)
         space = embeddings.spaces[place_of(embeddings, behavior)]
-        rows = rows_of(space.items, item_ids, what=f"item of {space.name}")
+        rows = rows_of(space.items, item_ids, what="item", of=f" of behavior {space.name!r}")
         table = VectorTable(space.items, space.item_vectors, names=space.names)
         rankings = _similar(table, space.mask, rows=rows, k=k, cosine=cosine, excluded=list(rows[:, None]))
         catalog: Side = (space.items, space.names, "item")
@@ -269,7 +270,7 @@ def place_of(answering: Answering[Catalog], behavior: str | None) -> int:
     names = answering.behavior_names
     if behavior is None and len(names) > 1:
         raise UsageError(
-            "is missing, and there are several", "behavior", f"choose one of {', '.join(names)}", allowed=names
+            "required because the model has several", "behavior", f"choose one of {', '.join(names)}", allowed=names
         )
     if behavior is not None and behavior not in names:
         raise UnknownError.of("behavior", behavior, names)

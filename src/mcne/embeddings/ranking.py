@@ -168,7 +168,7 @@ def check_k(k: object) -> None:
         raise UsageError(f"{k!r} is out of range", "k", "use a whole number of 1 or more", value=k)
 
 
-def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
+def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str, of: str = "") -> NDArray[np.int64]:
     """The rows of one raw id or several; the first unknown one is an error."""
     wanted: Any = [raw] if is_one(raw) else raw
     if isinstance(wanted, pa.Array | pa.ChunkedArray):
@@ -176,10 +176,12 @@ def rows_of(ids: Ids, raw: RawId | RawIds, *, what: str) -> NDArray[np.int64]:
     is_many = isinstance(wanted, Iterable) and not (isinstance(wanted, np.ndarray) and wanted.ndim != 1)
     wanted = list(wanted) if is_many else [()]
     if any(isinstance(each, list | tuple | np.ndarray) for each in wanted):
-        raise UsageError(f"{raw!r} is neither an id nor a list of ids", what, "use an id, or a list of ids", value=raw)
+        raise UsageError(
+            f"{raw!r} is neither an id nor a list of ids", what + of, "use an id, or a list of ids", value=raw
+        )
     rows = ids.rows(wanted)
     for at in np.flatnonzero(rows < 0):
-        rows[at] = ids.row(wanted[at], what=what)  # text that spells an integer, or an error
+        rows[at] = ids.row(wanted[at], what=what, of=of)  # text that spells an integer, or an error
     return rows
 
 

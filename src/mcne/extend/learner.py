@@ -7,9 +7,9 @@ On every link the message is the neighbor's vector under the new mask, ``u_j ⊙
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from mcne.data.dataset import SocialDataset
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.ranking import Scorer
 from mcne.embeddings.trunk import Trunk
+from mcne.extend.checks import TransferConfig
 from mcne.kernels.rows import take_rows
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.inference import graph_links, infer
@@ -28,28 +29,11 @@ from mcne.models.mcne_variants import open_mask, random_mask
 from mcne.models.neighborhoods import Batch, NeighborhoodSteps
 from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.ranking import DotRanking, StepLearner, step_loss
-from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import copied, to_numpy
 from mcne.randomness import Stream
 
 ITEMS = "items.0"
 """The table of the new behavior's items, as :class:`DotRanking` names it."""
-
-Control = Literal["none", "masks-only", "random-masks", "open-masks", "whole-vector"]
-"""What learns: masks and items; masks, with items that were learned against the whole vector; items, under random
-masks, under masks that are one everywhere, or against the whole vectors that the trained network has given."""
-
-
-@dataclass(frozen=True)
-class TransferConfig:
-    """Settings; they default to those of the trained network where it has them, and otherwise to MCNE's."""
-
-    neighbor_samples: tuple[Count, ...] = (20, 20)
-    negatives: Count = 5
-    batch_size: Count = 128
-    learning_rate: Rate = 0.003
-    l2: Amount = 0.001
-    control: Control = "none"
 
 
 class Transfer(NeighborhoodSteps, StepLearner):

@@ -20,9 +20,8 @@ from mcne.data.graph import Graph, directed, offsets, undirected
 from mcne.data.ids import Names, encode
 from mcne.embeddings.artifact import BehaviorSpace, ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
-from mcne.errors import UsageError
-from mcne.extend.tables import NewUsers, Pairs
-from mcne.extend.transfer import EXTENDABLE
+from mcne.extend.checks import network_of
+from mcne.extend.tables import NONE, NewUsers, Pairs
 from mcne.kernels.edges import masked_halves
 from mcne.models.mcne import attention
 from mcne.models.tables import take
@@ -67,31 +66,23 @@ def embed_users(
     network) and in a weighted network ``weight``; ``history`` has ``user_id, item_id, behavior``; ``attributes`` has
     ``user_id`` and those that the model was trained with; ``names`` has ``user_id, name``. Each may be a frame or a
     file, and may be missing. A new user starts from the mean of its friends' initial vectors, or of all users', and its
-    attributes; hears its friends as trained users do; and its history is folded in. Every row of a known user stays
-    byte-identical, and the same input gives the same result.
+    attributes; receives messages from its friends like trained users; and its history is folded in. A ``rating`` in the
+    history counts as in the training data: pairs rated lower than its ``positive_from`` are known, not had. Every row
+    of a known user stays byte-identical, and the same input gives the same result.
 
     With ``skip_unknown`` links to unknown people and records of unknown items or behaviors are skipped instead of
     refused, and so are new users of whom nothing else is known. The provenance counts them by reason, under
     ``["new_users"]["skipped"]``.
     """
-    trunk = embeddings.trunk
-    if trunk is None:
-        raise UsageError.of_method(
-            "keeps no network that could embed new users",
-            embeddings.method,
-            f"train one of {', '.join(EXTENDABLE)}",
-            allowed=EXTENDABLE,
-        )
-    if added := [space.name for space in embeddings.spaces[trunk.n_behaviors :]]:
-        raise UsageError(
-            "was added after the training, for the users known then",
-            ", ".join(added),
-            "embed the new users with the network from before, then add the behavior to the result",
-            value=added,
-        )
     new = NewUsers.read(
         embeddings, links=links, history=history, attributes=attributes, names=names, skip_unknown=skip_unknown
     )
+    return embedded(embeddings, new)
+
+
+def embedded(embeddings: ConditionalEmbeddings, new: NewUsers) -> ConditionalEmbeddings:
+    """The embeddings with these users."""
+    trunk = network_of(embeddings)
     levels = new_levels(trunk, embeddings.spaces, new)
     columns = [np.asarray(ids.arrow()) if ids.kind == "integer" else ids.arrow() for ids in (embeddings.users, new.ids)]
     ids, (old_rows, new_rows) = encode(*columns)
@@ -102,12 +93,14 @@ def embed_users(
         both[new_rows] = own
         merged.append(both)
     origin: dict[str, Any] = {"users": len(new), "known": embeddings.fingerprint}
-    if skip_unknown:
+    if new.skipped is not None:
         origin["skipped"] = dict(new.skipped)
     return ConditionalEmbeddings(
         ids,
         merged[-1],
-        tuple(_seen_too(*each, old_rows, new_rows) for each in zip(embeddings.spaces, new.history, strict=True)),
+        tuple(
+            _seen_too(*each, old_rows, new_rows) for each in zip(embeddings.spaces, new.history, new.known, strict=True)
+        ),
         _graph(embeddings.graph, new, old_rows, new_rows),
         replace(trunk, levels=tuple(merged[:-1])),
         dict(embeddings.provenance) | {"new_users": origin},
@@ -127,26 +120,38 @@ def new_levels(trunk: Trunk, spaces: tuple[BehaviorSpace, ...], new: NewUsers) -
     for first in range(0, len(new), USERS_AT_ONCE):
         stop = min(first + USERS_AT_ONCE, len(new))
         network = FrozenNetwork(trunk, friends.of(first, stop))
-        history = []
-        for owner, item in new.history:
-            low, high = np.searchsorted(owner, (first, stop))
-            history.append((owner[low:high] - first, item[low:high]))
-        initial = fold_in(network, torch.from_numpy(start[first:stop]), spaces, history, spread=spread)
+        history, known = ([_pairs_of(first, stop, *pairs) for pairs in each] for each in (new.history, new.known))
+        initial = fold_in(network, torch.from_numpy(start[first:stop]), spaces, history, spread=spread, known=known)
         with torch.no_grad():
             parts.append(network.levels(initial))
     return [torch.cat(level).numpy() for level in zip(*parts, strict=True)]
 
 
+def _pairs_of(first: int, stop: int, user: NDArray[np.int64], item: NDArray[np.int64]) -> Pairs:
+    """The pairs of the new users from ``first`` to ``stop``, who then count from 0."""
+    low, high = np.searchsorted(user, (first, stop))
+    return user[low:high] - first, item[low:high]
+
+
 def fold_in(
-    network: FrozenNetwork, start: Tensor, spaces: Sequence[BehaviorSpace], history: Sequence[Pairs], *, spread: float
+    network: FrozenNetwork,
+    start: Tensor,
+    spaces: Sequence[BehaviorSpace],
+    history: Sequence[Pairs],
+    *,
+    spread: float,
+    known: Sequence[Pairs] = (),
 ) -> Tensor:
     """Initial vectors [n, d₀] that rank the ``history`` of n new users well, each near its ``start``.
+
+    The items that a user has are ranked against others, but not against those that are only ``known``.
 
     Per user the mean BPR loss (Eq. 7) of all its records plus ``PULL`` times the mean square of what it moved, in
     spreads, by a fixed number of Adam's steps. Users without history stay at the start.
     """
     counts = sum(np.bincount(user, minlength=len(start)) for user, _ in history)
-    records = [_records(space, *pairs, np.asarray(counts)) for space, pairs in zip(spaces, history, strict=True)]
+    parts = zip(spaces, history, known or [NONE] * len(spaces), strict=True)
+    records = [_records(space, *pairs, np.asarray(counts), known=others) for space, pairs, others in parts]
     moved = torch.zeros_like(start, requires_grad=True)
     adam = torch.optim.Adam([moved], lr=LEARNING_RATE)
     for _ in range(STEPS if np.any(counts) else 0):
@@ -159,15 +164,21 @@ def fold_in(
 
 
 def _records(
-    space: BehaviorSpace, user: NDArray[np.int64], item: NDArray[np.int64], counts: NDArray[np.int64]
+    space: BehaviorSpace,
+    user: NDArray[np.int64],
+    item: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    *,
+    known: Pairs = NONE,
 ) -> _Records:
     """The pairs of users and items of one behavior, with the items they are ranked against."""
     drawn = Stream(SEED, "fold-in", space.name).permutation(len(space.items))[:NEGATIVES]
     own = np.zeros((len(counts), len(drawn)), dtype=bool)
     column = np.full(len(space.items), -1)
     column[drawn] = np.arange(len(drawn))
-    is_drawn = column[item] >= 0
-    own[user[is_drawn], column[item[is_drawn]]] = True
+    for owner, their in ((user, item), known):
+        is_drawn = column[their] >= 0
+        own[owner[is_drawn], column[their[is_drawn]]] = True
     ranked = ~own[user]  # [h, N]
     weights = np.maximum(1, ranked.sum(axis=1)) * counts[user]
     bias = np.zeros(len(space.items), np.float32) if space.item_bias is None else space.item_bias
@@ -234,14 +245,19 @@ def _names_of_both(
 
 
 def _seen_too(
-    space: BehaviorSpace, pairs: Pairs, old_rows: NDArray[np.int32], new_rows: NDArray[np.int32]
+    space: BehaviorSpace, pairs: Pairs, known_pairs: Pairs, old_rows: NDArray[np.int32], new_rows: NDArray[np.int32]
 ) -> BehaviorSpace:
     """The behavior with the new users' items as seen; masks and items are the same arrays."""
     n_users = len(old_rows) + len(new_rows)
-    user = np.concatenate([np.repeat(old_rows, np.diff(space.seen_indptr)), new_rows[pairs[0]]])
-    item = np.concatenate([space.seen_items, pairs[1].astype(np.int32)])
+    old_users = np.repeat(old_rows, np.diff(space.seen_indptr))
+    user = np.concatenate([old_users, new_rows[pairs[0]], new_rows[known_pairs[0]]])
+    item = np.concatenate([space.seen_items, pairs[1], known_pairs[1]]).astype(np.int32)
     order = np.lexsort((item, user))
-    known = None if space.seen_known is None else np.append(space.seen_known, np.zeros(len(pairs[0]), bool))[order]
+    known = None
+    if space.seen_known is not None or len(known_pairs[0]):
+        before = np.zeros(len(space.seen_items), bool) if space.seen_known is None else space.seen_known
+        known = np.repeat([False, True], [len(pairs[0]), len(known_pairs[0])])
+        known = np.append(before, known)[order]
     indptr = offsets(np.bincount(user, minlength=n_users))
     return replace(space, seen_indptr=indptr, seen_items=item[order], seen_known=known)
 

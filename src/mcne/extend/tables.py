@@ -13,19 +13,22 @@ from numpy.typing import NDArray
 
 from mcne.data.behavior import Attribute
 from mcne.data.ids import WIDE_TEXT, Ids, Names, encode
-from mcne.data.numeric import weights_of
+from mcne.data.numeric import ratings_of, weights_of
 from mcne.data.source import RawTable, Wanted, read_table
 from mcne.data.tables import attributes_of, behaviors_of, id_column, rows_of
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.profile import Column
 from mcne.errors import DataError, UsageError, suggestion
+from mcne.extend.checks import network_of
+from mcne.text import counted
 
 SHOWN = 3
 """Offenders that a message names."""
 
-SKIP = "skip them with --skip-unknown (in Python skip_unknown=True)"
+SKIPPING = "with --skip-unknown (in Python skip_unknown=True)"
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+NONE: Pairs = np.zeros(0, np.int64), np.zeros(0, np.int64)
 Rows = NDArray[np.int64]
 Tables = dict[str, tuple[RawTable, str]]
 """What is known of new users: of every table its label, and the column with the new user."""
@@ -41,9 +44,11 @@ class NewUsers:
     links: Pairs  # new users and friends, who are rows of the embeddings
     weights: NDArray[np.float32] | None  # of the links, if those of the network have weights
     history: tuple[Pairs, ...]  # of each behavior new users and items, rows of the embeddings too
+    known: tuple[Pairs, ...]  # the same of items that new users know without having them, such as those rated badly
     attributes: KnownAttributes | None
     names: Names | None  # for people
-    skipped: Mapping[str, int]  # what was left out, and how often
+    skipped: Mapping[str, int] | None  # what was left out, and how often; None if that was not allowed
+    notes: tuple[str, ...]  # what a person should know of how the tables were read
 
     @classmethod
     def read(
@@ -58,12 +63,14 @@ class NewUsers:
     ) -> NewUsers:
         """From frames or files, any of which may be missing; unknown friends, items and attributes are refused.
 
-        With ``skip_unknown`` links to unknown friends and records of unknown items and behaviors are left out and
-        counted, and so are users of whom nothing else is known.
+        Rows of a history that are rated lower than records of the training are known pairs. A column ``name`` of the
+        attributes names the users if there are no ``names``. With ``skip_unknown`` links to unknown friends and records
+        of unknown items and behaviors are left out and counted, and so are users of whom nothing else is known.
         """
+        network_of(embeddings)
         wanted = {
             "links": (links, "source_id", Wanted(["source_id", "target_id"], ["weight"])),
-            "history": (history, "user_id", Wanted(["user_id", "item_id", "behavior"])),
+            "history": (history, "user_id", Wanted(["user_id", "item_id", "behavior"], ["rating"])),
             "attributes": (attributes, "user_id", Wanted(["user_id"], others=True)),
         }
         tables = {
@@ -72,9 +79,7 @@ class NewUsers:
             if source is not None
         }
         if not tables:
-            raise UsageError(
-                "there are no new users", remedy="give links, history or attributes (--links, --history, --attributes)"
-            )
+            raise UsageError("no new users given", remedy="pass --links, --history or --attributes")
         ids, users = _numbered(embeddings, tables)
         skipped: dict[str, int] = {}
         if skip_unknown:
@@ -87,13 +92,22 @@ class NewUsers:
                 )
             ids, users = _numbered(embeddings, tables)
             skipped |= {"new users of whom nothing else is known": n_before - len(ids)}
-        called, n_others = (None, 0) if names is None else _names(names, ids, skip_unknown=skip_unknown)
+        named = None if names is None else read_table(names, "names", Wanted(["user_id", "name"]), {})
+        if named is None and "attributes" in users and "name" in users["attributes"][0]:
+            named, _ = users["attributes"]
+        called, n_others = (None, 0) if named is None else _names(named, ids, skip_unknown=skip_unknown)
         skipped |= {"names of other users": n_others}
-        nobody = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        pairs, weights = _links(embeddings, *users["links"]) if "links" in users else (nobody, None)
-        items = _history(embeddings, *users["history"]) if "history" in users else (nobody,) * len(embeddings.spaces)
-        known = _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None
-        return cls(ids, pairs, weights, items, known, called, {what: n for what, n in skipped.items() if n})
+        pairs, weights = _links(embeddings, *users["links"]) if "links" in users else (NONE, None)
+        items = known = (NONE,) * len(embeddings.spaces)
+        if "history" in users:
+            items, known = _history(embeddings, *users["history"])
+        about = _known_attributes(embeddings, *users["attributes"]) if "attributes" in users else None
+        counts = {what: n for what, n in skipped.items() if n} if skip_unknown else None
+        read = [table for table, _ in users.values()]
+        notes = [note for table in [*read, *([named] if named else [])] for note in table.notes]
+        if "history" in users:
+            notes += _unused_ratings(embeddings, users["history"][0])
+        return cls(ids, pairs, weights, items, known, about, called, counts, tuple(dict.fromkeys(notes)))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -101,12 +115,18 @@ class NewUsers:
 
 def text_of_skipped(skipped: Mapping[str, int]) -> str:
     """What was left out, in words."""
-    return "skipped " + ", ".join(f"{count:,} {what}" for what, count in skipped.items() if count)
+    parts = [f"{count:,} {what if count > 1 else what.replace('s ', ' ', 1)}" for what, count in skipped.items()]
+    return f"skipped {', '.join(parts)}"
 
 
 def _numbered(embeddings: ConditionalEmbeddings, tables: Tables) -> tuple[Ids, dict[str, tuple[RawTable, Rows]]]:
     """The new users of all tables, and of each table who its rows are about."""
-    ids, rows = encode(*(id_column(table, column, embeddings.users.kind) for table, column in tables.values()))
+    ids, rows = encode(
+        *(
+            id_column(table, column, embeddings.users.kind, as_integers="this run uses integer ids")
+            for table, column in tables.values()
+        )
+    )
     users = {}
     for (label, (table, column)), own in zip(tables.items(), rows, strict=True):
         _refuse_known(table, column, ids, own, embeddings.users)
@@ -149,9 +169,8 @@ def _only(table: RawTable, rows: NDArray[np.int64]) -> RawTable:
     return replace(table, data=table.data.take(rows), locate=lambda row, column: table.locate(int(rows[row]), column))
 
 
-def _names(source: Any, ids: Ids, *, skip_unknown: bool) -> tuple[Names, int]:
+def _names(table: RawTable, ids: Ids, *, skip_unknown: bool) -> tuple[Names, int]:
     """The names of new users, empty where none is given, and how many rows are about others."""
-    table = read_table(source, "names", Wanted(["user_id", "name"]), {})
     user = rows_of(table, "user_id", ids)
     if not skip_unknown:
         _refuse_unknown(table, "user_id", user < 0, "user", "users of the other tables", ids)
@@ -169,11 +188,12 @@ def _refuse_known(table: RawTable, column: str, ids: Ids, rows: NDArray[Any], kn
     users = np.unique(rows)
     repeated = users[known.rows(ids.arrow(users)) >= 0]
     if len(repeated):
+        shown = _listed(ids.take(repeated[:SHOWN]), len(repeated))
+        several = f"{len(repeated):,} of {len(users):,} users are already in the network ({shown})"
         raise DataError(
-            f"{len(repeated):,} of {len(users):,} users are already in the network "
-            f"({_listed(ids.take(repeated[:SHOWN]), len(repeated))}), and their vectors never change",
+            f"user {shown} is already in the network" if len(repeated) == 1 else several,
             f"{table.label}, column {column!r}",
-            "list new users only",
+            "list only new users",
             value=ids.take(repeated),
         )
 
@@ -183,7 +203,7 @@ def _links(
 ) -> tuple[Pairs, NDArray[np.float32] | None]:
     """New users with their friends, each pair once; of several weights the largest, and 1 without weights."""
     friend = rows_of(table, "target_id", embeddings.users)
-    _refuse_unknown(table, "target_id", friend < 0, "friend", "users of the training", embeddings.users)
+    _refuse_unknown(table, "target_id", friend < 0, "friend", "users from the training data", embeddings.users)
     keys, first, inverse = np.unique(user * embeddings.n_users + friend, return_index=True, return_inverse=True)
     if embeddings.graph.weights is None:
         return (user[first], friend[first]), None
@@ -194,30 +214,59 @@ def _links(
     return (user[first[is_link]], friend[first[is_link]]), weights[is_link]
 
 
-def _history(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> tuple[Pairs, ...]:
-    """New users with their items, behavior by behavior."""
+def _history(
+    embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]
+) -> tuple[tuple[Pairs, ...], tuple[Pairs, ...]]:
+    """New users with their items, behavior by behavior, and with those that they rated too low to have them."""
     codes, labels = behaviors_of(table)
     known = embeddings.behavior_names
     for code, label in labels.items():
         if label not in known:
             has_label = codes == code
             raise DataError(
-                f"unknown behavior ({int(has_label.sum()):,} in all)",
+                f"unknown behavior ({counted(int(has_label.sum()), 'row')})",
                 table.locate(int(np.argmax(has_label)), "behavior"),
-                f"{suggestion(label, known)}, or {SKIP}",
+                f"{suggestion(label, known)}, or skip these rows {SKIPPING}",
                 value=label,
                 allowed=known,
             )
-    pairs = []
+    is_low = np.zeros(len(table), dtype=bool)
+    if "rating" in table and (least := positive_from(embeddings)) is not None:
+        is_low = np.asarray(ratings_of(table, least)) < np.float32(least)
+    pairs: list[Pairs] = []
+    known_pairs: list[Pairs] = []
     for space in embeddings.spaces:
         here = codes == next((code for code, label in labels.items() if label == space.name), -1)
         item = rows_of(table, "item_id", space.items)
         _refuse_unknown(
-            table, "item_id", here & (item < 0), f"item of {space.name}", "items of the training", space.items
+            table,
+            "item_id",
+            here & (item < 0),
+            f"item in behavior {space.name!r}",
+            "items from the training data",
+            space.items,
         )
-        keys = np.unique(user[here] * len(space.items) + item[here])
-        pairs.append(np.divmod(keys, max(1, len(space.items))))
-    return tuple(pairs)
+        keys = user * len(space.items) + item
+        had = np.unique(keys[here & ~is_low])
+        only_known = np.setdiff1d(keys[here & is_low], had)
+        for each, into in ((had, pairs), (only_known, known_pairs)):
+            into.append(np.divmod(each, max(1, len(space.items))))
+    return tuple(pairs), tuple(known_pairs)
+
+
+def positive_from(embeddings: ConditionalEmbeddings) -> float | None:
+    """The rating from which on a row of the training data is a record, if it was prepared with one."""
+    return embeddings.provenance.get("positive_from")
+
+
+def _unused_ratings(embeddings: ConditionalEmbeddings, table: RawTable) -> list[str]:
+    """A note if ratings of a history say nothing, as in the training every row was a record."""
+    if "rating" not in table or positive_from(embeddings) is not None:
+        return []
+    return [
+        f"{table.label}: column 'rating' is not used, since the training data was prepared without --positive-from; "
+        "every row counts as a record"
+    ]
 
 
 def _known_attributes(embeddings: ConditionalEmbeddings, table: RawTable, user: NDArray[np.int64]) -> KnownAttributes:
@@ -269,9 +318,9 @@ def _refuse_unknown(table: RawTable, column: str, wrong: NDArray[np.bool_], what
         values = table.data[column].filter(pa.array(wrong)).cast(WIDE_TEXT).unique()
         shown = _listed(values[:SHOWN].to_pylist(), len(values))
         raise DataError(
-            f"unknown {what} ({len(values):,} in all: {shown})",
+            f"unknown {what} ({len(values):,} distinct: {shown})",
             table.locate(int(np.argmax(wrong)), column),
-            f"use {kind}, remove these rows, or {SKIP}",
+            f"use {kind}, remove these rows, or skip them {SKIPPING}",
             value=values.to_pylist(),
             allowed=[known[0], known[-1]] if len(known) else [],
         )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +17,18 @@ from mcne.data.split import DIRECTORY, TRAIN, Split, supplied_split
 from mcne.embeddings.artifact import ConditionalEmbeddings
 from mcne.embeddings.trunk import Trunk
 from mcne.errors import DataError, UsageError
-from mcne.extend.learner import Transfer, TransferConfig
-from mcne.extend.tables import SKIP, text_of_skipped
+from mcne.extend.checks import TransferConfig, refuse_known_behavior, settings_of, trunk_of
+from mcne.extend.learner import Transfer
+from mcne.extend.tables import SKIPPING
 from mcne.models.contract import Method, TrainingData
 from mcne.models.memory import Estimate, TrainingSize, estimate_transfer
-from mcne.models.registry import METHODS
-from mcne.models.settings import TrainingSettings, parse
+from mcne.models.settings import TrainingSettings
+from mcne.text import counted
 from mcne.training.run import SPEC, TRANSFER, Run, RunSpec
 from mcne.training.trainer import Training
 
 DATASET, FIRST = "data", "items"
 """Where a run keeps the new behavior's data and split, and the run that its items are from."""
-EXTENDABLE = tuple(name for name, each in METHODS.items() if each.takes_new_users)
-"""The methods whose networks can get new behaviors and new users."""
 N_SHOWN = 5
 """Offenders that a message names."""
 
@@ -59,20 +57,9 @@ class ParameterCounts:
 
     def __str__(self) -> str:
         return (
-            f"trained {self.masks + self.items:,} numbers: {self.masks:,} of masks and {self.items:,} of new items; "
-            f"{self.frozen:,} that were learned before stay as they are"
+            f"trained {self.masks + self.items:,} parameters ({self.masks:,} mask, {self.items:,} item); "
+            f"{self.frozen:,} existing parameters unchanged"
         )
-
-
-def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[TransferConfig, TrainingSettings]:
-    """The settings of a transfer, checked; the rest come from the training of ``base``, where they are known."""
-    names = [field.name for field in fields(TransferConfig) if field.name != "control"]
-    before = base.provenance.get("spec", {}).get("config", {})
-    kept = {name: before[name] for name in names if name in before}
-    if before.get("l2_form", "scored") != "scored":  # another number then
-        kept.pop("l2", None)
-    config, settings = parse([TransferConfig, TrainingSettings], {**kept, **given})
-    return config, settings
 
 
 def transfer(
@@ -96,29 +83,18 @@ def transfer(
     options = {field.name: getattr(training, field.name) for field in fields(training)}
     options |= {"method": TRANSFER, "dataset": own, "split": parts, "places": {**training.places, "dataset": DATASET}}
     skipped = own.provenance.get("skipped")
-    for line in [*([text_of_skipped(skipped)] if skipped else []), *shared_items(base, own.behaviors[0])]:
+    for line in [*([_text_of_skipped(skipped)] if skipped else []), *shared_items(base, own.behaviors[0])]:
         training.reporter.say(line)
     return _Transferring(**options, base=base, trunk=trunk).run(path, resume=resume)
 
 
-def trunk_of(base: ConditionalEmbeddings, config: TransferConfig) -> Trunk:
-    """The network to add a behavior to; embeddings without one are refused."""
-    if base.trunk is None:
-        raise UsageError.of_method(
-            "has no layers to put masks on",
-            base.method,
-            f"train one of {', '.join(EXTENDABLE)}, or train {base.method} again with all behaviors",
-            allowed=EXTENDABLE,
-        )
-    if len(config.neighbor_samples) != base.trunk.n_layers:
-        raise UsageError(
-            f"{list(config.neighbor_samples)} has {len(config.neighbor_samples)} numbers, and the trained network has "
-            f"{base.trunk.n_layers} layers",
-            "setting neighbor_samples",
-            f"give {base.trunk.n_layers} numbers",
-            value=list(config.neighbor_samples),
-        )
-    return base.trunk
+def _text_of_skipped(skipped: Mapping[str, int]) -> str:
+    """What was left out of the data, in words."""
+    only_theirs = skipped.get("items that only they have", 0)
+    items = f" and the {counted(only_theirs, 'item')} only they have" if only_theirs else ""
+    return (
+        f"skipped {counted(skipped['records'], 'record')} of {counted(skipped['unknown users'], 'unknown user')}{items}"
+    )
 
 
 @dataclass(frozen=True)
@@ -180,13 +156,7 @@ def aligned(
     dataset do not count.
     """
     new = dataset.behavior(behavior)
-    if behavior in base.behavior_names:
-        raise UsageError(
-            f"behavior {behavior!r} is already in the run ({', '.join(base.behavior_names)}), and what was learned "
-            "never changes",
-            value=behavior,
-            remedy="give the new behavior another name, or train again with all interactions",
-        )
+    refuse_known_behavior(base, behavior)
     skipped: dict[str, int] = {}
     if skip_unknown:
         dataset, split, skipped = _of_known_users(base, dataset, split, behavior=behavior)
@@ -288,7 +258,7 @@ def _rows(base: ConditionalEmbeddings, dataset: SocialDataset, behavior: Behavio
         f"{len(strange):,} of its {len(active):,} users, with {lost:,} of its {len(behavior):,} interactions, are not "
         f"in the run: {named}",
         behavior.name,
-        f"remove them from the data, {SKIP}, or train again with them",
+        f"remove them from the data, skip them {SKIPPING}, or train again with them",
         value=dataset.users.take(strange),
     )
 

@@ -26,8 +26,8 @@ def check_widths(widths: Sequence[int], samples: Sequence[int]) -> None:
     """Refuse settings that do not give every layer a sample of neighbors and a width below and above it."""
     if not samples or len(widths) != len(samples) + 1:
         raise UsageError(
-            f"{list(widths)} and neighbor_samples {list(samples)} do not fit together: widths needs one number more "
-            "than neighbor_samples, which needs at least one",
+            f"must have one number more than neighbor_samples, which needs at least one ({list(widths)} and "
+            f"{list(samples)} given)",
             "setting widths",
             "for example, use widths=[64,64,32] with neighbor_samples=[20,20]",
             value=list(widths),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,7 +98,7 @@ METHODS = {
     ),
     "popularity": Entry(
         "popularity.Popularity",
-        "Every user is offered the items that most users have: the line that other methods have to pass.",
+        "Recommends the most popular items; the baseline for every method.",
         gives="counts",
     ),
     "userknn": Entry(
@@ -129,7 +129,7 @@ METHODS = {
     ),
     "libfm": Entry(
         "libfm.LibFM",
-        "A factorization machine over user, friends and item, learned by logistic loss with sampled zeros.",
+        "A factorization machine over user, friends and item, learned by logistic loss with sampled negatives.",
         "Rendle 2012",
         memory="factorization_machine",
     ),
@@ -143,19 +143,22 @@ METHODS = {
     ),
     "node2vec": _taught_by_links(
         "node2vec.Node2vec",
-        "User vectors by skip-gram on second-order random walks, and items by BPR over them.",
+        "User vectors by skip-gram on second-order random walks, with item vectors trained by BPR.",
         "Grover & Leskovec 2016",
     ),
-    "node2vec-b": _taught_by_links("node2vec.Node2vecB", "Node2vec whose user vectors BPR teaches too.", "MCNE paper"),
+    "node2vec-b": _taught_by_links(
+        "node2vec.Node2vecB", "Node2vec with user vectors also trained by BPR.", "MCNE paper"
+    ),
     "line": _taught_by_links(
         "line.LINE",
-        "User vectors by the first- or second-order proximity of links, and items by BPR over them.",
+        "User vectors by the first- or second-order proximity of links, with item vectors trained by BPR.",
         "Tang et al. 2015",
     ),
-    "line-b": _taught_by_links("line.LINEB", "LINE whose user vectors BPR teaches too.", "MCNE paper"),
+    "line-b": _taught_by_links("line.LINEB", "LINE with user vectors also trained by BPR.", "MCNE paper"),
     "graphsage": _taught_by_links(
         "graphsage.GraphSage",
-        "The mean over sampled neighbors, learned without supervision on short walks, and items by BPR over it.",
+        "The mean over sampled neighbors, learned without supervision on short walks, with item vectors trained by "
+        "BPR.",
         "Hamilton et al. 2017",
         memory="graphsage",
     ),
@@ -180,24 +183,24 @@ METHODS = {
     ),
     "shared-bottom": _without_attention(
         "mcne_variants.SharedBottom",
-        "A control of MCNE: every mask is open and all behaviors weigh the same, so they share one vector per user.",
+        "A control for MCNE: all masks are ones and behaviors have equal weight, so they share one vector per user.",
         needs=("links",),
     ),
     "soft-gate": _conditional(
         "mcne_variants.SoftGate",
-        "A control of MCNE: sigmoid gates in place of binary masks.",
+        "A control for MCNE: sigmoid gates in place of binary masks.",
         settings="mcne.MCNEConfig",
     ),
     "mcne": _conditional(
         "mcne.MCNE",
-        "Multiple conditional network embedding: messages along the links, weighed by attention over behaviors, make "
-        "one vector per user; a learned binary mask per behavior picks the dimensions that count on it.",
+        "Multiple conditional network embedding: messages along the links, weighted by attention over behaviors, make "
+        "one vector per user; a learned binary mask per behavior selects the dimensions relevant to it.",
         "Wang et al. 2019",
         takes_new_users=True,
     ),
     "mcne-a": _without_attention(
         "mcne_variants.MCNEA",
-        "MCNE without attention: all behaviors weigh the same in the messages along the links.",
+        "MCNE without attention: all behaviors have equal weight in the messages along the links.",
         "Wang et al. 2019",
         takes_new_users=True,
     ),
@@ -219,12 +222,12 @@ METHODS = {
     ),
     "mcne-constant-masks": _conditional(
         "mcne_variants.ConstantMasks",
-        "A control of MCNE: its masks all start from one value, and learn from there.",
+        "A control for MCNE: all masks start from the same value and are then trained.",
         "Wang et al. 2019, a remark",
     ),
     "mcne-random-masks": _conditional(
         "mcne_variants.RandomMasks",
-        "A control of MCNE: its masks stay as they were drawn, and everything else learns.",
+        "A control for MCNE: masks are random and fixed; everything else is trained.",
     ),
 }
 
@@ -271,22 +274,37 @@ def _renamed(former_name: str) -> str | None:
 
 def setting_names(name: str) -> list[str]:
     """The settings of a method and of its training."""
-    return [*_field_names(entry(name).config_name), *(field.name for field in fields(TrainingSettings))]
+    return [field.name for kind in settings_classes(name) for field in fields(kind)]
 
 
-def _field_names(config: str) -> list[str]:
-    """The fields of a dataclass such as ``bpr.BPRConfig``, those of its bases first, read: its module imports torch."""
-    module, _, class_name = config.partition(".")
-    lines = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")).body
-    imports = [line for line in lines if isinstance(line, ast.ImportFrom)]
-    homes = {each.name: str(line.module).rpartition(".")[2] for line in imports for each in line.names}
-    (own,) = (line for line in lines if isinstance(line, ast.ClassDef) and line.name == class_name)
-    names: dict[str, None] = {}  # in order, each once
-    for base in own.bases:
-        if isinstance(base, ast.Name):
-            names |= dict.fromkeys(_field_names(f"{homes.get(base.id, module)}.{base.id}"))
-    targets = [line.target for line in own.body if isinstance(line, ast.AnnAssign)]
-    return list(names | dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
+def settings_classes(name: str) -> list[type[Any]]:
+    """The classes of the settings of a method and of its training, to check settings without importing torch."""
+    module, _, class_name = entry(name).config_name.partition(".")
+    return [_made(f"mcne.models.{module}", class_name), TrainingSettings]
+
+
+@cache
+def _made(module: str, name: str) -> Any:
+    """What a module calls ``name``; of a module of this package, most of which import torch, only its lines are run."""
+    package, _, file = module.rpartition(".")
+    if package != __package__ or module == TrainingSettings.__module__:
+        return getattr(import_module(module), name)
+    path = Path(__file__).with_name(f"{file}.py")
+    homes: dict[str, str] = {}
+    own: dict[str, ast.stmt] = {}
+    for line in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(line, ast.ImportFrom):
+            homes |= dict.fromkeys((each.name for each in line.names), str(line.module))
+        elif isinstance(line, ast.ClassDef | ast.FunctionDef):
+            own[line.name] = line
+        elif isinstance(line, ast.Assign):
+            own |= {target.id: line for target in line.targets if isinstance(target, ast.Name)}
+    if name not in own:
+        return _made(homes[name], name)
+    used = {node.id for node in ast.walk(own[name]) if isinstance(node, ast.Name)} & {*homes, *own} - {name}
+    names = {"__name__": module} | {each: _made(module, each) for each in used}
+    exec(compile(ast.Module([own[name]], []), path, "exec", dont_inherit=True), names)
+    return names[name]
 
 
 def class_names() -> dict[str, str]:
@@ -299,16 +317,16 @@ def refusal(name: str, dataset: SocialDataset, *, is_alone: bool) -> UsageError 
     needs = entry(name).needs
     refused = partial(UsageError, value=name)
     if "links" in needs and not dataset.graph.n_links:
-        problem = f"{name} learns from links, and {dataset.name} has none"
+        problem = f"{name} learns from links, but dataset {dataset.name} has none"
         return refused(problem, remedy="add links, or train bpr, ease or userknn, which need none")
     if "behaviors" in needs and is_alone:
         problem = f"{name} learns all behaviors together, so it has no separate training"
         return refused(problem, remedy="omit --separate (separate=True)")
     if "behaviors" in needs and len(dataset.behaviors) < 2:
         only = ", ".join(dataset.behavior_names) or "none"
-        problem = f"{name} needs two or more behaviors, and {dataset.name} has fewer ({only})"
+        problem = f"{name} needs two or more behaviors, but dataset {dataset.name} has fewer ({only})"
         return refused(problem, remedy="train a method that needs only one, such as bpr")
     if "attributes" in needs and not dataset.attributes:
-        problem = f"{name} starts from user attributes, and {dataset.name} has none"
+        problem = f"{name} needs user attributes, but dataset {dataset.name} has none"
         return refused(problem, remedy="prepare it with a table of users (--users), or train mcne, which needs none")
     return None

@@ -89,7 +89,7 @@ def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
         name = name.strip()
         if not (name and sign):
             raise UsageError(
-                "is not a setting with a value",
+                "no value given",
                 f"--set {pair}",
                 "write NAME=VALUE, such as learning_rate=0.003",
                 value=pair,

@@ -18,11 +18,26 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from numpy.typing import NDArray
 
 from mcne.analysis.attention import user_label
-from mcne.plots.style import FAINT, INK, PAPER, Theme, as_table, canvas, colors, diverging, looks, name_rows, shortened
+from mcne.plots.style import (
+    FAINT,
+    INK,
+    PAPER,
+    SHORT,
+    Theme,
+    as_table,
+    canvas,
+    colors,
+    diverging,
+    looks,
+    name_rows,
+    shortened,
+)
 
 Numbers = Mapping[str, Any]
 Table = NDArray[np.float64]
 SEQUENTIAL = {"light": "Blues", "dark": "Blues_r"}  # a color map whose lowest value is near the paper
+LONG = 40  # characters of a user's id and name
+WIDE = 0.075  # inches of a character
 FEW = 7  # behaviors whose tables fit side by side
 NEAR_EVEN = 0.02
 """At least so far around even weights an axis goes, and so much differs what has the strongest color: what is nearly
@@ -45,13 +60,16 @@ def _draw_link(numbers: Numbers, theme: Theme) -> Figure:
     """A bar per behavior and message, a panel per layer."""
     names, messages = numbers["behaviors"], numbers["messages"]
     layers = len(messages[0]["attention"])
-    figure = canvas(1.8 + 3.4 * layers, 1.5 + 0.42 * len(names))
+    labels = []
+    for message in messages:
+        sender, receiver = (shortened(user_label(message, end), LONG) for end in ("sender", "receiver"))
+        labels.append(f"{sender} → {receiver} ({message['share']:.1%} of what {receiver} hears)")
+    width = max(1.8 + 3.4 * layers, 0.6 + WIDE * max(map(len, labels)))
+    figure = canvas(width, 1.5 + 0.42 * len(names))
     panels = figure.subplots(1, layers, sharey=True, squeeze=False)[0]
     for layer, panel in enumerate(panels):
-        for at, (message, color) in enumerate(zip(messages, colors(theme, len(messages)), strict=True)):
+        for at, (message, label, color) in enumerate(zip(messages, labels, colors(theme, len(messages)), strict=True)):
             places = np.arange(len(names)) + (at - (len(messages) - 1) / 2) * 0.36
-            sender, receiver = (shortened(user_label(message, end), 20) for end in ("sender", "receiver"))
-            label = f"{sender} → {receiver} ({message['share']:.1%} of what {receiver} hears)"
             panel.barh(places, message["attention"][layer], height=0.34, color=color, label=label)
         _mark_even(panel, numbers["even"], theme)
         panel.set_title(f"Layer {layer + 1}")
@@ -67,19 +85,20 @@ def _draw_user(numbers: Numbers, theme: Theme) -> Figure:
     means = {"hears": numbers["links"], "sends": numbers.get("followers", numbers["links"])}
     means = {name: count for name, count in means.items() if count}
     rows = [f"{name}, mean of {count:,}" for name, count in means.items()]
-    rows += [f"hears {shortened(user_label(link, 'sender'), 16)}" for link in numbers["unusual"]]
+    rows += [f"hears {user_label(link, 'sender')}" for link in numbers["unusual"]]
+    longest = min(LONG, max(map(len, rows)))
     names = numbers["behaviors"]
     layers = len(numbers["hears"])
-    width, height = 1.6 + 0.62 * len(names), 1.7 + 0.26 * len(rows)
+    width, height = 1.6 + 0.62 * len(names) + WIDE * max(0, longest - SHORT), 1.7 + 0.26 * len(rows)
     is_side_by_side = len(names) <= FEW
     figure = canvas(*((width * layers, height + 0.4) if is_side_by_side else (width + 1, height * layers + 0.4)))
     weights = np.array([*(numbers[name] for name in means), *(link["weights"] for link in numbers["unusual"])])
     norm = Normalize(0, max(0.5, weights.max()))
     for layer, panel in enumerate(_layer_panels(figure, layers, names)):
-        _fill(panel, rows, names, weights[:, layer], weights[:, layer], colormaps[SEQUENTIAL[theme]], norm)
+        _fill(panel, rows, names, weights[:, layer], weights[:, layer], colormaps[SEQUENTIAL[theme]], norm, LONG)
         panel.axhline(len(means) - 0.5, color=INK[theme], linewidth=1.2)
         panel.set_title(f"Layer {layer + 1}")
-    who = shortened(user_label(numbers, "user"), 30)
+    who = shortened(user_label(numbers, "user"), LONG)
     figure.suptitle(f"User {who}: weights in percent (all alike: {numbers['even']:.1%})", fontsize=10)
     return figure
 
@@ -180,7 +199,14 @@ def _layer_panels(figure: Figure | SubFigure, layers: int, names: Sequence[str])
 
 
 def _fill(
-    panel: Axes, rows: list[str], names: list[str], weights: Table, shade: Table, scale: Colormap, norm: Normalize
+    panel: Axes,
+    rows: list[str],
+    names: list[str],
+    weights: Table,
+    shade: Table,
+    scale: Colormap,
+    norm: Normalize,
+    limit: int = SHORT,
 ) -> None:
     """A table of weights in percent, whose columns have the names, with each cell in the color of its shade."""
     picture = scale(norm(shade))[..., :3]
@@ -189,7 +215,7 @@ def _fill(
         bright = np.dot(picture[row, column], (0.299, 0.587, 0.114)) > 0.5
         ink = INK["light"] if bright else INK["dark"]
         panel.text(column, row, f"{100 * value:.1f}", ha="center", va="center", fontsize=8, color=to_rgb(ink))
-    as_table(panel, rows)
+    as_table(panel, rows, limit)
     is_long = max(map(len, names)) > 7 or len(names) > FEW  # names that would touch are turned
     panel.set_xticks(range(len(names)), [shortened(name, 16) for name in names], rotation=90 if is_long else 0)
 

@@ -23,20 +23,21 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from mcne.errors import UnknownError, UsageError
-from mcne.files import check_new, write_new
+from mcne.errors import UnknownError
+from mcne.files import write_new
+from mcne.plots import check_place
 from mcne.text import printable
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = get_args(Theme)
-SUFFIXES = (".png", ".svg", ".pdf")
 UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 """What keeps the clock and the versions of programs out of a file, by its format."""
+SHORT = 22  # characters of a name in a label
 DPI = 200  # of PNG files: fit for print at a column's width
 
 FONT = "DejaVu Sans"  # it comes with matplotlib, so it is everywhere
@@ -152,21 +153,21 @@ def panels(figure: Figure, count: int, columns: int) -> list[Axes]:
     return list(axes[:count])
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
+def name_rows(axes: Axes, names: Sequence[str], limit: int = SHORT) -> None:
     """Names on the left, the first above."""
-    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+    axes.set_yticks(range(len(names)), [shortened(name, limit) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def as_table(axes: Axes, names: Sequence[str]) -> None:
+def as_table(axes: Axes, names: Sequence[str], limit: int = SHORT) -> None:
     """Names of rows, and neither a frame nor ticks."""
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    name_rows(axes, names)
+    name_rows(axes, names, limit)
 
 
-def shortened(name: str, limit: int = 22) -> str:
+def shortened(name: str, limit: int = SHORT) -> str:
     """A name for a label, in one line: what is too long loses its middle, for names often differ at their ends.
 
     It is never markup.
@@ -175,19 +176,6 @@ def shortened(name: str, limit: int = 22) -> str:
     tail = (limit - 1) // 3
     shown = line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[-tail:]}"
     return shown.replace("$", r"\$")
-
-
-def check_place(path: Path) -> None:
-    """Refuse a file that :func:`save` could not write; before a long computation."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(
-            f"{path.suffix!r} is not a figure format",
-            path,
-            f"name a {', '.join(SUFFIXES)} file",
-            value=path.suffix,
-            allowed=SUFFIXES,
-        )
-    check_new(path)
 
 
 def save(figure: Figure, path: Path) -> None:

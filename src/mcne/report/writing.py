@@ -49,7 +49,7 @@ def report_of(
         raise DataError(
             f"is a {kind} without tables",
             path,
-            "write tables of the finished cells with mcne compare … --table",
+            "write tables of the finished trainings with mcne compare … --table",
             value=kind,
         )
     if not path.exists():

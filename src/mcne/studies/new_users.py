@@ -17,9 +17,8 @@ from mcne import training
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, TEST, TRAIN, Split, random_split, supplied_split
 from mcne.embeddings.ranking import Scorer
-from mcne.errors import ArtifactError, DataError, UnknownError, UsageError
+from mcne.errors import ArtifactError, DataError, UsageError
 from mcne.evaluation.protocol import evaluate
-from mcne.extend.new_users import embed_users
 from mcne.files import read_json, write_json
 from mcne.models.registry import METHODS, present_name, refusal, refuse_former_settings
 from mcne.randomness import Stream
@@ -62,7 +61,12 @@ class Trial:
         refuse_former_settings(self.method, self.given)
         able = [name for name, each in METHODS.items() if each.takes_new_users]
         if self.method not in able:
-            raise UnknownError.of("method that takes new users", self.method, able)
+            raise UsageError(
+                f"{self.method!r} cannot embed new users",
+                remedy=f"choose one of {', '.join(able)}",
+                value=self.method,
+                allowed=able,
+            )
         if not 0 < self.share < 1:
             raise UsageError(
                 f"{self.share:g} is out of range",
@@ -109,6 +113,8 @@ class Trial:
         self, dataset: SocialDataset, seed: int, reporting: Reporting, path: Path, device: torch.device, _jobs: int
     ) -> dict[str, Any]:
         """One seed: who is held out, how it was trained, and the figures of every way."""
+        from mcne.extend.new_users import embed_users  # imports torch, which no check of a study needs
+
         held = hold_out(dataset, share=self.share, seed=seed)
         trained = self._train(held.kept, held.kept_split, path / "kept", seed, device, reporting)
         scorers: dict[str, Scorer] = {"popularity": _popularity(held)}

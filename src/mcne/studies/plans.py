@@ -63,8 +63,17 @@ class PlanFile:
     def check_rows(self, key: str, rows: Mapping[str, object], **names_by_key: Iterable[str]) -> None:
         """Refuse a plan without rows, and names of rows that it does not have."""
         if not rows:
-            raise UsageError("has no rows", key, f"add a table such as [{key}.{self.reference}]")
-        for what, names in {"reference": [self.reference], "expected": self.expected, **names_by_key}.items():
+            what = "methods" if key == "methods" else "rows"
+            raise UsageError(f"no {what} in the plan", remedy=f"add a table such as [{key}.{self.reference}]")
+        if self.reference not in rows:
+            default = " (the default)" if self.reference == type(self).reference else ""
+            raise UnknownError(
+                f"the reference row {self.reference!r}{default} is not in the plan",
+                remedy=f'add reference = "{next(iter(rows))}"',
+                value=self.reference,
+                allowed=rows,
+            )
+        for what, names in {"expected": self.expected, **names_by_key}.items():
             check_names(f"row of {what}", names, rows)
 
     def check_candidates(

@@ -59,9 +59,9 @@ class Sweep:
         values |= {name: each for name, each in replaced.items() if len(each) > 1}
         if not values:
             raise UsageError(
-                f"there is nothing to sweep in {', '.join(settings) or 'no settings'}",
+                f"only one value of {', '.join(settings)}" if settings else "nothing to sweep",
                 "--set",
-                "give two or more values of a setting, such as --set final_width=50,100,150",
+                "give two or more values of a setting, such as --set l2=0.01,0.02",
             )
         is_same = settings == self.settings and split == self.split
         expected = {name: pair for name, pair in self.expected.items() if is_same and name in _rows(values)}

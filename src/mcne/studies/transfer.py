@@ -22,8 +22,7 @@ from mcne.data.split import split_of
 from mcne.errors import UsageError
 from mcne.evaluation.protocol import Evaluation, ProtocolName, evaluate
 from mcne.evaluation.significance import Comparisons, averaged
-from mcne.extend.learner import Control, TransferConfig
-from mcne.extend.transfer import ParameterCounts, transfer, without
+from mcne.extend.checks import Control, TransferConfig
 from mcne.files import write_parquet
 from mcne.models.registry import first_name
 from mcne.models.settings import TrainingSettings, parse
@@ -33,7 +32,7 @@ from mcne.studies.comparison_tables import CHOICES, TWO, Row, against, beside_th
 from mcne.studies.engine import BASES, CELLS, RANKS, RUN, Kind, Say, Spread, Task, percent, spread_of
 from mcne.studies.plans import MethodTable, Pair, PlanFile, RowTable, plan_of
 from mcne.text import NO_VALUE, Table, signed_interval, signed_percent
-from mcne.training import Run, Training, resolved, settings_of
+from mcne.training import Run, resolved
 from mcne.training.run import TRANSFER, schedule_of
 
 if TYPE_CHECKING:
@@ -69,9 +68,10 @@ class Way:
     @property
     def schedule(self) -> dict[str, Any]:
         """How long it is trained, defaults included; a wrong setting is refused."""
-        kinds = [TransferConfig, TrainingSettings]
-        _, settings = parse(kinds, self.given) if self.is_transfer else settings_of(self.method, self.given)
-        return schedule_of(settings)
+        if self.is_transfer:
+            _, settings = parse([TransferConfig, TrainingSettings], self.given)
+            return schedule_of(settings)
+        return resolved(self.method, self.given)[1]
 
     @property
     def resolved(self) -> Any:
@@ -151,6 +151,8 @@ class TransferStudy:
     @classmethod
     def open(cls, plan: TransferPlan, data: Path, out: Path) -> TransferStudy:
         """Start or continue; other content of the directory is refused, and data that changed or lacks the behavior."""
+        from mcne.extend.transfer import without  # imports torch, so mistakes in plans are reported first
+
         engine.check_kind(out, Kind.transfer)
         dataset = SocialDataset.load(data)
         splits = {name: split_of(data, dataset, name) for name in (f"random-{r}" for r in range(plan.repetitions))}
@@ -210,6 +212,9 @@ def run_training(
     way: Way, seed: int, behavior: str, data: Path, base: Path | None, directory: Path, device: torch.device, jobs: int
 ) -> dict[str, Any]:
     """Train a way or, without a ``base``, one for others; a way's ranks of test items are kept beside the result."""
+    from mcne.extend.transfer import ParameterCounts, transfer, without
+    from mcne.training import Training
+
     dataset = SocialDataset.load(data)
     split_name = f"random-{seed}"
     split = split_of(data, dataset, split_name)

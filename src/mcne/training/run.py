@@ -17,9 +17,10 @@ from mcne import files
 from mcne.data.dataset import SocialDataset
 from mcne.data.split import DIRECTORY, Split
 from mcne.embeddings.artifact import ConditionalEmbeddings
+from mcne.embeddings.queries import WITH_VECTORS
 from mcne.embeddings.ranking import Scorer
-from mcne.errors import ArtifactError, DataError, MissingError, UnavailableError
-from mcne.models.registry import entry, first_name, present_name, refuse_former_settings
+from mcne.errors import ArtifactError, DataError, MissingError, UnavailableError, UsageError
+from mcne.models.registry import entry, first_name, present_name, refuse_former_settings, settings_classes
 from mcne.models.settings import TrainingSettings, parse, to_json
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ class Run:
         """What was learned, memory-mapped."""
         if not self.has_vectors:
             raise UnavailableError(
-                f"{self.spec.method} has no embeddings, so it cannot compare users or items; it can recommend",
+                f"{self.spec.method!r} has no vectors, so it can only recommend",
                 self.path,
-                "train a method with embeddings, such as mcne or bpr",
+                WITH_VECTORS,
                 value=self.spec.method,
             )
         return open_embeddings(self.path / EMBEDDINGS)
@@ -235,8 +236,12 @@ def settings_of(method: str, settings: Mapping[str, Any]) -> tuple[Any, Training
 
 
 def resolved(method: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Everything in the settings that decides a result, defaults included: the method's config and the schedule."""
-    config, schedule = settings_of(method, settings)
+    """Everything in the settings that decides a result, defaults included: the method's config and the schedule.
+
+    Wrong settings are refused, without importing torch.
+    """
+    refuse_former_settings(method, settings)
+    config, schedule = parse(settings_classes(method), settings)
     return config_of(config), schedule_of(schedule)
 
 
@@ -250,6 +255,12 @@ def schedule_of(settings: TrainingSettings) -> dict[str, Any]:
     order = {"deterministic": True} if settings.deterministic else {}
     members = {"members": settings.members} if settings.members > 1 else {}
     return {name: getattr(settings, name) for name in SCHEDULE} | order | members
+
+
+def refuse_run(path: Path) -> None:
+    """Refuse a directory that contains a run, finished or not."""
+    if (path / SPEC).is_file():
+        raise UsageError.of_path("already contains a run", path, "continue it with --resume, or choose another --out")
 
 
 def begun_with(path: Path, method: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from mcne.training.gpu import one_order
 from mcne.training.journal import Reporter, RunJournal, tensorboard_writer
 from mcne.training.loop import Loop, evaluate_once, hold_signals
 from mcne.training.resources import decide
-from mcne.training.run import Mode, Run, RunSpec, config_of, read_spec, schedule_of, settings_of
+from mcne.training.run import Mode, Run, RunSpec, config_of, read_spec, refuse_run, schedule_of, settings_of
 
 CALMER = "train again in another directory, with a lower learning_rate or a higher l2"
 
@@ -246,7 +246,9 @@ class Training:
 
     def _provenance(self, result: Mapping[str, Any]) -> dict[str, Any]:
         made: dict[str, Any] = {"method": self.method, "version": __version__, "spec": vars(self.spec)}
-        return made | {"result": dict(result), "machine": _machine(self.device)}
+        made |= {"result": dict(result), "machine": _machine(self.device)}
+        least = self.dataset.provenance.get("positive_from")  # by which histories of new users are read
+        return made if least is None else made | {"positive_from": least}
 
     def _is_finished(self, path: Path, *, resume: bool) -> bool:
         """Whether the run is finished; otherwise check that ``path`` is free or contains this run."""
@@ -258,11 +260,9 @@ class Training:
             if resume and not {run.BEHAVIORS, run.MEMBERS} & {*path.parts}:
                 self.reporter.say(f"{path}: nothing to resume there, so the training starts anew")
             return False
-        existing, notes = read_spec(path)
         if not resume:
-            raise UsageError.of_path(
-                "already contains a run", path, "continue it with --resume, or choose another --out"
-            )
+            refuse_run(path)
+        existing, notes = read_spec(path)
         if existing.identity != self.spec.identity:
             raise ArtifactError.of_path(
                 f"contains another run ({existing.difference(self.spec)})",
