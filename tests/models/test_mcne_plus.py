@@ -23,7 +23,7 @@ from mcne.data.split import Split, random_split
 from mcne.embeddings.profile import Encoding
 from mcne.models.contract import TrainingData
 from mcne.models.falling_l2 import FallingL2
-from mcne.models.mcne_plus import WIDTHS, MCNEPlus, MCNEPlusConfig
+from mcne.models.mcne_plus import WIDTHS, MCNEPlus, MCNEPlusConfig, chosen
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {
@@ -240,10 +240,10 @@ def test_without_validation_l2_is_a_moderate_one() -> None:
     ("users", "items", "width"), [(4_000, 30_000, 256), (1_000_000, 500_000, 256), (10_000_000, 5_000_000, 32)]
 )
 def test_the_width_fits_the_tables(users: int, items: int, width: int) -> None:
-    assert MCNEPlusConfig().of_data(users, items, 0).width == width
-    assert MCNEPlusConfig(width=7).of_data(users, items, 0).width == 7
-    assert MCNEPlusConfig(walks=0.0, history=0.0).of_data(users, items, 0).width >= width
-    assert MCNEPlusConfig().of_data(10**12, 1, 0).width == WIDTHS[-1]
+    assert chosen(MCNEPlusConfig(), users=users, items=items, longest=0).width == width
+    assert chosen(MCNEPlusConfig(width=7), users=users, items=items, longest=0).width == 7
+    assert chosen(MCNEPlusConfig(walks=0.0, history=0.0), users=users, items=items, longest=0).width >= width
+    assert chosen(MCNEPlusConfig(), users=10**12, items=1, longest=0).width == WIDTHS[-1]
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ def test_the_width_fits_the_tables(users: int, items: int, width: int) -> None:
     [(0, 64), (500, 64), (1_535, 64), (1_536, 128), (12_287, 512), (12_288, 1024), (10**9, 1024)],
 )
 def test_an_epoch_has_twelve_steps_or_more(longest: int, batch: int) -> None:
-    chosen = MCNEPlusConfig().of_data(1_000, 1_000, longest)
-    assert (chosen.batch_size, chosen.walk_batch) == (batch, batch // 4)
-    given = MCNEPlusConfig(batch_size=10, walk_batch=7).of_data(1_000, 1_000, longest)
+    by_data = chosen(MCNEPlusConfig(), users=1_000, items=1_000, longest=longest)
+    assert (by_data.batch_size, by_data.walk_batch) == (batch, batch // 4)
+    given = chosen(MCNEPlusConfig(batch_size=10, walk_batch=7), users=1_000, items=1_000, longest=longest)
     assert (given.batch_size, given.walk_batch) == (10, 7)
-    assert MCNEPlusConfig(batch_size=10).of_data(1_000, 1_000, longest).walk_batch == 3
+    assert chosen(MCNEPlusConfig(batch_size=10), users=1_000, items=1_000, longest=longest).walk_batch == 3

@@ -86,17 +86,6 @@ class MCNEPlusConfig:
     history_l2: Amount = 0.1
     weighted_records: bool = False
 
-    def of_data(self, users: int, items: int, longest: int) -> ChosenConfig:
-        """With everything chosen for so many users and items, and records of the ``longest`` behavior."""
-        rows = (users + items) * (2 if self.walks else 1) + (items if self.history else 0)
-        numbers = 3 * 4 * rows  # bytes of a dimension, both moments included
-        width = next((width for width in WIDTHS if width * numbers <= LARGEST_TABLES), WIDTHS[-1])
-        batch = next((size for size in BATCHES if size * STEPS <= longest), BATCHES[-1])
-        batch = self.batch_size or batch
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        given |= {"width": self.width or width, "batch_size": batch, "walk_batch": self.walk_batch or -(-batch // 4)}
-        return ChosenConfig(**given)
-
 
 @dataclass(frozen=True)
 class ChosenConfig(MCNEPlusConfig):
@@ -105,6 +94,17 @@ class ChosenConfig(MCNEPlusConfig):
     width: Count = WIDTHS[0]
     walk_batch: Count = BATCHES[0] // 4
     batch_size: Count = BATCHES[0]
+
+
+def chosen(config: MCNEPlusConfig, *, users: int, items: int, longest: int) -> ChosenConfig:
+    """The settings with everything chosen for so many users and items, and records of the ``longest`` behavior."""
+    rows = (users + items) * (2 if config.walks else 1) + (items if config.history else 0)
+    numbers = 3 * 4 * rows  # bytes of a dimension, both moments included
+    width = next((width for width in WIDTHS if width * numbers <= LARGEST_TABLES), WIDTHS[-1])
+    batch = config.batch_size or next((size for size in BATCHES if size * STEPS <= longest), BATCHES[-1])
+    given = {each.name: getattr(config, each.name) for each in fields(config)}
+    given |= {"width": config.width or width, "batch_size": batch, "walk_batch": config.walk_batch or -(-batch // 4)}
+    return ChosenConfig(**given)
 
 
 class MCNEPlus(StepLearner):
@@ -118,7 +118,7 @@ class MCNEPlus(StepLearner):
         self.data, self.device, self.seed = data, device, seed
         n_items = sum(data.n_items)
         longest = max((len(user) for user, _ in data.pairs), default=0)
-        self.config = config = config.of_data(data.n_users, n_items, longest)
+        self.config = config = chosen(config, users=data.n_users, items=n_items, longest=longest)
         width = config.width
         on_host = torch.device("cpu")  # drawn items become nodes on the host
         self.items = DotRanking(data, config, width=width, bias=True, seed=seed, device=on_host)

@@ -99,16 +99,21 @@ class TrainingSize:
         self.dataset, self.split = dataset, split
         self.users = dataset.n_users
         self.items = sum(behavior.n_items for behavior in dataset.behaviors)
-        if hasattr(config, "of_data"):  # what it leaves open follows from the data
-            longest = max((int(np.count_nonzero(part == TRAIN)) for part in split.parts), default=0)
-            config = config.of_data(self.users, self.items, longest)
         self.config = config
         self.nodes = self.users + self.items
-        self.seeds: int = config.batch_size * len(dataset.behaviors)  # positive pairs of a step
-        self.scored: int = self.seeds * (1 + config.negatives)  # pairs of a step, those with negatives included
         self.training_pairs = sum(int(np.count_nonzero(part == TRAIN)) for part in split.parts)
         self.known_pairs = sum(len(each.known[0]) for each in dataset.behaviors if each.known is not None)
         self.offsets = 8 * (self.users + 1) * len(dataset.behaviors)  # bytes: where the pairs of every user begin
+
+    @property
+    def seeds(self) -> int:
+        """Positive pairs of a step."""
+        return int(self.config.batch_size * len(self.dataset.behaviors))
+
+    @property
+    def scored(self) -> int:
+        """Pairs of a step, those with negatives included."""
+        return int(self.seeds * (1 + self.config.negatives))
 
     def item_tables(self, width: int, *, bias: int = 1) -> list[int]:
         """The numbers of each behavior's table, with a bias where a method may have one."""
@@ -279,7 +284,11 @@ def pinsage(size: TrainingSize) -> Estimate:
 
 def sums(size: TrainingSize) -> Estimate:
     """MCNE-plus: users and items in one table, in another as contexts of walks, and items as records."""
-    config, users, items = size.config, size.users, size.items
+    from mcne.models.mcne_plus import chosen
+
+    longest = max((int(np.count_nonzero(part == TRAIN)) for part in size.split.parts), default=0)
+    users, items = size.users, size.items
+    size.config = config = chosen(size.config, users=users, items=items, longest=longest)
     width = config.width
     contexts = size.nodes if config.walks else 0
     learned = [size.nodes * width, items, items * width if config.history else 0, contexts * width]
