@@ -273,7 +273,7 @@ def test_missing_files(tmp_path: Path) -> None:
     with refused(ArtifactError, place="users.npy", about="missing"):
         load(tmp_path / "a")
     (tmp_path / "a" / "manifest.json").unlink()
-    with pytest.raises(DataError, match=r"a: is not test artifact .*no manifest\.json"):
+    with pytest.raises(DataError, match=r"a: not test artifact: manifest\.json is missing"):
         load(tmp_path / "a")
     with pytest.raises(DataError, match="nowhere: no such directory; "):
         load(tmp_path / "nowhere")

@@ -123,6 +123,31 @@ def test_low_ratings_are_known_pairs_where_the_training_data_had_them(
     )
 
 
+def test_a_run_knows_from_which_rating_on_its_data_counts(tmp_path: Path) -> None:
+    known = dataset()
+    users = {behavior.name: known.users.take(behavior.user) for behavior in known.behaviors}
+    acts = pa.concat_tables(
+        pa.table(
+            {
+                "user_id": users[behavior.name],
+                "item_id": behavior.items.take(behavior.item),
+                "behavior": [behavior.name] * len(behavior),
+                "rating": 1.0 + np.arange(len(behavior)) % 5,
+            }
+        )
+        for behavior in known.behaviors
+    )
+    ends = {"source_id": known.users.take(known.graph.sources()), "target_id": known.users.take(known.graph.indices)}
+    data = mcne.datasets.from_frames(acts, pa.table(ends), positive_from=3)
+    model = mcne.MCNE(epochs=1, widths=(5, 6), neighbor_samples=(2,)).fit(data, out=tmp_path / "run", progress=False)
+    item = next(iter(data.behavior("Books").items))
+    rows = pa.table({"user_id": [99], "item_id": [item], "behavior": ["Books"], "rating": [2.0]})
+    new = mcne.load(tmp_path / "run").embed_users(history=rows)  # type: ignore[union-attr] # it is a model
+    space = new.space("Books")
+    assert [space.items[at] for at in space.known(new.users.row(99))] == [item]
+    assert model.embeddings.provenance["positive_from"] == 3
+
+
 def test_low_ratings_alone_move_nobody(old: ConditionalEmbeddings) -> None:
     rated = replace(old, provenance={**old.provenance, "positive_from": 4})
     rows = {"user_id": [5], "item_id": [30], "behavior": ["Books"], "rating": [1.0]}
