@@ -20,7 +20,7 @@ from mcne.training.journal import RunJournal
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """The command line, in this process, with a demo of moments."""
-    small = {"epochs": 2, "width": 8, "learning_rate": 0.5}  # so that masks close
+    small = {"epochs": 2, "width": 8, "learning_rate": 0.1}  # so that some masks close
     monkeypatch.setattr(demo_command, "USERS", 500)
     monkeypatch.setattr(figures, "POINTS", 60)
     monkeypatch.setattr(demo_command, "SETTINGS", {"bpr": small, "mcne-plus": small})

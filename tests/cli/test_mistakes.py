@@ -21,7 +21,7 @@ from mcne.cli.options import unwrapped
         ("train bpr --data . --out", "--out: needs a value; write --out VALUE"),
         ("train bpr --data . --out run --resume=yes", "--resume: takes no value; write --resume alone"),
         ("train bpr --data .", "--out: missing; add --out VALUE; see mcne train --help"),
-        ("train", "METHOD: missing; see mcne train --help"),
+        ("evaluate", "RUN: missing; see mcne evaluate --help"),
         ("train bpr mcne --data . --out run", "mcne: unexpected argument; see mcne train --help"),
         ("train bpr --data . --out run --seed -1", "--seed: -1 is out of range; use a whole number of 0 or more"),
         ("train bpr --data . --out run --seed=x", "--seed: 'x' is not a whole number; use a whole number of 0 or more"),

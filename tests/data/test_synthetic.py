@@ -410,11 +410,11 @@ def test_the_degree_law_does_not_depend_on_the_number_of_users() -> None:
     [
         ({"users": 499}, "users: 499 .*500 to 10,000,000"),
         ({"users": 10_000_001}, "500 to 10,000,000"),
-        ({"behaviors": 1}, "2 to 16"),
-        ({"behaviors": 17}, "2 to 16"),
+        ({"behaviors": 0}, "1 to 16"),
+        ({"behaviors": 17}, "1 to 16"),
         ({"levels": 1}, "levels: 1 "),
         ({"items_per_behavior": 35}, "items_per_behavior: 35 .*36 to"),
-        ({"links_per_user": 0.0}, "links_per_user"),
+        ({"links_per_user": -0.1}, "links_per_user"),
         ({"records_per_user": float("nan")}, "records_per_user"),
         ({"homophily": 1.01}, "homophily"),
         ({"attributes": -1}, "attributes: -1 .*0 to 100"),
@@ -424,6 +424,14 @@ def test_the_degree_law_does_not_depend_on_the_number_of_users() -> None:
 def test_what_is_out_of_range_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         replace(SMALL, **change)
+
+
+def test_one_behavior_and_no_links_work() -> None:
+    dataset, planted = generate(replace(SMALL, users=500, behaviors=1, links_per_user=0.0))
+    assert dataset.behavior_names == ["Books"]
+    assert dataset.graph.n_links == 0
+    assert planted.masks.shape == (1, 12 * SMALL.levels // 6)
+    assert len(dataset.behaviors[0]) > 500
 
 
 def test_the_largest_number_of_behaviors_works() -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -43,12 +43,15 @@ SETTINGS = {"widths": [4, 4], "neighbor_samples": [2], "attention_width": 2, "ba
 
 
 @pytest.fixture(params=["nobody's", "another's"])
-def former_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def former_name(request: pytest.FixtureRequest) -> Iterator[str]:
     """Whose the former name is now: that of no method, or of one that has other settings."""
-    monkeypatch.delitem(METHODS, BEFORE, raising=False)
+    known = dict(METHODS)
+    del METHODS[BEFORE]
     if request.param == "another's":
-        monkeypatch.setitem(METHODS, BEFORE, METHODS["bpr"])
-    return str(request.param)
+        METHODS[BEFORE] = METHODS["bpr"]
+    yield str(request.param)
+    METHODS.clear()
+    METHODS.update(known)  # in their order
 
 
 @pytest.fixture(scope="module")

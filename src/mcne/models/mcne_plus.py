@@ -35,15 +35,15 @@ from mcne.kernels.sums import add_up, add_up_lists
 from mcne.kernels.triples import rank
 from mcne.models.contract import StepLoss, TrainingData
 from mcne.models.falling_l2 import FallingL2
-from mcne.models.features import Features
 from mcne.models.mcne import BinaryMask
+from mcne.models.mcne_attributes import Features
 from mcne.models.optimizer import DenseAdam, RowAdam
 from mcne.models.plus_steps import PlusBatch, PlusSteps, one_over
 from mcne.models.ranking import DotRanking, StepLearner
 from mcne.models.settings import Amount, Count, Rate
 from mcne.models.tables import INIT_STD, copied, new_table, normal_table, take, to_device, to_numpy
 from mcne.randomness import Stream
-from mcne.sampling.lists import Lists
+from mcne.sampling.neighbors import Lists
 
 WIDTHS = (256, 128, 64, 32, 16)
 """To choose from: the first whose tables fit in :data:`LARGEST_TABLES`."""

@@ -22,8 +22,7 @@ from mcne.models.ranking import DotRanking, Triples
 from mcne.models.skip_gram import SkipGram
 from mcne.models.tables import to_device
 from mcne.randomness import Stream
-from mcne.sampling.lists import Lists
-from mcne.sampling.neighbors import Noise, distinct
+from mcne.sampling.neighbors import Lists, Noise, distinct
 from mcne.sampling.walks import WalkCorpus, Walker
 
 WALKS_PER_NODE = 10

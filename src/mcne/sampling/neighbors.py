@@ -1,4 +1,5 @@
-"""What is drawn from a network: neighborhoods of a step, links, and noise users; then the distinct ones of any draws.
+"""What is drawn from a network: neighborhoods of a step, links, and noise users; the distinct ones of any draws; and
+lists of different lengths, such as the friends of each user.
 
 Neighborhoods are fixed-size samples, each distinct user computed once per layer. In training every user that a layer
 needs draws its neighbors with replacement, once per step and layer and not once per path that leads to it (reading 11).
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcne.data.graph import Graph
+from mcne.data.graph import Graph, offsets
 from mcne.randomness import Stream
 
 POWER = 0.75
@@ -149,3 +150,36 @@ def distinct(size: int, *drawn: NDArray[Any]) -> tuple[NDArray[np.int64], list[N
     row = np.empty(size, dtype=np.int64)
     row[numbers] = np.arange(len(numbers))
     return numbers, [row[each] for each in drawn]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The members of list ``i`` are ``member[first[i]:first[i + 1]]``."""
+
+    first: NDArray[np.int64]  # [n + 1]
+    member: NDArray[np.int64]  # [E]
+
+    @classmethod
+    def of_friends(cls, graph: Graph) -> Lists:
+        """The friends of every user; in a directed network those whom a user follows."""
+        return cls(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
+
+    @classmethod
+    def of_items(cls, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], n_items: Sequence[int], users: int) -> Lists:
+        """The items of every user in all behaviors, whose items are numbered one behavior after the other."""
+        before = offsets(np.array(n_items, dtype=np.int64))
+        user = np.concatenate([each for each, _ in pairs])
+        item = np.concatenate([each + np.int64(start) for (_, each), start in zip(pairs, before, strict=False)])
+        order = np.lexsort((item, user))
+        return cls(offsets(np.bincount(user, minlength=users)).astype(np.int64), item[order])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of members of each list, [n]."""
+        return np.diff(self.first)
+
+    def take(self, rows: NDArray[np.int64]) -> Lists:
+        """These lists alone."""
+        start, lengths = self.first[rows], self.lengths[rows]
+        first = offsets(lengths).astype(np.int64)
+        return Lists(first, self.member[np.arange(first[-1]) + np.repeat(start - first[:-1], lengths)])
