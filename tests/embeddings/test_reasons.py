@@ -32,8 +32,10 @@ def embeddings() -> ConditionalEmbeddings:
 
 @cache
 def busy_user() -> int:
-    """The user with the most training records."""
-    return int(np.argmax([len(had) for had in naive().had]))
+    """The user with the most training records, of those whose attributes are known."""
+    attributes = network()[0].attributes
+    is_known = ~np.isnan(attributes["age"].values) & (attributes["city"].values >= 0)
+    return int(np.argmax(is_known * [len(had) for had in naive().had]))
 
 
 @pytest.mark.parametrize("level", ["own", "full"])
@@ -86,11 +88,34 @@ def test_without_is_the_score_after_a_true_removal() -> None:
             mean = sum((own[friend] for friend in friends), np.zeros(6)) / len(friends)
             mean_left = sum((own[friend] for friend in left), np.zeros(6)) / max(1, len(left))
             vector = naive().user(user) + naive().config.friends * (mean_left - mean)
+        elif each.kind == "attribute":
+            vector = naive().user(user, unknown=str(each.id))
         else:
             continue
         assert each.without == pytest.approx(vector @ aim + bias, rel=1e-4, abs=1e-6)
         checked += 1
     assert checked > 10
+    assert {each.kind for each in why if each.without is not None} == {"record", "friend", "attribute"}
+
+
+def test_an_attribute_that_is_unknown_is_told_so() -> None:
+    model = embeddings()
+    age = network()[0].attributes["age"].values
+    user = int(np.flatnonzero(np.isnan(age))[0])
+    why = model.why(model.users[user], model.spaces[BEHAVIOR].items[3], "Books")
+    (reason,) = (each for each in why if each.kind == "attribute" and str(each.id).startswith("age"))
+    assert reason.id == "age, which is unknown"
+    assert reason.without is None
+
+
+def test_reasons_are_a_frame() -> None:
+    model, user = embeddings(), busy_user()
+    why = model.why(model.users[user], model.spaces[BEHAVIOR].items[3], "Books", level="full")
+    table = why.to_arrow()
+    assert table.column_names == ["kind", "behavior", "id", "name", "value", "without"]
+    assert len(table) == len(why)
+    assert sum(table["value"].to_pylist()) == pytest.approx(why.score)
+    assert all(type(each.value) is float for each in why)
 
 
 def test_own_reasons_tell_nothing_about_other_people() -> None:

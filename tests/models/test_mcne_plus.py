@@ -20,7 +20,6 @@ from mcne.data.behavior import Attribute
 from mcne.data.dataset import SocialDataset
 from mcne.data.ids import Ids
 from mcne.data.split import Split, random_split
-from mcne.embeddings.profile import Encoding
 from mcne.models.contract import TrainingData
 from mcne.models.falling_l2 import FallingL2
 from mcne.models.mcne_plus import WIDTHS, MCNEPlus, MCNEPlusConfig, chosen
@@ -75,17 +74,21 @@ class Naive:
     def node(self, behavior: int, item: int) -> int:
         return self.data.n_users + sum(self.data.n_items[:behavior]) + item
 
-    def of_attributes(self, name: str, known: Any, row: int) -> Vector:
+    def of_attributes(self, name: str, known: Any, row: int, *, unknown: str = "") -> Vector:
         total = np.zeros(SMALL["width"])
+        if unknown:
+            values = known[unknown].values.copy()
+            values[row] = np.nan if known[unknown].categories is None else -1
+            known = {**known, unknown: Attribute(values, known[unknown].categories)}
         if name in self.model.features:
             weights = self.model.features[name].weights.detach().double().numpy()
-            index, amount = Encoding.of(known).encode(known, len(next(iter(known.values())).values))
+            index, amount = self.model.features[name].encoding.encode(known, len(next(iter(known.values())).values))
             for feature, times in zip(index[row], amount[row], strict=True):
                 total += times * weights[feature]
         weighed: Vector = self.config.attributes * total
         return weighed
 
-    def user(self, user: int, *, without: tuple[int, int] | None = None) -> Vector:
+    def user(self, user: int, *, without: tuple[int, int] | None = None, unknown: str = "") -> Vector:
         total = self.tables["nodes"][user].copy()
         had = [each for each in self.had[user] if each != without]
         for k, item in had:
@@ -95,7 +98,7 @@ class Naive:
         friends = self.data.graph.neighbors(user)
         for friend in friends:
             total += self.config.friends * self.tables["nodes"][friend] / len(friends)
-        summed: Vector = total + self.of_attributes("users", self.data.attributes, user)
+        summed: Vector = total + self.of_attributes("users", self.data.attributes, user, unknown=unknown)
         return summed
 
     def item(self, behavior: int, item: int) -> Vector:
@@ -168,15 +171,19 @@ def test_the_loss_is_that_of_the_loops(changes: dict[str, Any]) -> None:
     assert total.total.item() == pytest.approx(np.mean(expected) + walked, rel=1e-5)
 
 
-def test_a_user_with_one_record_has_no_history_where_it_is_the_positive() -> None:
-    naive = Naive(made())
-    user = next(user for user, had in enumerate(naive.had) if len(had) == 1)
-    (only,) = naive.had[user]
-    alone = naive.user(user, without=only)
-    batch = naive.model.prepare(0, 0)
-    shares = batch.per_record[(batch.users[:, None] == user).any(dim=1)]
-    assert torch.all(shares == 1)  # of a sum that is zero without the positive
-    assert not np.allclose(alone, naive.user(user))
+def test_a_positive_that_is_the_only_record_leaves_no_history() -> None:
+    model = made()
+    naive = Naive(model)
+    checked = 0
+    for step in range(model.n_steps):
+        batch = model.prepare(0, step)
+        single = [at for at, user in enumerate(batch.users.tolist()) if len(naive.had[user]) == 1]
+        for at in single:
+            user = int(batch.users[at])
+            assert batch.per_record[at].item() == 1  # of a sum that is zero without the positive
+            assert not np.allclose(naive.user(user, without=naive.had[user][0]), naive.user(user))
+            checked += 1
+    assert checked
 
 
 def test_masks_are_open_at_first_and_learn() -> None:
@@ -213,11 +220,13 @@ def test_l2_falls_when_validation_stops_rising() -> None:
     assert [at for at, line in enumerate(told, start=1) if line] == [FallingL2.WAIT, 2 * FallingL2.WAIT]
     assert float(l2.value) == pytest.approx(FallingL2.START * FallingL2.FACTOR**2)
     settled = []
-    for metric in [*[0.11] * ((FallingL2.FALLS - 2) * FallingL2.WAIT), 0.13]:
+    for metric in [*[0.11] * ((FallingL2.FALLS - 1) * FallingL2.WAIT), 0.13]:
         settled.append(l2.is_settled)
         l2.validated(metric)
     assert settled == [False] * (len(settled) - 1) + [True]
-    assert [l2.is_settled] == [False]  # after a rise
+    settled.append(l2.is_settled)
+    assert not settled[-1]  # after a rise
+    assert float(l2.value) == pytest.approx(FallingL2.START * FallingL2.FACTOR**FallingL2.FALLS)
 
 
 def test_any_rise_starts_the_wait_again() -> None:
@@ -231,6 +240,17 @@ def test_without_validation_l2_is_a_moderate_one() -> None:
     l2 = FallingL2(None, CPU)
     l2.validated(None)
     assert float(l2.value) == pytest.approx(FallingL2.WITHOUT_VALIDATION)
+
+
+def test_where_the_l2_stands_is_part_of_what_is_kept() -> None:
+    model, other = made(l2=None), made(l2=None)
+    for metric in (0.2, *[0.1] * (FallingL2.WAIT + 1)):
+        model.validated(metric)
+    other.load_memory(model.memory())
+    assert float(other.l2.value) == float(model.l2.value) < FallingL2.START
+    lines = [[each.validated(0.1) for _ in range(2 * FallingL2.WAIT)] for each in (model, other)]
+    assert lines[0] == lines[1]
+    assert [line is not None for line in lines[0]].index(True) == FallingL2.WAIT - 2  # one was waited before
 
 
 # the width

@@ -14,8 +14,9 @@ from mcne.data.dataset import SocialDataset
 from mcne.data.split import Split, random_split
 from mcne.errors import Interrupted, UsageError
 from mcne.evaluation.protocol import evaluate
+from mcne.report.figures import learning
 from mcne.training.journal import RunJournal
-from mcne.training.run import MEMBERS, Run
+from mcne.training.run import MEMBERS, Mode, Run
 
 SMALL = {"width": 8, "epochs": 2}
 
@@ -81,6 +82,18 @@ def test_each_behavior_can_have_members(network: tuple[SocialDataset, Split], tm
     assert run.embeddings.width == 2 * 2 * 8
 
 
-def test_only_vectors_can_be_averaged(network: tuple[SocialDataset, Split], tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["ease", "mcne", "soft-gate"])
+def test_only_vectors_without_a_network_can_be_averaged(
+    method: str, network: tuple[SocialDataset, Split], tmp_path: Path
+) -> None:
     with refused(UsageError, place="setting members", value=2):
-        train_small("ease", network[0], tmp_path / "run", split=network[1], settings={"members": 2})
+        train_small(method, network[0], tmp_path / "run", split=network[1], settings={"members": 2})
+
+
+@pytest.mark.parametrize("mode", ["joint", "separate"])
+def test_a_report_shows_the_curves_of_all(mode: Mode, network: tuple[SocialDataset, Split], tmp_path: Path) -> None:
+    dataset, split = network
+    run = train_small("bpr", dataset, tmp_path / "run", split=split, settings=SMALL | {"members": 2}, mode=mode)
+    section = not_none(learning(run))
+    assert len(section.parts) > 0
+    assert not section.lacks

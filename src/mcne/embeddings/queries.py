@@ -223,7 +223,7 @@ class Queries(ABC):
 
     def likeness(self, user_id: RawId, other_id: RawId, behavior: str | None = None) -> LikenessParts:
         """What makes two users alike on a behavior, or in the whole vector: a table of the parts of one and of the
-        other, which adds up to their inner product.
+        other, which adds up to their inner product. It tells about both, and by the part of friends about others.
         """
         return likeness_parts(self._queried._embeddings(), user_id, other_id, behavior)
 

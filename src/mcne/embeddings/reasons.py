@@ -74,8 +74,9 @@ class Reasons(Frame):
         return ", ".join([*told, *([f"{len(rest)} more {sum(each.value for each in rest):+.2f}"] if rest else [])])
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each reason."""
-        return {name: [getattr(each, name) for each in self.reasons] for name in Reason._fields}
+        """A row for each reason; ids as text, for they are of items, users and attributes."""
+        columns = {name: [getattr(each, name) for each in self.reasons] for name in Reason._fields}
+        return columns | {"id": [None if each.id is None else str(each.id) for each in self.reasons]}
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -119,10 +120,11 @@ def why(
         taste += sum(each.value for each in friends)
     reasons.append(Reason("taste", None, None, "", taste, None))
     reasons += _records(embeddings, user, aim, score + bias)
-    reasons += [
-        Reason("attribute", None, name, "", float(vector @ aim), score + bias - float(vector @ aim))
-        for name, vector in user.attributes
-    ]
+    for name, vector, unknown in user.attributes:
+        value = float(vector @ aim)
+        without = None if unknown is None else score + bias - value + float(unknown @ aim)
+        label = name if unknown is not None else f"{name}, which is unknown"
+        reasons.append(Reason("attribute", None, label, "", value, without))
     ordered = sorted(reasons, key=lambda each: -abs(each.value))
     return Reasons(embeddings.users[row], space.items[item], space.name, score + bias, level, tuple(ordered))
 
@@ -151,14 +153,17 @@ class _User:
                 self.records.append((space, int(item), each.vectors[item].astype(np.float64)))
         near = embeddings.graph.neighbors(row) if parts.friends else np.zeros(0, np.int32)
         self.near = [(int(friend), parts.own[friend].astype(np.float64)) for friend in near]
-        self.attributes: list[tuple[str, Vector]] = []
+        self.attributes: list[tuple[str, Vector, Vector | None]] = []  # and what they add where they are unknown
         if parts.profile is not None and parts.features is not None:
             index, amount = (each[row] for each in parts.features)
             owner = np.searchsorted(parts.profile.encoding.first, index, side="right") - 1
             for k, column in enumerate(parts.profile.encoding.columns):
                 mine = owner == k
                 vector = amount[mine].astype(np.float64) @ parts.profile.weights[index[mine]]
-                self.attributes.append((column.name, vector))
+                feature = parts.profile.encoding.unknown[k]
+                is_known = not np.any(amount[mine][index[mine] == feature])
+                unknown = parts.profile.weights[feature].astype(np.float64) if is_known else None
+                self.attributes.append((column.name, vector, unknown))
 
     def parts(self) -> dict[str, Vector]:
         """The vectors that are added up, by name."""
@@ -169,7 +174,7 @@ class _User:
             "own": self.own,
             "history": history / np.sqrt(max(1, len(self.records))),
             "friends": friends / max(1, len(self.near)),
-            "attributes": sum((vector for _, vector in self.attributes), none),
+            "attributes": sum((vector for _, vector, _ in self.attributes), none),
         }
 
     def vector(self) -> Vector:
@@ -182,9 +187,9 @@ def parts_of(embeddings: ConditionalEmbeddings) -> Parts:
     """The parts of the vectors, of a method whose vectors are sums."""
     if embeddings.parts is None:
         raise UnavailableError(
-            f"the vectors of {embeddings.method!r} are no sums of what is known, so it has no exact reasons",
+            f"{embeddings.method!r} has no exact reasons here: its vectors are not stored as sums of what is known",
             value=embeddings.method,
-            remedy="train mcne-plus",
+            remedy="train mcne-plus, without --separate",
         )
     return embeddings.parts
 
@@ -197,7 +202,7 @@ def _records(embeddings: ConditionalEmbeddings, user: _User, aim: Vector, score:
         left = (total - product) / np.sqrt(max(1, n - 1))
         name = name_of(space.names, item)
         without = score - total / np.sqrt(n) + left
-        yield Reason("record", space.name, space.items[item], name, product / np.sqrt(n), float(without))
+        yield Reason("record", space.name, space.items[item], name, float(product / np.sqrt(n)), float(without))
 
 
 def _friends(embeddings: ConditionalEmbeddings, user: _User, aim: Vector, score: float) -> Iterator[Reason]:
@@ -207,4 +212,4 @@ def _friends(embeddings: ConditionalEmbeddings, user: _User, aim: Vector, score:
         product = user.friends * float(vector @ aim)
         without = score - total / n + (total - product) / max(1, n - 1)
         name = name_of(embeddings.user_names, friend)
-        yield Reason("friend", None, embeddings.users[friend], name, product / n, float(without))
+        yield Reason("friend", None, embeddings.users[friend], name, float(product / n), float(without))

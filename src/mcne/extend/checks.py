@@ -40,6 +40,10 @@ def settings_of(base: ConditionalEmbeddings, given: Mapping[str, Any]) -> tuple[
     if before.get("l2_form", "scored") != "scored":  # another number then
         kept.pop("l2", None)
     config, settings = parse([TransferConfig, TrainingSettings], {**kept, **given})
+    if settings.members > 1:
+        raise UsageError(
+            "a new behavior has one set of masks", "setting members", "leave it at 1", value=settings.members
+        )
     return config, settings
 
 

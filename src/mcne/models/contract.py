@@ -133,7 +133,7 @@ class Adaptive(Learner, Protocol):
         """Whether patience may end the training."""
 
     def choices(self) -> str:
-        """What it chose by the data, for people."""
+        """What it chose by the data, for people; empty if nothing."""
 
     def validated(self, metric: float | None) -> str | None:
         """An evaluation gave this metric, or there is no validation part; returns what to report, if anything."""

@@ -13,7 +13,7 @@ class FallingL2:
     has fallen :attr:`FALLS` times in vain: before, patience ends no training.
     """
 
-    START, FACTOR, WAIT, FALLS = 0.1, 0.7, 3, 6
+    START, FACTOR, WAIT, FALLS = 0.1, 0.7, 3, 5
     WITHOUT_VALIDATION = 0.03
 
     def __init__(self, fixed: float | None, device: torch.device) -> None:
@@ -24,7 +24,7 @@ class FallingL2:
     @property
     def is_settled(self) -> bool:
         """Whether a weaker L2 is not going to help."""
-        return self.is_fixed or int(self.progress[1]) >= self.WAIT * self.FALLS
+        return self.is_fixed or int(self.progress[1]) >= self.WAIT * (self.FALLS + 1)
 
     def validated(self, metric: float | None) -> str | None:
         """After an evaluation; returns what to report."""
@@ -36,7 +36,7 @@ class FallingL2:
         best, waited = self.progress.tolist()
         waited = 0 if metric > best else waited + 1
         self.progress.copy_(torch.tensor([max(best, metric), waited], dtype=torch.float64))
-        if not waited or waited % self.WAIT:
+        if not waited or waited % self.WAIT or self.is_settled:
             return None
         self.value.mul_(self.FACTOR)
         return f"l2 lowered to {float(self.value):.3g}: validation has not risen for {self.WAIT} evaluations"

@@ -115,7 +115,7 @@ class MCNEPlus(StepLearner):
     adam: DenseAdam | None = None
 
     def __init__(self, data: TrainingData, config: MCNEPlusConfig, *, seed: int, device: torch.device) -> None:
-        self.data, self.device, self.seed = data, device, seed
+        self.data, self.given, self.device, self.seed = data, config, device, seed
         n_items = sum(data.n_items)
         longest = max((len(user) for user, _ in data.pairs), default=0)
         self.config = config = chosen(config, users=data.n_users, items=n_items, longest=longest)
@@ -212,13 +212,15 @@ class MCNEPlus(StepLearner):
         return self.l2.is_settled
 
     def choices(self) -> str:
-        """What was chosen by the data, and why."""
-        config = self.config
-        l2 = f"l2 from {self.l2.START} down" if config.l2 is None else f"l2 {config.l2}"
-        return (
-            f"width {config.width} (tables up to {LARGEST_TABLES >> 30} GiB), {config.batch_size} records and "
-            f"{config.walk_batch} walks a step ({self.n_steps} steps an epoch), {l2} (by validation)"
-        )
+        """What was chosen by the data, and why; empty if all was given."""
+        told = []
+        if self.given.width is None:
+            told.append(f"width {self.config.width} (tables up to {LARGEST_TABLES >> 30} GiB)")
+        if self.given.batch_size is None:
+            told.append(f"{self.config.batch_size} records of each behavior a step ({self.n_steps} steps an epoch)")
+        if self.given.l2 is None:
+            told.append(f"l2 from {self.l2.START} down (by validation; {self.l2.WITHOUT_VALIDATION} without)")
+        return f"chosen by the data: {', '.join(told)}" if told else ""
 
     def validated(self, metric: float | None) -> str | None:
         """Lower the L2 when validation has stopped rising."""

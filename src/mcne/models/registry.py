@@ -50,6 +50,11 @@ class Entry:
         return self.model.partition(".")[2]
 
     @property
+    def is_network(self) -> bool:
+        """Whether its vectors come from messages along links, which the artifact keeps."""
+        return (self.memory or "").startswith("network")
+
+    @property
     def make(self) -> Any:
         """The class, which is called with training data, settings, seed and device."""
         return _imported(self.model)

@@ -55,18 +55,27 @@ def draw_means(rows: Mapping[str, Mapping[str, Comparison]], title: str, theme: 
 # Learning curves
 
 
+def _trained_alone(run: Run, name: str) -> dict[str, Run]:
+    """The run, or those that it is made of, by names for people."""
+    if not run.spec.parts:
+        return {name: run}
+    paths = sorted((run.path / run.spec.parts).iterdir(), key=lambda path: int(path.name))
+    runs: dict[str, Run] = {}
+    for k, path in enumerate(paths):
+        part = Run.open(path)
+        own = f"member {k + 1}"
+        if run.spec.mode == "separate":
+            losses = part.records[-1].get("loss", {}) if part.records else {}
+            own = next(iter(losses), f"behavior {k + 1}")
+        own = own if name == run.spec.method else f"{name}, {own}"
+        runs |= _trained_alone(part, own)
+    return runs
+
+
 def learning(run: Run) -> Section | None:
     """The curves of a run, or of each behavior's run; None for a method that does not learn step by step."""
     place = ("learning", "Learning curves")
-    runs = {run.spec.method: run}
-    if run.spec.parts:
-        paths = sorted((run.path / run.spec.parts).iterdir(), key=lambda path: int(path.name))
-        opened = [Run.open(path) for path in paths]
-        names = [f"member {k + 1}" for k in range(len(opened))]
-        if run.spec.mode == "separate":
-            learned_alone = [part.records[-1].get("loss", {}) for part in opened if part.records]
-            names = [next(iter(losses), str(k)) for k, losses in enumerate(learned_alone)]
-        runs = dict(zip(names, opened, strict=True))
+    runs = _trained_alone(run, run.spec.method)
     learned = {name: each for name, each in runs.items() if each.result["epochs"]}
     if not learned:
         return None

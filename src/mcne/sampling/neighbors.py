@@ -180,6 +180,7 @@ class Lists:
 
     def take(self, rows: NDArray[np.int64]) -> Lists:
         """These lists alone."""
-        start, lengths = self.first[rows], self.lengths[rows]
+        start = self.first[rows]
+        lengths = self.first[rows + 1] - start
         first = offsets(lengths).astype(np.int64)
         return Lists(first, self.member[np.arange(first[-1]) + np.repeat(start - first[:-1], lengths)])

@@ -68,8 +68,8 @@ class Loop:
     def run(self) -> Position:
         """Train, restore what the method had learned at its best evaluation, and return the final position."""
         with hold_signals() as stop, closing(self._batches()) as batches:
-            if isinstance(self.method, Adaptive):
-                self.journal.reporter.say(self.method.choices())
+            if isinstance(self.method, Adaptive) and (choices := self.method.choices()):
+                self.journal.reporter.say(choices)
             saved = self.journal.resume(self.device)
             if saved is not None:
                 position, state = saved
@@ -150,6 +150,7 @@ class Loop:
     def _end_epoch(self, *, seconds: float, examples: int) -> None:
         position = self.position
         record: Record = {"epoch": position.epoch + 1, "loss": self._mean_losses()}
+        vitals = self.method.vitals()  # of this epoch: an evaluation may change how the next ones learn
         is_last = position.epoch + 1 == self.settings.epochs
         if is_last or (position.epoch + 1) % self.settings.evaluate_every == 0:
             record["validation"] = dict(self.evaluate(self.method))
@@ -157,7 +158,7 @@ class Loop:
             self._compare(metric)
             if isinstance(self.method, Adaptive) and (line := self.method.validated(metric)):
                 self.journal.reporter.say(line)
-        record |= self.method.vitals()
+        record |= vitals
         position.epoch += 1
         position.step = 0
         position.records += 1

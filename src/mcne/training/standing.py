@@ -45,10 +45,11 @@ def standing(run: Run, dataset: SocialDataset, split: Split) -> tuple[str, str]:
     beside = f" (popularity {popular:.4f}, chance {chance:.4f})"
     if metric > popular:
         return beside, ""
-    others = "ease or popularity" if run.spec.method == DEFAULT else f"{DEFAULT}, bpr or ease"
+    others = " or ".join(name for name in (DEFAULT, "bpr", "ease") if name != run.spec.method)
+    longer = "give it more epochs and patience (--set epochs=400 --set patience=50), " if run.result["epochs"] else ""
     return beside, (
-        f"{run.spec.method} is not above popularity here: give it more epochs and patience (--set epochs=400 "
-        f"--set patience=50), try another l2 or learning_rate, or train {others}"
+        f"{run.spec.method} is not above popularity here: {longer}try other settings (see mcne train --help), or train "
+        f"{others}"
     )
 
 

@@ -99,11 +99,13 @@ class Training:
                 allowed=[torch.float32],
                 remedy="call torch.set_default_dtype(torch.float32)",
             )
-        if self.parsed[1].members > 1 and entry(self.method).gives != "vectors":
+        known = entry(self.method)
+        if self.parsed[1].members > 1 and (known.gives != "vectors" or known.is_network):
+            has = "a network for each" if known.is_network else "no vectors"
             raise UsageError(
-                f"{self.method} has no vectors, and only vectors can be averaged",
+                f"members of {self.method} cannot be averaged: it has {has}",
                 "setting members",
-                "leave it at 1",
+                "leave it at 1, or train mcne-plus or bpr",
                 value=self.parsed[1].members,
             )
         if getattr(self.parsed[0], "weighted_records", False):
