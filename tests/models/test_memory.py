@@ -76,20 +76,27 @@ print(peak_memory())
     ],
 )
 def test_the_estimate_is_near_the_peak(method: str, users: int, given: dict[str, Any], tmp_path: Path) -> None:
-    dataset, _ = generate(SyntheticConfig(users=users, records_per_user=2.0))
-    dataset.save(tmp_path / "data")
-    split = random_split(dataset, seed=0)
-    split.save(tmp_path / "data" / DIRECTORY / "random-0")
     told = given | {"epochs": 2}
+    _peak(method, 500, told, tmp_path / "first")  # which compiles what later processes find: that takes memory, too
+    peak, dataset, split = _peak(method, users, told, tmp_path / "measured")
+    needed = estimate(method, *settings_of(method, told), dataset, split, is_on_gpu=False)
+    assert needed is not None
+    assert peak == pytest.approx(needed.memory, rel=0.3)
+
+
+def _peak(method: str, users: int, settings: dict[str, Any], place: Path) -> tuple[int, SocialDataset, Split]:
+    """The peak of a training in a process of its own, and what it learned from."""
+    dataset, _ = generate(SyntheticConfig(users=users, records_per_user=2.0))
+    dataset.save(place / "data")
+    split = random_split(dataset, seed=0)
+    split.save(place / "data" / DIRECTORY / "random-0")
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, method, str(tmp_path / "data"), json.dumps(told)],
+        [sys.executable, "-c", CHILD, method, str(place / "data"), json.dumps(settings)],
         check=True,
         capture_output=True,
         text=True,
     )
-    needed = estimate(method, *settings_of(method, told), dataset, split, is_on_gpu=False)
-    assert needed is not None
-    assert int(done.stdout) == pytest.approx(needed.memory, rel=0.3)
+    return int(done.stdout), dataset, split
 
 
 @cache
