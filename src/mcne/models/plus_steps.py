@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from mcne.models.tables import to_device
 from mcne.randomness import Stream
 from mcne.sampling.neighbors import Lists, Noise, distinct
 from mcne.sampling.walks import WalkCorpus, Walker
+
+if TYPE_CHECKING:
+    from mcne.models.mcne_plus import ChosenConfig
 
 WALKS_PER_NODE = 10
 """After which the same walks come again. Part of what a seed means."""
@@ -68,43 +71,11 @@ class PlusBatch:
     walks: WalkBatch | None
 
 
-class Weights(Protocol):
-    """The settings that decide what is drawn; parts of weight 0 are left out."""
-
-    @property
-    def history(self) -> float:
-        """Of the history in users' vectors."""
-
-    @property
-    def friends(self) -> float:
-        """Of the friends."""
-
-    @property
-    def walks(self) -> float:
-        """Of the skip-gram in the loss."""
-
-    @property
-    def walk_length(self) -> int:
-        """Nodes of a walk."""
-
-    @property
-    def window(self) -> int:
-        """The largest distance of a center and its context."""
-
-    @property
-    def walk_batch(self) -> int:
-        """Walks of a step."""
-
-    @property
-    def walk_negatives(self) -> int:
-        """Negatives of each pair."""
-
-
 class PlusSteps:
     """Draws steps: a function of seed, epoch and step alone."""
 
     def __init__(
-        self, data: TrainingData, settings: Weights, items: DotRanking, *, seed: int, device: torch.device
+        self, data: TrainingData, settings: ChosenConfig, items: DotRanking, *, seed: int, device: torch.device
     ) -> None:
         self._items, self._seed, self._device = items, seed, device
         self.first = np.cumsum([0, data.n_users, *data.n_items])  # node of the first user, and of each first item
